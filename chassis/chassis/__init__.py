@@ -1,0 +1,1 @@
+"""What every Makeready service stands on. It knows no context."""

@@ -1,0 +1,315 @@
+"""Request bodies and import rows: strict JSON, checked against a msgspec Struct, refused by field name.
+
+A body's Struct declares each field's type and caps; this module says what is wrong in the words of the API:
+
+- wrong type, missing, blank or over-long: 400 (`Text(over=422)` where the contract says so);
+- a string outside its enum (`Literal`): 422;
+- a key that the Struct lacks: 400, or the Struct's `unknown_keys_status`;
+- a key in the Struct's `refused_keys`: 422 with its sentence, before all else.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
+
+import msgspec
+
+from chassis.refusals import Refusal, invalid_request
+
+BODY_BYTES_MAX = 256 * 1024
+TEXT_POINTS_MAX = 20_000
+ID_MAX = 2**63 - 1
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+
+
+class Text(msgspec.Struct, frozen=True):
+    """Rules of a text field: its longest length in code points, the status when over, whether blank passes."""
+
+    longest: int = TEXT_POINTS_MAX
+    over: int = 400
+    blank: bool = True
+
+
+class Id(msgspec.Struct, frozen=True):
+    """Marks an integer that names a record. One that no record can have becomes 0: an id that nobody has."""
+
+
+RecordId = Annotated[int, Id()]
+LongText = Annotated[str, Text()]
+
+
+def _refuse_json(reason: str) -> NoReturn:
+    raise invalid_request(f"The body must be one JSON object in UTF-8: {reason}.")
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        _refuse_json("a key stands in it twice")
+    return found
+
+
+def _constant(_name: str) -> NoReturn:
+    _refuse_json("NaN and Infinity are not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """The body's one JSON object. Raises Refusal 400 for anything else."""
+    if len(raw) > BODY_BYTES_MAX:
+        raise invalid_request(f"The body must be at most {BODY_BYTES_MAX} bytes.")
+    try:
+        found = _DECODER.decode(raw.decode())
+        if b"\\u" in raw.lower():
+            _check_escapes(found)
+    except UnicodeError:
+        _refuse_json("it holds bytes or escapes that are no Unicode text")
+    except RecursionError:
+        _refuse_json("it is nested too deeply")
+    except ValueError:
+        _refuse_json("it can't be parsed")
+    if not isinstance(found, dict):
+        _refuse_json("it is of another type")
+    return found
+
+
+def _check_escapes(found: object) -> None:
+    """Refuses NUL, which PostgreSQL can't store, and lone surrogates (UnicodeError), which UTF-8 can't."""
+    text = json.dumps(found, ensure_ascii=False)
+    text.encode()
+    if "u0000" in text:
+        _check_nul(found)
+
+
+def _check_nul(found: object) -> None:
+    if isinstance(found, str):
+        if "\0" in found:
+            _refuse_json("it holds the character NUL")
+    elif isinstance(found, dict):
+        for key, value in found.items():
+            _check_nul(key)
+            _check_nul(value)
+    elif isinstance(found, list):
+        for value in found:
+            _check_nul(value)
+
+
+def canonical(found: Mapping[str, Any]) -> bytes:
+    """The same bytes for the same JSON, however it was spelled: for fingerprints."""
+    return json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+Check = Callable[[Any, str], Any]
+
+
+def check(kind: type[Body], found: Mapping[str, Any]) -> Body:
+    """A Struct of `kind` from a parsed object. Raises Refusal with the first fault in the Struct's order."""
+    refused: Mapping[str, str] = getattr(kind, "refused_keys", {})
+    for key, sentence in refused.items():
+        if key in found:
+            raise invalid_request(sentence, key, 422)
+    plan = _plan(kind)
+    if not found.keys() <= plan.keys():
+        status: int = getattr(kind, "unknown_keys_status", 400)
+        raise invalid_request(f"The body may hold these keys only: {', '.join(plan)}.", status=status)
+    values = {}
+    for name, (required, examine) in plan.items():
+        value = found.get(name)
+        if value is None:
+            if required:
+                raise invalid_request(f"{name} is required.", name)
+            continue
+        values[name] = examine(value, name)
+    return kind(**values)
+
+
+def decode(kind: type[Body], raw: bytes) -> tuple[Body, bytes]:
+    """The checked body and its canonical bytes. Raises Refusal 400 or 422."""
+    found = parse(raw)
+    return check(kind, found), canonical(found)
+
+
+@functools.cache
+def _plan(kind: type[msgspec.Struct]) -> dict[str, tuple[bool, Check]]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {
+        field.encode_name: (field.required, _check_for(hints[field.name])) for field in msgspec.structs.fields(kind)
+    }
+
+
+def _check_for(hint: Any) -> Check:  # noqa: PLR0911 - one line a type
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        (inner,) = (arm for arm in typing.get_args(hint) if arm is not type(None))
+        return _check_for(inner)
+    if origin is Annotated:
+        inner, marker = typing.get_args(hint)[:2]
+        if isinstance(marker, Id):
+            return _id
+        if isinstance(marker, Text):
+            return functools.partial(_text, marker)
+        return _check_for(inner)
+    if origin is Literal:
+        return functools.partial(_one_of, typing.get_args(hint))
+    if origin is list:
+        return functools.partial(_list, _check_for(typing.get_args(hint)[0]))
+    plain: dict[Any, Check] = {
+        str: functools.partial(_text, Text()),
+        int: _integer,
+        float: _number,
+        bool: _boolean,
+        datetime.date: _date,
+        datetime.datetime: _date_time,
+    }
+    return plain[hint]
+
+
+def _id(value: Any, name: str) -> int:
+    number = _integer(value, name)
+    return number if 0 < number <= ID_MAX else 0
+
+
+def _integer(value: Any, name: str) -> int:
+    if type(value) is not int:
+        raise invalid_request(f"{name} must be an integer.", name)
+    return value
+
+
+def _number(value: Any, name: str) -> float:
+    if type(value) not in (int, float):
+        raise invalid_request(f"{name} must be a number.", name)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
+    if number in (float("inf"), float("-inf")):
+        raise invalid_request(f"{name} is out of range.", name)
+    return number
+
+
+def _boolean(value: Any, name: str) -> bool:
+    if type(value) is not bool:
+        raise invalid_request(f"{name} must be true or false.", name)
+    return value
+
+
+def _text(rules: Text, value: Any, name: str) -> str:
+    if type(value) is not str:
+        raise invalid_request(f"{name} must be a string.", name)
+    if len(value) > rules.longest:
+        raise invalid_request(f"{name} must be at most {rules.longest} characters.", name, rules.over)
+    if not rules.blank and not value.strip():
+        raise invalid_request(f"{name} must not be blank.", name)
+    return value
+
+
+def _one_of(allowed: tuple[str, ...], value: Any, name: str) -> str:
+    if type(value) is not str:
+        raise invalid_request(f"{name} must be a string.", name)
+    if value not in allowed:
+        raise invalid_request(f"{name} must be one of: {', '.join(allowed)}.", name, 422)
+    return value
+
+
+def _list(item: Check, value: Any, name: str) -> list[Any]:
+    if type(value) is not list:
+        raise invalid_request(f"{name} must be an array.", name)
+    return [item(element, f"{name}[{index}]") for index, element in enumerate(value)]
+
+
+def _date(value: Any, name: str) -> datetime.date:
+    # fromisoformat alone also takes 20260131 and week dates.
+    if type(value) is str and len(value) == 10 and value.isascii() and value[4] == value[7] == "-":
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            pass
+    raise invalid_request(f"{name} must be a date as YYYY-MM-DD.", name)
+
+
+def date_time(value: str) -> datetime.datetime | None:
+    """An ISO 8601 instant with a UTC offset, in UTC; None where it is not one."""
+    try:
+        found = datetime.datetime.fromisoformat(value)
+        if found.tzinfo is None or value[10:11].upper() != "T":
+            return None
+        return found.astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _date_time(value: Any, name: str) -> datetime.datetime:
+    found = date_time(value) if type(value) is str else None
+    if found is None:
+        raise invalid_request(f"{name} must be a date-time in ISO 8601 with a UTC offset.", name)
+    return found
+
+
+_TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+
+
+def check_row(kind: type[Body], found: Mapping[str, Any]) -> Body:
+    """Like `check`, for a row of a file, where every value may be text: "" is absent, "12" is 12.
+
+    A date where a date-time stands is midnight UTC. Raises Refusal with the field at fault.
+    """
+    hints = _row_types(kind)
+    row = {}
+    for name, value in found.items():
+        if isinstance(value, str):
+            if "\0" in value:
+                raise invalid_request(f"{name} holds the character NUL.", name)
+            row[name] = _from_text(hints.get(name, str), value)
+        else:
+            row[name] = value
+    return check(kind, row)
+
+
+def _from_text(kind: type, value: str) -> Any:
+    """The value that the text stands for; the text itself where it stands for none, for `check` to refuse."""
+    if value == "":
+        return None
+    if kind is bool:
+        lowered = value.lower()
+        return True if lowered in _TRUE else False if lowered in _FALSE else value
+    if kind in (int, float):
+        try:
+            return int(value) if kind is int and value.isascii() else float(value)
+        except ValueError:
+            return value
+    if kind is datetime.datetime and len(value) == 10:
+        return value + "T00:00:00Z"
+    return value
+
+
+@functools.cache
+def _row_types(kind: type[msgspec.Struct]) -> dict[str, type]:
+    found = {}
+    for name, hint in typing.get_type_hints(kind).items():
+        arms = [arm for arm in typing.get_args(hint) if arm is not type(None)]
+        found[name] = arms[0] if typing.get_origin(hint) in (typing.Union, types.UnionType) else hint
+    return found
+
+
+__all__ = [
+    "Id",
+    "LongText",
+    "RecordId",
+    "Refusal",
+    "Text",
+    "canonical",
+    "check",
+    "check_row",
+    "date_time",
+    "decode",
+    "parse",
+]

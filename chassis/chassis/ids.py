@@ -1,0 +1,35 @@
+"""Ids known before the row is written: blocks taken from the table's own sequence (they may skip)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from sqlalchemy import BigInteger, Integer, Sequence, bindparam, func, select
+
+from chassis.database import Database
+from chassis.statements import Statement
+
+
+class Ids:
+    """Hands out ids of one sequence, `block` at a time."""
+
+    def __init__(self, database: Database, sequence: Sequence, block: int = 50) -> None:
+        self._database = database
+        self._block = block
+        self._free: deque[int] = deque()
+        self._lock = asyncio.Lock()
+        series = func.generate_series(1, bindparam("many", type_=Integer)).table_valued("n").render_derived()
+        self._take = Statement(select(sequence.next_value().cast(BigInteger)).select_from(series))
+
+    async def next(self) -> int:
+        return (await self.take(1))[0]
+
+    async def take(self, many: int) -> list[int]:
+        """As many ids, ascending."""
+        async with self._lock:
+            missing = many - len(self._free)
+            if missing > 0:
+                rows = await self._database.rows(self._take, many=max(missing, self._block))
+                self._free.extend(row[0] for row in rows)
+            return [self._free.popleft() for _ in range(many)]

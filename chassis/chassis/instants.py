@@ -1,0 +1,22 @@
+"""Instants as the API prints them: UTC with six digits of a second, always the same length."""
+
+from __future__ import annotations
+
+import datetime
+from typing import overload
+
+
+def now() -> datetime.datetime:
+    """The real clock, in UTC."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+@overload
+def printed(instant: datetime.datetime) -> str: ...
+@overload
+def printed(instant: None) -> None: ...
+def printed(instant: datetime.datetime | None) -> str | None:
+    """`YYYY-MM-DDTHH:MM:SS.ffffffZ` (spec 2.1). The instant must be in UTC, as asyncpg returns it."""
+    if instant is None:
+        return None
+    return instant.isoformat(timespec="microseconds")[:26] + "Z"

@@ -1,0 +1,53 @@
+"""Structured logs: one JSON object a line on standard error, never a secret in it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+# Whatever is logged under one of these names is replaced. Bodies count: they hold residents' data.
+HIDDEN = frozenset(
+    {"authorization", "key", "api_key", "secret", "password", "token", "cookie", "body", "data", "reply"}
+)
+
+
+def _hide(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name in HIDDEN & event.keys():
+        event[name] = "(hidden)"
+    return event
+
+
+def configure(service: str, level: str = "info") -> None:
+    """Sets up logging for the process; libraries that log through the standard library come out alike."""
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _hide,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.dict_tracebacks,
+                structlog.processors.JSONRenderer(),
+            ],
+        )
+    )
+    logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    # These report every request or reconnection at a level that would drown ours.
+    for library in ("nats", "grpc", "asyncio", "aiohttp.access", "alembic"):
+        logging.getLogger(library).setLevel(logging.WARNING)
+    structlog.contextvars.bind_contextvars(service=service)

@@ -1,0 +1,67 @@
+"""Alembic, driven without its command line: each service's migrations lie in its package."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.resources
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from sqlalchemy import MetaData, pool
+from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.ext.asyncio import create_async_engine
+
+LOCK = 0x6D616B65  # one migration at a time, whoever starts it
+
+
+def _config(package: str, connection: Connection, metadata: MetaData) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(importlib.resources.files(package) / "migrations"))
+    config.attributes.update(connection=connection, metadata=metadata)
+    return config
+
+
+async def _with_connection(url: str, work: Any) -> Any:
+    address = make_url(url).set(drivername="postgresql+asyncpg")
+    engine = create_async_engine(address, poolclass=pool.NullPool)
+    try:
+        async with engine.begin() as connection:
+            return await connection.run_sync(work)
+    finally:
+        await engine.dispose()
+
+
+def migrate(url: str, package: str, metadata: MetaData) -> None:
+    """Brings the database to the newest revision, in one transaction under a lock."""
+
+    def upgrade(connection: Connection) -> None:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
+        command.upgrade(_config(package, connection, metadata), "head")
+
+    asyncio.run(_with_connection(url, upgrade))
+
+
+async def differences(url: str, metadata: MetaData) -> list[Any]:
+    """What the tables of a migrated database lack or have beyond `metadata`: for the drift test."""
+    from alembic.autogenerate import compare_metadata  # noqa: PLC0415 - tests alone need it
+
+    def compare(connection: Connection) -> list[Any]:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": False})
+        return list(compare_metadata(context, metadata))
+
+    found: list[Any] = await _with_connection(url, compare)
+    return found
+
+
+def run_environment() -> None:
+    """The body of every service's `migrations/env.py`."""
+    from alembic import context  # noqa: PLC0415 - exists only while Alembic runs the environment
+
+    context.configure(
+        connection=context.config.attributes["connection"],
+        target_metadata=context.config.attributes["metadata"],
+        transactional_ddl=True,
+    )
+    context.run_migrations()

@@ -1,0 +1,188 @@
+"""From the outbox to NATS, and the RPCs by which consumers make good what NATS loses.
+
+Rows are claimed by their state, never by "id greater than the last": sequences and clocks do not commit in
+order. NATS is transport, not record: it acknowledges before its disk does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import uuid
+from collections.abc import Sequence
+
+import structlog
+from makeready.events.v1 import events_pb2 as pb
+from prometheus_client import Counter, Gauge
+from sqlalchemy import Integer, and_, bindparam, delete, func, select, text, update
+from sqlalchemy.dialects.postgresql import ARRAY, UUID, insert
+from sqlalchemy.types import DateTime, Text
+
+from chassis.database import Database
+from chassis.identity import Call
+from chassis.killpoints import killed_here
+from chassis.outbox import Outbox
+from chassis.refusals import Unavailable
+from chassis.statements import Statement
+from chassis.transport import FAULTS, Transport
+
+BATCH = 200
+POLL_SECONDS = 1.0
+KEPT = datetime.timedelta(days=3)
+
+log = structlog.stdlib.get_logger(__name__)
+PUBLISHED = Counter("makeready_outbox_published_total", "Events handed to NATS")
+UNPUBLISHED = Gauge("makeready_outbox_unpublished", "Events that NATS has not acknowledged")
+
+
+class Relay:
+    """Publishes one producer's outbox. Any number may run side by side; each row is claimed by one."""
+
+    def __init__(self, database: Database, outbox: Outbox, transport: Transport, consumers: Sequence[str]) -> None:
+        self._database = database
+        self._outbox = outbox
+        self._transport = transport
+        self._consumers = frozenset(consumers)
+        t = outbox.table
+        confirmation = t.metadata.tables["outbox_confirmation"]
+        waiting = and_(t.c.published_at.is_(None), t.c.claimed_until < func.now())
+        free = (
+            select(t.c.event_id)
+            .where(waiting)
+            .order_by(t.c.event_id)
+            .limit(bindparam("batch", type_=Integer))
+            .with_for_update(skip_locked=True)
+        )
+        self._claim = Statement(
+            update(t)
+            .where(t.c.event_id.in_(free))
+            .values(claimed_until=text("now() + interval '15 seconds'"))
+            .returning(t.c.event_id, t.c.subject, t.c.message)
+        )
+        ids = bindparam("ids", type_=ARRAY(UUID(as_uuid=True)))
+        self._published = Statement(update(t).where(t.c.event_id == func.any(ids)).values(published_at=func.now()))
+        self._release = Statement(
+            update(t).where(t.c.event_id == func.any(ids)).values(claimed_until=text("'-infinity'"))
+        )
+        self._unpublished = Statement(select(func.count()).where(t.c.published_at.is_(None)))
+        subjects = bindparam("subjects", type_=ARRAY(Text))
+        self._ids = Statement(
+            select(t.c.event_id)
+            .where(
+                t.c.recorded_at >= bindparam("since", type_=DateTime(timezone=True)),
+                t.c.event_id > bindparam("after", type_=UUID(as_uuid=True)),
+                t.c.subject.op("^@")(func.any(subjects)),
+            )
+            .order_by(t.c.event_id)
+            .limit(bindparam("batch", type_=Integer))
+        )
+        self._events = Statement(select(t.c.message).where(t.c.event_id == func.any(ids)))
+        self._clock = Statement(select(func.clock_timestamp()))
+        until = bindparam("recorded_until", type_=DateTime(timezone=True))
+        confirm = insert(confirmation).values(consumer=bindparam("consumer", type_=Text), recorded_until=until)
+        self._confirm = Statement(
+            confirm.on_conflict_do_update(
+                index_elements=["consumer"],
+                set_={"recorded_until": func.greatest(confirmation.c.recorded_until, confirm.excluded.recorded_until)},
+            )
+        )
+        self._confirmed = Statement(select(confirmation.c.consumer, confirmation.c.recorded_until))
+        self._purge = Statement(
+            delete(t).where(
+                t.c.event_id.in_(
+                    select(t.c.event_id)
+                    .where(
+                        t.c.published_at.is_not(None),
+                        t.c.recorded_at < bindparam("before", type_=DateTime(timezone=True)),
+                    )
+                    .limit(1000)
+                )
+            )
+        )
+
+    async def run(self) -> None:
+        """Publishes until cancelled. NATS or PostgreSQL away: waits, and goes on when it is back."""
+        while True:
+            self._outbox.woken.clear()
+            try:
+                while self._transport.is_connected and await self.publish_some():
+                    pass
+            except (Unavailable, *FAULTS) as error:
+                log.warning("outbox_waits", reason=str(error) or type(error).__name__)
+                self._transport.suspect()
+                await asyncio.sleep(POLL_SECONDS)
+            try:
+                await asyncio.wait_for(self._outbox.woken.wait(), POLL_SECONDS)
+            except TimeoutError:
+                continue
+
+    async def publish_some(self) -> int:
+        """Publishes one batch and returns how many rows it claimed."""
+        rows = await self._database.rows(self._claim, batch=BATCH)
+        if not rows:
+            return 0
+        killed_here("relay-claimed")
+        rows.sort(key=lambda row: row["event_id"])
+        outcomes = await asyncio.gather(
+            *(
+                self._transport.jetstream.publish(
+                    row["subject"], row["message"], headers={"Nats-Msg-Id": str(row["event_id"])}
+                )
+                for row in rows
+            ),
+            return_exceptions=True,
+        )
+        killed_here("relay-published")
+        done = [row["event_id"] for row, out in zip(rows, outcomes, strict=True) if not isinstance(out, BaseException)]
+        failed = [out for out in outcomes if isinstance(out, BaseException)]
+        if done:
+            await self._database.execute(self._published, ids=done)
+            PUBLISHED.inc(len(done))
+        if failed:
+            await self._database.execute(
+                self._release, ids=[row["event_id"] for row in rows if row["event_id"] not in done]
+            )
+            raise failed[0]
+        return len(rows)
+
+    async def purge(self) -> int:
+        """Removes what is three days old and confirmed by every consumer; returns how many rows."""
+        confirmed = {row["consumer"]: row["recorded_until"] for row in await self._database.rows(self._confirmed)}
+        if not self._consumers <= confirmed.keys():
+            return 0
+        oldest = datetime.datetime.now(datetime.UTC) - KEPT
+        before = min([oldest, *(confirmed[name] for name in self._consumers)])
+        gone = 0
+        while some := int((await self._database.execute(self._purge, before=before)).split()[-1]):
+            gone += some
+        return gone
+
+    async def GetOutbox(self, _request: pb.GetOutboxRequest, _call: Call) -> pb.GetOutboxResponse:
+        unpublished = await self._database.value(self._unpublished)
+        UNPUBLISHED.set(unpublished)
+        return pb.GetOutboxResponse(unpublished=unpublished)
+
+    async def ListEventIds(self, request: pb.ListEventIdsRequest, _call: Call) -> pb.ListEventIdsResponse:
+        as_of = await self._database.value(self._clock)
+        rows = await self._database.rows(
+            self._ids,
+            since=request.recorded_since.ToDatetime(datetime.UTC),
+            after=uuid.UUID(request.after_event_id) if request.after_event_id else uuid.UUID(int=0),
+            subjects=list(request.subjects),
+            batch=min(request.limit or 1000, 5000),
+        )
+        response = pb.ListEventIdsResponse(event_ids=[str(row["event_id"]) for row in rows])
+        response.as_of.FromDatetime(as_of)
+        return response
+
+    async def BatchGetEvents(self, request: pb.BatchGetEventsRequest, _call: Call) -> pb.BatchGetEventsResponse:
+        rows = await self._database.rows(self._events, ids=[uuid.UUID(one) for one in request.event_ids])
+        return pb.BatchGetEventsResponse(events=[pb.Event.FromString(row["message"]) for row in rows])
+
+    async def ConfirmEvents(self, request: pb.ConfirmEventsRequest, call: Call) -> pb.ConfirmEventsResponse:
+        await self._database.execute(
+            self._confirm,
+            consumer=call.identity.issuer,
+            recorded_until=request.recorded_until.ToDatetime(datetime.UTC),
+        )
+        return pb.ConfirmEventsResponse()
