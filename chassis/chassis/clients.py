@@ -9,7 +9,7 @@ import grpc
 import structlog
 from makeready.common.v1 import documents_pb2
 
-from chassis.identity import Identity, Issuer
+from chassis.identity import Issuer
 from chassis.refusals import Refusal, Unavailable
 
 MESSAGE_BYTES_MAX = 32 * 1024 * 1024
@@ -57,11 +57,11 @@ class Peer:
         method: Callable[..., Awaitable[Response]],
         request: Any,
         *,
-        identity: Identity | None = None,
+        company_id: int = 0,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> Response:
         """One RPC of a stub made on `.channel`. Raises Refusal where the service refused, else PeerUnavailable."""
-        token = self._issuer.token(self.name, identity or self._issuer.as_service())
+        token = self._issuer.token(self.name, self._issuer.as_service(company_id))
         metadata = [("authorization", token)]
         if request_id := structlog.contextvars.get_contextvars().get("request_id"):
             metadata.append(("x-request-id", request_id))

@@ -43,6 +43,18 @@ def migrate(url: str, package: str, metadata: MetaData) -> None:
     asyncio.run(_with_connection(url, upgrade))
 
 
+def revise(url: str, package: str, metadata: MetaData, message: str) -> None:
+    """Writes the migration that brings a migrated database to `metadata`, for a developer to read and complete.
+
+    Alembic does not see sequences: add `op.execute(CreateSequence(…))` by hand.
+    """
+
+    def revision(connection: Connection) -> None:
+        command.revision(_config(package, connection, metadata), message, autogenerate=True)
+
+    asyncio.run(_with_connection(url, revision))
+
+
 async def differences(url: str, metadata: MetaData) -> list[Any]:
     """What the tables of a migrated database lack or have beyond `metadata`: for the drift test."""
     from alembic.autogenerate import compare_metadata  # noqa: PLC0415 - tests alone need it

@@ -1,0 +1,64 @@
+"""Replicas: rows of other contexts, kept so that reads need nobody else. The owner's higher version wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf.message import Message
+from sqlalchemy import Table, bindparam, func, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from chassis.database import Connection
+from chassis.statements import Statement
+
+
+class Replica:
+    """One replica table, whose columns are fields of the reference message by name.
+
+    parents: columns that name a row of another replica, by that replica. A row may arrive before its parent;
+    the parent then stands as a row of version 0, which no read shows, until the owner's own comes.
+    """
+
+    def __init__(self, table: Table, parents: dict[str, Table] | None = None) -> None:
+        self._names = [column.name for column in table.c]
+        arrays = [bindparam(c.name, type_=ARRAY(c.type)) for c in table.c]
+        offered = func.unnest(*arrays).table_valued(*(c.name for c in table.c)).render_derived()
+        put = insert(table).from_select(self._names, select(*offered.c).order_by(offered.c.id), include_defaults=False)
+        self._put = Statement(
+            put.on_conflict_do_update(
+                index_elements=["id"],
+                set_={name: put.excluded[name] for name in self._names if name != "id"},
+                where=put.excluded.version > table.c.version,
+            )
+        )
+        self._stubs = {column: _stub(parent) for column, parent in (parents or {}).items()}
+
+    async def put(self, connection: Connection, references: Iterable[Message]) -> None:
+        """Takes the rows in; of several versions of one row the highest counts."""
+        newest: dict[int, Any] = {}
+        for one in references:
+            reference: Any = one
+            if reference.id not in newest or reference.version > newest[reference.id].version:
+                newest[reference.id] = reference
+        if not newest:
+            return
+        rows = [newest[entity_id] for entity_id in sorted(newest)]
+        for column, stub in self._stubs.items():
+            found = sorted({(getattr(row, column), row.company_id) for row in rows})
+            await connection.execute(stub, ids=[one for one, _ in found], companies=[company for _, company in found])
+        await connection.execute(self._put, **{name: [_value(row, name) for row in rows] for name in self._names})
+
+
+def _value(row: Any, name: str) -> Any:
+    field = row.DESCRIPTOR.fields_by_name[name]
+    return getattr(row, name) if not field.has_presence or row.HasField(name) else None
+
+
+def _stub(parent: Table) -> Statement:
+    ids = bindparam("ids", type_=ARRAY(parent.c.id.type))
+    companies = bindparam("companies", type_=ARRAY(parent.c.company_id.type))
+    offered = func.unnest(ids, companies).table_valued("id", "company_id").render_derived()
+    blank = select(offered.c.id, offered.c.company_id)
+    put = insert(parent).from_select(["id", "company_id"], blank, include_defaults=False)
+    return Statement(put.on_conflict_do_nothing())

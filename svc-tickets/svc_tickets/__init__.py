@@ -1,0 +1,1 @@
+"""Tickets and the ticket policy of each company."""

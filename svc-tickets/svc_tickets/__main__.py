@@ -1,0 +1,27 @@
+"""svc-tickets: `python -m svc_tickets` serves, `python -m svc_tickets migrate` migrates."""
+
+from __future__ import annotations
+
+from chassis import instants
+from chassis.server import App, run_process
+from makeready.tickets.v1 import tickets_pb2
+from svc_tickets import config, consumers, records, tables
+from svc_tickets.owners import Owners
+from svc_tickets.service import TicketsService
+
+NAME = "svc-tickets"
+
+
+def assemble(settings: config.Config) -> App:
+    app = App(NAME, settings.service)
+    outbox = app.produces(tables.outbox, consumers=["svc-webhooks"])
+    app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
+    owners = Owners(app.database, app.peer("svc-catalog"))
+    links = records.TicketLinks(settings.service.links_url)
+    service = TicketsService(app.database, outbox, owners, links, instants.now)
+    app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], service)
+    return app
+
+
+if __name__ == "__main__":
+    run_process(NAME, tables.metadata, "svc_tickets", config.read, assemble)

@@ -1,0 +1,184 @@
+"""Every SQL statement of svc-tickets, named for what it returns. The company comes first in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from asyncpg import Record
+from sqlalchemy import BigInteger, Boolean, DateTime, Integer, Text, bindparam, func, literal_column, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.sql.elements import ColumnElement
+
+from chassis.database import Connection, Database
+from chassis.idempotency import InsertOnce
+from chassis.paging import Pages
+from chassis.statements import Statement
+from svc_tickets import rules
+from svc_tickets import tables as t
+
+_company_id = bindparam("company_id", type_=BigInteger)
+
+# The columns of a served ticket, in the order in which `records.TicketLinks.ticket` takes them.
+TICKET_COLUMNS: tuple[ColumnElement[Any], ...] = (
+    t.ticket.c.id,
+    t.ticket.c.version,
+    t.ticket.c.ticket_number,
+    t.ticket.c.title,
+    t.ticket.c.description,
+    t.ticket.c.category,
+    t.ticket.c.subcategory,
+    t.ticket.c.priority,
+    t.ticket.c.status,
+    t.ticket.c.unit_number,
+    t.ticket.c.room,
+    t.ticket.c.room_instance,
+    t.ticket.c.permission_to_enter,
+    t.ticket.c.preferred_access_time,
+    t.ticket.c.photo_url,
+    t.ticket.c.created_at,
+    t.ticket.c.updated_at,
+    t.ticket.c.completed_at,
+    t.ticket.c.cancelled_at,
+    t.ticket.c.cancellation_reason_code,
+    t.ticket.c.external_id,
+    t.ticket.c.source,
+    t.property_.c.id,
+    t.property_.c.name,
+    t.property_.c.external_id,
+    t.unit.c.id,
+    t.unit.c.name,
+    t.unit.c.external_id,
+    t.staff.c.id,
+    t.staff.c.name,
+    t.vendor.c.id,
+    t.vendor.c.name,
+    t.vendor.c.external_id,
+)
+
+_tickets = select(*(column.label(f"c{index}") for index, column in enumerate(TICKET_COLUMNS))).select_from(
+    t.ticket.join(t.property_, t.property_.c.id == t.ticket.c.property_id)
+    .outerjoin(t.unit, t.unit.c.id == t.ticket.c.unit_id)
+    .outerjoin(t.staff, t.staff.c.id == t.ticket.c.assignee_id)
+    .outerjoin(t.vendor, t.vendor.c.id == t.ticket.c.vendor_id)
+)
+
+TICKETS_PAGE = Pages(
+    _tickets,
+    t.ticket.c.company_id,
+    t.ticket.c.id,
+    {
+        "property_id": t.ticket.c.property_id == bindparam("property_id", type_=BigInteger),
+        "unit_id": t.ticket.c.unit_id == bindparam("unit_id", type_=BigInteger),
+        "status": t.ticket.c.status == bindparam("status", type_=Text),
+        "updated_since": t.ticket.c.updated_at >= bindparam("updated_since", type_=DateTime(timezone=True)),
+        "ticket_number": t.ticket.c.ticket_number == bindparam("ticket_number", type_=Integer),
+    },
+)
+
+_TICKET = Statement(
+    _tickets.where(t.ticket.c.company_id == _company_id, t.ticket.c.id == bindparam("ticket_id", type_=BigInteger))
+)
+
+_TICKETS = Statement(
+    _tickets.where(
+        t.ticket.c.company_id == _company_id,
+        t.ticket.c.id == func.any(bindparam("ticket_ids", type_=ARRAY(BigInteger))),
+    ).order_by(t.ticket.c.id)
+)
+
+
+async def ticket(database: Database, company_id: int, ticket_id: int) -> Record | None:
+    return await database.row(_TICKET, company_id=company_id, ticket_id=ticket_id)
+
+
+async def tickets(connection: Connection, company_id: int, ticket_ids: Sequence[int]) -> list[Record]:
+    """Rows of TICKET_COLUMNS ascending by id."""
+    return await connection.rows(_TICKETS, company_id=company_id, ticket_ids=ticket_ids)
+
+
+CREATE_TICKET = InsertOnce(t.idempotency, t.ticket, t.outbox)
+
+
+def _place_and_number() -> Statement:
+    """The unit, its property, whether the asset is there, and the property's next ticket number.
+
+    The number is taken as a sequence's is: at once, for good, and unused where the create is refused. Its
+    commit need not wait for the disk: the ticket's own commit, which follows in the log, makes it durable.
+    """
+    place = (
+        select(
+            t.unit.c.id.label("unit_id"),
+            t.unit.c.name.label("unit_name"),
+            t.unit.c.external_id.label("unit_external_id"),
+            t.unit.c.unit_number,
+            t.property_.c.id.label("property_id"),
+            t.property_.c.name.label("property_name"),
+            t.property_.c.external_id.label("property_external_id"),
+            t.asset.c.id.label("asset_id"),
+        )
+        .select_from(
+            t.unit.join(t.property_, t.property_.c.id == t.unit.c.property_id).outerjoin(
+                t.asset,
+                (t.asset.c.id == bindparam("asset_id", type_=BigInteger))
+                & (t.asset.c.property_id == t.unit.c.property_id)
+                & (t.asset.c.company_id == t.unit.c.company_id)
+                & (t.asset.c.version > 0),
+            )
+        )
+        .where(
+            t.unit.c.company_id == _company_id,
+            t.unit.c.id == bindparam("unit_id", type_=BigInteger),
+            t.unit.c.version > 0,
+            t.property_.c.version > 0,
+        )
+        .cte("place")
+    )
+    unhurried = select(func.set_config("synchronous_commit", "off", True).label("setting")).cte("unhurried")
+    counted = select(place.c.property_id, literal_column("1")).select_from(place.join(unhurried, text("true")))
+    take = insert(t.ticket_number).from_select(["property_id", "last"], counted)
+    number = (
+        take.on_conflict_do_update(index_elements=["property_id"], set_={"last": t.ticket_number.c.last + 1})
+        .returning(t.ticket_number.c.last)
+        .cte("number")
+    )
+    return Statement(select(place, number.c.last.label("ticket_number")).select_from(place.join(number, text("true"))))
+
+
+_PLACE_AND_NUMBER = _place_and_number()
+
+
+async def place_and_number(database: Database, company_id: int, unit_id: int, asset_id: int) -> Record | None:
+    """None where the unit is not in the replica; asset_id is null in the row where the asset is not there."""
+    return await database.row(_PLACE_AND_NUMBER, company_id=company_id, unit_id=unit_id, asset_id=asset_id)
+
+
+def _save_policy() -> Statement:
+    photo = bindparam("photo_required_to_complete", type_=Boolean)
+    stale = bindparam("stale_after_hours", type_=Integer)
+    put = insert(t.ticket_policy).values(
+        company_id=_company_id,
+        photo_required_to_complete=func.coalesce(photo, text("false")),
+        stale_after_hours=func.coalesce(stale, text(str(rules.STALE_AFTER_HOURS))),
+    )
+    return Statement(
+        put.on_conflict_do_update(
+            index_elements=["company_id"],
+            set_={
+                "photo_required_to_complete": func.coalesce(photo, t.ticket_policy.c.photo_required_to_complete),
+                "stale_after_hours": func.coalesce(stale, t.ticket_policy.c.stale_after_hours),
+            },
+        ).returning(t.ticket_policy.c.photo_required_to_complete, t.ticket_policy.c.stale_after_hours)
+    )
+
+
+_SAVE_POLICY = _save_policy()
+
+
+async def save_policy(database: Database, company_id: int, photo: bool | None, stale_hours: int | None) -> Record:
+    """Stores what is not None and returns the whole policy."""
+    row = await database.row(
+        _SAVE_POLICY, company_id=company_id, photo_required_to_complete=photo, stale_after_hours=stale_hours
+    )
+    assert row is not None
+    return row

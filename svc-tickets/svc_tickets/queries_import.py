@@ -1,0 +1,155 @@
+"""The SQL statements of an import of tickets: a batch is a handful of statements, whatever its size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from asyncpg import Record
+from sqlalchemy import BigInteger, Integer, Table, Text, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from chassis.database import Connection
+from chassis.statements import Statement
+from svc_tickets import tables as t
+
+_company_id = bindparam("company_id", type_=BigInteger)
+_external_ids = bindparam("external_ids", type_=ARRAY(Text))
+
+# What a row of a file may change in a ticket that is there already.
+CHANGEABLE = (
+    "title",
+    "description",
+    "category",
+    "subcategory",
+    "priority",
+    "status",
+    "property_id",
+    "unit_id",
+    "asset_id",
+    "unit_number",
+    "room",
+    "room_instance",
+    "permission_to_enter",
+    "preferred_access_time",
+    "photo_url",
+    "created_at",
+    "completed_at",
+    "cancelled_at",
+    "cancellation_reason_code",
+    "source",
+)
+_INSERTED = tuple(column.name for column in t.ticket.c)
+_UPDATED = ("version", "updated_at", "ticket_number", *CHANGEABLE)
+
+
+def _by_external_id(table: Table, *columns: str) -> Statement:
+    return Statement(
+        select(table.c.id, table.c.external_id, *(table.c[name] for name in columns)).where(
+            table.c.company_id == _company_id, table.c.external_id == func.any(_external_ids), table.c.version > 0
+        )
+    )
+
+
+_PROPERTIES = _by_external_id(t.property_)
+_UNITS = _by_external_id(t.unit, "property_id", "unit_number")
+_ASSETS = _by_external_id(t.asset, "property_id")
+_EXISTING = Statement(
+    select(*(t.ticket.c[name] for name in ("id", "external_id", *_UPDATED)))
+    .where(t.ticket.c.company_id == _company_id, t.ticket.c.external_id == func.any(_external_ids))
+    .order_by(t.ticket.c.id)
+    .with_for_update()
+)
+
+
+async def properties(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
+    rows = await connection.rows(_PROPERTIES, company_id=company_id, external_ids=external_ids)
+    return {row["external_id"]: row for row in rows}
+
+
+async def units(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
+    rows = await connection.rows(_UNITS, company_id=company_id, external_ids=external_ids)
+    return {row["external_id"]: row for row in rows}
+
+
+async def assets(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
+    rows = await connection.rows(_ASSETS, company_id=company_id, external_ids=external_ids)
+    return {row["external_id"]: row for row in rows}
+
+
+async def tickets_for_update(
+    connection: Connection, company_id: int, external_ids: Sequence[str]
+) -> dict[str, Record]:
+    rows = await connection.rows(_EXISTING, company_id=company_id, external_ids=external_ids)
+    return {row["external_id"]: row for row in rows}
+
+
+def _take_numbers() -> Statement:
+    ids = bindparam("property_ids", type_=ARRAY(BigInteger))
+    counts = bindparam("counts", type_=ARRAY(Integer))
+    wanted = func.unnest(ids, counts).table_valued("property_id", "many").render_derived()
+    put = insert(t.ticket_number).from_select(
+        ["property_id", "last"], select(wanted.c.property_id, wanted.c.many).order_by(wanted.c.property_id)
+    )
+    return Statement(
+        put.on_conflict_do_update(
+            index_elements=["property_id"], set_={"last": t.ticket_number.c.last + put.excluded.last}
+        ).returning(t.ticket_number.c.property_id, t.ticket_number.c.last)
+    )
+
+
+_TAKE_NUMBERS = _take_numbers()
+
+
+async def take_numbers(connection: Connection, counts: Mapping[int, int]) -> dict[int, int]:
+    """Takes as many ticket numbers of each property; returns the first of each."""
+    rows = await connection.rows(_TAKE_NUMBERS, property_ids=list(counts), counts=list(counts.values()))
+    return {row["property_id"]: row["last"] - counts[row["property_id"]] + 1 for row in rows}
+
+
+def _columns(names: Sequence[str]) -> Any:
+    arrays = [bindparam(name, type_=ARRAY(t.ticket.c[name].type)) for name in names]
+    return func.unnest(*arrays).table_valued(*names).render_derived(name="given")
+
+
+def _insert_tickets() -> Statement:
+    given = _columns(_INSERTED)
+    return Statement(insert(t.ticket).from_select(list(_INSERTED), select(*given.c), include_defaults=False))
+
+
+def _update_tickets() -> Statement:
+    given = _columns(("id", *_UPDATED))
+    return Statement(
+        update(t.ticket).where(t.ticket.c.id == given.c.id).values({name: given.c[name] for name in _UPDATED})
+    )
+
+
+def _insert_events() -> Statement:
+    names = ("event_id", "subject", "message")
+    arrays = [bindparam(name, type_=ARRAY(t.outbox.c[name].type)) for name in names]
+    given = func.unnest(*arrays).table_valued(*names).render_derived(name="given")
+    return Statement(insert(t.outbox).from_select(list(names), select(*given.c), include_defaults=False))
+
+
+_INSERT_TICKETS = _insert_tickets()
+_UPDATE_TICKETS = _update_tickets()
+_INSERT_EVENTS = _insert_events()
+
+
+def _turned(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in names}
+
+
+async def insert_tickets(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        await connection.execute(_INSERT_TICKETS, **_turned(rows, _INSERTED))
+
+
+async def update_tickets(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        await connection.execute(_UPDATE_TICKETS, **_turned(rows, ("id", *_UPDATED)))
+
+
+async def insert_events(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        await connection.execute(_INSERT_EVENTS, **_turned(rows, ("event_id", "subject", "message")))

@@ -1,0 +1,196 @@
+"""The public shapes: a ticket (spec 2.3), the body that opens one (spec 4.2), a ticket's row in an import."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from asyncpg import Record
+
+from chassis.bodies import LongText, RecordId, Text
+from chassis.instants import printed
+from svc_tickets import rules
+
+encode = msgspec.json.Encoder().encode
+
+
+class Named(msgspec.Struct, frozen=True, gc=False):
+    """A property, unit or vendor inside another record."""
+
+    id: int
+    name: str
+    external_id: str | None
+
+
+class Assignee(msgspec.Struct, frozen=True, gc=False):
+    """The member of staff who has the ticket."""
+
+    id: int
+    name: str
+
+
+class Ticket(msgspec.Struct, frozen=True, gc=False):
+    """A maintenance ticket, keys in the order of spec 2.3."""
+
+    schema_version: int
+    entity_type: str
+    entity_id: int
+    ticket_number: int | None
+    title: str
+    description: str | None
+    category: str
+    subcategory: str | None
+    priority: rules.Priority
+    status: rules.Status
+    property: Named
+    unit: Named | None
+    unit_number: str | None
+    room: str | None
+    room_instance: str | None
+    permission_to_enter: bool
+    preferred_access_time: str | None
+    assignee: Assignee | None
+    assigned_vendor: Named | None
+    photo_url: str | None
+    created_at: str
+    updated_at: str
+    completed_at: str | None
+    cancelled_at: str | None
+    cancellation_reason_code: rules.CancellationReason | None
+    external_id: str | None
+    source: str
+    url: str
+
+
+class TicketLinks:
+    """Renders rows of `queries.TICKET_COLUMNS` with links that start at the given address."""
+
+    def __init__(self, links_url: str) -> None:
+        self._prefix = f"{links_url}/tickets/"
+
+    def ticket(self, row: Record | tuple[Any, ...]) -> Ticket:
+        # The names are the columns of queries.TICKET_COLUMNS, in their order.
+        (
+            entity_id,
+            _version,
+            ticket_number,
+            title,
+            description,
+            category,
+            subcategory,
+            priority,
+            status,
+            unit_number,
+            room,
+            room_instance,
+            permission_to_enter,
+            preferred_access_time,
+            photo_url,
+            created_at,
+            updated_at,
+            completed_at,
+            cancelled_at,
+            cancellation_reason_code,
+            external_id,
+            source,
+            property_id,
+            property_name,
+            property_external_id,
+            unit_id,
+            unit_name,
+            unit_external_id,
+            assignee_id,
+            assignee_name,
+            vendor_id,
+            vendor_name,
+            vendor_external_id,
+        ) = row
+        created = printed(created_at)
+        return Ticket(
+            1,
+            "ticket",
+            entity_id,
+            ticket_number,
+            title,
+            description,
+            category,
+            subcategory,
+            priority,
+            status,
+            Named(property_id, property_name, property_external_id),
+            None if unit_id is None else Named(unit_id, unit_name, unit_external_id),
+            unit_number,
+            room,
+            room_instance,
+            permission_to_enter,
+            preferred_access_time,
+            None if assignee_id is None else Assignee(assignee_id, assignee_name),
+            None if vendor_id is None else Named(vendor_id, vendor_name, vendor_external_id),
+            photo_url,
+            created,
+            created if updated_at == created_at else printed(updated_at),
+            printed(completed_at),
+            printed(cancelled_at),
+            cancellation_reason_code,
+            external_id,
+            source,
+            f"{self._prefix}{entity_id}",
+        )
+
+
+class TicketCreate(msgspec.Struct, kw_only=True):
+    """The body of POST /tickets."""
+
+    refused_keys: ClassVar[dict[str, str]] = {
+        "status": "status can't be set when a ticket is created; it is always Open then, so leave it out."
+    }
+
+    unit_id: RecordId
+    title: Annotated[str, Text(longest=rules.TITLE_POINTS_MAX, over=422, blank=False)]
+    category: rules.Category
+    asset_id: RecordId | None = None
+    description: LongText | None = None
+    priority: rules.Priority | None = None
+
+
+ShortText = Annotated[str, Text(longest=200)]
+
+
+class TicketRow(msgspec.Struct, kw_only=True):
+    """A ticket's row in an import. property, unit and asset are the external_id of those records."""
+
+    external_id: Annotated[str, Text(longest=200, blank=False)]
+    property: ShortText
+    title: Annotated[str, Text(longest=rules.TITLE_POINTS_MAX, blank=False)]
+    category: rules.Category
+    unit: ShortText | None = None
+    asset: ShortText | None = None
+    description: LongText | None = None
+    subcategory: ShortText | None = None
+    priority: rules.Priority | None = None
+    status: rules.Status | None = None
+    unit_number: ShortText | None = None
+    room: ShortText | None = None
+    room_instance: ShortText | None = None
+    permission_to_enter: bool | None = None
+    preferred_access_time: ShortText | None = None
+    photo_url: Annotated[str, Text(longest=2000)] | None = None
+    created_at: datetime.datetime | None = None
+    updated_at: datetime.datetime | None = None
+    completed_at: datetime.datetime | None = None
+    cancelled_at: datetime.datetime | None = None
+    cancellation_reason_code: rules.CancellationReason | None = None
+    source: rules.Source | None = None
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """An event's `change` (spec 6.2). `from` is a word of Python's, hence the other name here."""
+
+    field: str
+    from_: str | None = msgspec.field(name="from")
+    to: str | None
+
+
+def change(field: str, before: str | None, after: str | None) -> bytes:
+    return encode(Change(field, before, after))

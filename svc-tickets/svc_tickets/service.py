@@ -1,0 +1,169 @@
+"""The RPCs of svc-tickets: identity, rule, statement, record."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+from asyncpg import Record
+
+from chassis import bodies, idempotency, identity
+from chassis.database import Database
+from chassis.ids import Ids
+from chassis.outbox import Outbox
+from chassis.paging import page
+from chassis.refusals import Refusal, created_by_missing, invalid_request, not_found
+from makeready.common.v1.documents_pb2 import Document, WriteReply
+from makeready.tickets.v1 import tickets_pb2 as pb
+from svc_tickets import imports, queries, records, rules
+from svc_tickets import tables as t
+from svc_tickets.owners import Owners
+
+Clock = Callable[[], datetime.datetime]
+
+_STATUS_LABELS = dict(enumerate(rules.STATUSES, start=1))
+
+
+class TicketsService:
+    """Lists, fetches and opens tickets (spec 4.2)."""
+
+    def __init__(
+        self, database: Database, outbox: Outbox, owners: Owners, links: records.TicketLinks, clock: Clock
+    ) -> None:
+        self.database = database
+        self.outbox = outbox
+        self.owners = owners
+        self.links = links
+        self.clock = clock
+        self.ids = Ids(database, t.ticket_id)
+
+    async def ListTickets(self, request: pb.ListTicketsRequest, call: identity.Call) -> pb.ListTicketsResponse:
+        caller = identity.caller(call)
+        filters: dict[str, Any] = {}
+        if request.HasField("property_id"):
+            filters["property_id"] = request.property_id
+        if request.HasField("unit_id"):
+            filters["unit_id"] = request.unit_id
+        if request.HasField("status"):
+            filters["status"] = _STATUS_LABELS[request.status]
+        if request.HasField("updated_since"):
+            filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
+        if request.HasField("ticket_number"):
+            number = request.ticket_number
+            filters["ticket_number"] = number if number < 2**31 else 0
+        rows = await queries.TICKETS_PAGE.rows(
+            self.database, caller.company_id, request.after_id, request.limit, filters
+        )
+        return pb.ListTicketsResponse(page=page(rows, request.limit, self.links.ticket))
+
+    async def GetTicket(self, request: pb.GetTicketRequest, call: identity.Call) -> pb.GetTicketResponse:
+        row = await queries.ticket(self.database, identity.caller(call).company_id, request.ticket_id)
+        if row is None:
+            raise not_found("ticket")
+        json = records.encode(self.links.ticket(row))
+        return pb.GetTicketResponse(document=Document(json=json, entity_id=row[0], version=row[1]))
+
+    async def CreateTicket(self, request: pb.CreateTicketRequest, call: identity.Call) -> pb.CreateTicketResponse:
+        caller = identity.caller(call)
+        wanted, canonical = bodies.decode(records.TicketCreate, request.body)
+        claim = idempotency.claim(caller, request.idempotency_key, "POST /tickets", canonical)
+        try:
+            if caller.administrator_id is None:
+                raise created_by_missing()
+            place = await self._place(caller.company_id, wanted)
+        except Refusal:
+            kept = await queries.CREATE_TICKET.kept(self.database, claim)
+            if kept is None:
+                raise
+            return pb.CreateTicketResponse(reply=kept)
+        return pb.CreateTicketResponse(reply=await self._open(caller, wanted, place, claim, call.request_id))
+
+    async def _place(self, company_id: int, wanted: records.TicketCreate) -> Record:
+        """The unit with its property and the asset, asked of their owner where a replica lacks one."""
+        asset_id = wanted.asset_id or 0
+        place = await queries.place_and_number(self.database, company_id, wanted.unit_id, asset_id)
+        lacking = place is None or (wanted.asset_id is not None and place["asset_id"] is None)
+        if lacking:
+            await self.owners.fetch(company_id, unit_ids=[wanted.unit_id], asset_ids=[asset_id])
+            place = await queries.place_and_number(self.database, company_id, wanted.unit_id, asset_id)
+        if place is None:
+            raise not_found("unit")
+        if wanted.asset_id is not None and place["asset_id"] is None:
+            raise Refusal(404, "not_found", "No asset with that id is visible to this key on the unit's property.")
+        return place
+
+    async def _open(
+        self,
+        caller: identity.Identity,
+        wanted: records.TicketCreate,
+        place: Record,
+        claim: idempotency.Claim,
+        request_id: str,
+    ) -> WriteReply:
+        now = self.clock()
+        ticket_id = await self.ids.next()
+        row = dict.fromkeys(t.ticket.c.keys()) | {
+            "id": ticket_id,
+            "company_id": caller.company_id,
+            "version": 1,
+            "ticket_number": place["ticket_number"],
+            "title": wanted.title,
+            "description": wanted.description or "",
+            "category": wanted.category,
+            "priority": wanted.priority or rules.DEFAULT_PRIORITY,
+            "status": "Open",
+            "property_id": place["property_id"],
+            "unit_id": place["unit_id"],
+            "asset_id": place["asset_id"],
+            "unit_number": place["unit_number"],
+            "permission_to_enter": False,
+            "created_at": now,
+            "updated_at": now,
+            "source": "api",
+            "created_by_administrator_id": caller.administrator_id,
+        }
+        shown = tuple(_shown(column, row, place) for column in queries.TICKET_COLUMNS)
+        json = records.encode(self.links.ticket(shown))
+        event = self.outbox.public(
+            "ticket.created",
+            company_id=caller.company_id,
+            entity_id=ticket_id,
+            occurred_at=now,
+            data=json,
+            request_id=request_id,
+        )
+        reply = await queries.CREATE_TICKET.write(self.database, claim, 201, json, {t.ticket: row, t.outbox: event})
+        self.outbox.wake()
+        return reply
+
+    async def ImportTickets(self, request: pb.ImportTicketsRequest, call: identity.Call) -> pb.ImportTicketsResponse:
+        batch = imports.Batch(identity.company_id(call), request.rows, self.clock(), call.request_id)
+        await batch.resolve(self.database, self.owners)
+        await batch.save(self.database, self.ids, self.outbox, self.links, request.dry_run, request.events)
+        self.outbox.wake()
+        return pb.ImportTicketsResponse(results=batch.results())
+
+    async def UpdateTicketPolicy(
+        self, request: pb.UpdateTicketPolicyRequest, call: identity.Call
+    ) -> pb.UpdateTicketPolicyResponse:
+        hours = request.stale_after_hours if request.HasField("stale_after_hours") else None
+        if hours is not None and not 1 <= hours <= 8760:
+            raise invalid_request("stale_after_hours must be from 1 to 8760.", "stale_after_hours")
+        photo = (
+            request.photo_required_to_complete if request.HasField("photo_required_to_complete") else None
+        )
+        row = await queries.save_policy(self.database, identity.company_id(call), photo, hours)
+        return pb.UpdateTicketPolicyResponse(
+            photo_required_to_complete=row["photo_required_to_complete"], stale_after_hours=row["stale_after_hours"]
+        )
+
+
+def _shown(column: Any, row: dict[str, Any], place: Record) -> Any:
+    """The value of one of TICKET_COLUMNS in a ticket that is about to be inserted."""
+    table = column.table
+    if table is t.ticket:
+        return row[column.name]
+    if table is t.property_ or table is t.unit:
+        return place[f"{table.name}_{column.name}"]
+    return None
