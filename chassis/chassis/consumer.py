@@ -11,11 +11,15 @@ import contextlib
 import datetime
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import structlog
 from google.protobuf.message import DecodeError
 from makeready.events.v1 import events_pb2 as pb
-from makeready.events.v1.events_pb2_grpc import OutboxServiceAsyncStub, OutboxServiceStub
+from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
+
+if TYPE_CHECKING:
+    from makeready.events.v1.events_pb2_grpc import OutboxServiceAsyncStub  # a name of the stub file alone
 from nats.aio.msg import Msg
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.client import JetStreamContext

@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 from asyncpg import Record
-
-from chassis import bodies
 from chassis.database import Connection, Database
 from chassis.ids import Ids
 from chassis.instants import now
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
 from makeready.common.v1 import documents_pb2 as common
+
+from chassis import bodies
 from svc_tickets import queries, queries_import, records, rules
 from svc_tickets import tables as t
 from svc_tickets.owners import Owners
@@ -101,9 +101,7 @@ class Batch:
             except Refusal as refusal:
                 line.reject(refusal)
 
-    async def _look_up(
-        self, database: Database, named: Mapping[str, Sequence[str]]
-    ) -> dict[str, dict[str, Record]]:
+    async def _look_up(self, database: Database, named: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Record]]:
         async with database.connection() as connection:
             return {
                 "property": await queries_import.properties(connection, self._company_id, named["property"]),

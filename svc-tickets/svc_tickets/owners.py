@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from chassis.clients import Peer
 from chassis.database import Database
 from makeready.catalog.v1 import catalog_pb2
-from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceAsyncStub, ReferencesServiceStub
+from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceStub
+
 from svc_tickets.consumers import put_references
+
+if TYPE_CHECKING:
+    from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceAsyncStub  # a name of the stub file alone
 
 ASKED_MAX = 500
 

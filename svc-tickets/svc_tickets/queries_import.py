@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
+from chassis.database import Connection
+from chassis.statements import Statement
 from sqlalchemy import BigInteger, Integer, Table, Text, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from chassis.database import Connection
-from chassis.statements import Statement
 from svc_tickets import tables as t
 
 _company_id = bindparam("company_id", type_=BigInteger)
@@ -77,9 +77,7 @@ async def assets(connection: Connection, company_id: int, external_ids: Sequence
     return {row["external_id"]: row for row in rows}
 
 
-async def tickets_for_update(
-    connection: Connection, company_id: int, external_ids: Sequence[str]
-) -> dict[str, Record]:
+async def tickets_for_update(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
     rows = await connection.rows(_EXISTING, company_id=company_id, external_ids=external_ids)
     return {row["external_id"]: row for row in rows}
 

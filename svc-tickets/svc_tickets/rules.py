@@ -81,9 +81,7 @@ def standing_on_import(
     if cancelled_at is not None and status != "Cancelled":
         raise invalid_request("cancelled_at belongs to status Cancelled alone.", "cancelled_at")
     if cancellation_reason_code is not None and status != "Cancelled":
-        raise invalid_request(
-            "cancellation_reason_code belongs to status Cancelled alone.", "cancellation_reason_code"
-        )
+        raise invalid_request("cancellation_reason_code belongs to status Cancelled alone.", "cancellation_reason_code")
     return Standing(
         status,
         (completed_at or updated_at) if status == "Completed" else None,

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from asyncpg import Record
-
-from chassis import bodies, idempotency, identity
 from chassis.database import Database
 from chassis.ids import Ids
 from chassis.outbox import Outbox
@@ -16,6 +14,8 @@ from chassis.paging import page
 from chassis.refusals import Refusal, created_by_missing, invalid_request, not_found
 from makeready.common.v1.documents_pb2 import Document, WriteReply
 from makeready.tickets.v1 import tickets_pb2 as pb
+
+from chassis import bodies, idempotency, identity
 from svc_tickets import imports, queries, records, rules
 from svc_tickets import tables as t
 from svc_tickets.owners import Owners
@@ -150,9 +150,7 @@ class TicketsService:
         hours = request.stale_after_hours if request.HasField("stale_after_hours") else None
         if hours is not None and not 1 <= hours <= 8760:
             raise invalid_request("stale_after_hours must be from 1 to 8760.", "stale_after_hours")
-        photo = (
-            request.photo_required_to_complete if request.HasField("photo_required_to_complete") else None
-        )
+        photo = request.photo_required_to_complete if request.HasField("photo_required_to_complete") else None
         row = await queries.save_policy(self.database, identity.company_id(call), photo, hours)
         return pb.UpdateTicketPolicyResponse(
             photo_required_to_complete=row["photo_required_to_complete"], stale_after_hours=row["stale_after_hours"]

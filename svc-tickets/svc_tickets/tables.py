@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from chassis.consumer import inbox_table
+from chassis.idempotency import ledger
+from chassis.outbox import outbox_table
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -21,9 +24,6 @@ from sqlalchemy import (
     text,
 )
 
-from chassis.consumer import inbox_table
-from chassis.idempotency import ledger
-from chassis.outbox import outbox_table
 from svc_tickets import rules
 
 metadata = MetaData()
@@ -147,8 +147,6 @@ ticket_policy = Table(
     metadata,
     Column("company_id", BigInteger, primary_key=True, autoincrement=False),
     Column("photo_required_to_complete", Boolean, nullable=False, server_default=text("false")),
-    Column(
-        "stale_after_hours", Integer, nullable=False, server_default=text(str(rules.STALE_AFTER_HOURS))
-    ),
+    Column("stale_after_hours", Integer, nullable=False, server_default=text(str(rules.STALE_AFTER_HOURS))),
     CheckConstraint("stale_after_hours BETWEEN 1 AND 8760", name="ticket_policy_stale_after_hours"),
 )
