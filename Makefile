@@ -1,20 +1,41 @@
-# One page of commands; `make help` lists them.
-VENV := .venv
-PY := $(VENV)/bin/python
+# One page of commands; `make help` lists them. Recipes use relative paths: the folder's own may hold spaces.
 PROJECTS := proto chassis gateway svc-catalog svc-tickets svc-occupancy svc-webhooks deploy/local
 PROTOS = $(shell cd proto && find makeready -name '*.proto' | sort)
-export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# The project folders are named as their packages: never import from the working directory.
+export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help proto lock
+.PHONY: help run test lint bench install install-test proto proto-release lock
 
 help:  ## Show this page
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
-proto:  ## Generate the code of the contracts
+run: install  ## Start everything on this machine; Ctrl-C stops it, the data stay
+	@.venv/bin/python -m makeready_local
+
+test: install-test  ## Unit, service and end-to-end tests
+	@.venv/bin/python -m pytest $(ARGS)
+
+lint: install-test  ## Style, types, import contracts, contracts between services, generated files
+	@.venv/bin/python .ci/lint.py
+
+bench: install-test  ## Measure us beside a monolith of the usual parts; writes docs/performance.md
+	@.venv/bin/python -m bench
+
+install:
+	@. .ci/python && "$$PYTHON" deploy/local/install.py run
+
+install-test:
+	@. .ci/python && "$$PYTHON" deploy/local/install.py test
+
+proto: install-test  ## Generate the code of the contracts
 	cd proto && buf format -w && rm -rf gen/makeready && mkdir -p gen && \
 	  python -m grpc_tools.protoc -I. --python_out=gen --grpc_python_out=gen \
 	    --mypy_out=quiet:gen --mypy_grpc_out=quiet:gen $(PROTOS)
+
+proto-release: install-test  ## Keep the contracts as released: later ones may not break them
+	buf build proto -o proto/released.binpb
 
 lock:  ## Choose the versions of all dependencies anew (needs uv)
 	uv lock --upgrade

@@ -41,6 +41,7 @@ class Child:
         orphan_signal: signal.Signals = signal.SIGKILL,
         environment: Mapping[str, str] | None = None,
         account: Account | None = None,
+        folder: Path = Path("/"),
     ) -> None:
         """Starts it in a session of its own: a Ctrl-C at the terminal reaches the runner alone.
 
@@ -52,13 +53,14 @@ class Child:
         uid, gid = (account.uid, account.gid) if account else (-1, -1)
         leash = [str(number) for number in (os.getpid(), int(orphan_signal), uid, gid)]
         with log.open("ab") as output:
+            self._log_start = output.tell()
             self._process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-I", "-S", str(LEASH), *leash, *program],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=environment,
-                cwd="/",
+                cwd=folder,
                 start_new_session=True,
             )
 
@@ -101,16 +103,22 @@ class Child:
         self.send(signal.SIGKILL)
         self._process.wait()
 
+    def ending(self) -> str:
+        """How it ended, in words."""
+        if self.exit_code is not None and self.exit_code < 0:
+            return f"killed by {signal.Signals(-self.exit_code).name}"
+        return f"exit status {self.exit_code}"
+
     def last_words(self) -> str:
-        """The last line of its log that says something, or how it ended."""
-        return last_line(self.log) or f"exit code {self.exit_code}"
+        """The last line that it wrote to its log and that is not blank."""
+        return last_line(self.log, self._log_start) or "it wrote nothing"
 
 
-def last_line(log: Path) -> str:
-    """The last line of a file that is not blank; empty where there is none."""
+def last_line(log: Path, start: int = 0) -> str:
+    """The last line of a file that is not blank, at or after byte `start`; empty where there is none."""
     try:
         with log.open("rb") as stream:
-            stream.seek(max(0, stream.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+            stream.seek(max(start, stream.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
             lines = stream.read().decode(errors="replace").split("\n")
     except OSError:
         return ""

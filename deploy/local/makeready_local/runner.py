@@ -1,0 +1,158 @@
+"""Runs the whole of Makeready: servers, databases, services, demo data; stops it all when told or when one ends."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+
+from makeready_local import databases, demo, services
+from makeready_local.children import Child, LocalError, port_is_free
+from makeready_local.config import Settings, SettingsError
+from makeready_local.nats import Nats
+from makeready_local.postgres import Postgres
+from makeready_local.state import State
+
+WATCH_SECONDS = 0.2
+IMPATIENT_SECONDS = 2
+
+
+class Interrupted(BaseException):
+    """We are told to stop."""
+
+
+class Runner:
+    """One installation, from its start to its end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        # What is to be undone, in the order in which it was done.
+        self._undo: list[Callable[[], None]] = []
+        self._children: list[Child] = []
+        self._told_at: float | None = None
+        self._stopping = False
+
+    def run(self) -> int:
+        """Starts everything, waits for a signal, stops everything. Returns the exit status."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # nohup has asked to ignore it; a shell that starts us in the background ignores SIGINT by habit.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+        status = 0
+        try:
+            self._start()
+            while True:
+                time.sleep(WATCH_SECONDS)
+                services.check(self._children)
+        except Interrupted:
+            say("Stopping.")
+        except LocalError as error:
+            complain(str(error))
+            status = 2 if isinstance(error, SettingsError) else 1
+        except OSError as error:
+            complain(f"{error.strerror}: {error.filename}" if error.filename else str(error))
+            status = 1
+        finally:
+            self._stop()
+        return status
+
+    def _start(self) -> None:
+        settings = self.settings
+        started = time.monotonic()
+        for name, port in (("MAKEREADY_API_PORT", settings.api_port), ("MAKEREADY_ADMIN_PORT", settings.admin_port)):
+            if not port_is_free(port, settings.api_host):
+                raise LocalError(
+                    f"port {port} on {settings.api_host} cannot be used or is in use; {name} may name another"
+                )
+        state = State(settings.state_dir)
+        self._undo.append(lambda: state.remove("runtime.json"))
+        processes: dict[str, dict[str, object]] = {}
+        database_url = settings.database_url or self._start_postgres(state, processes)
+        nats_url = settings.nats_url or self._start_nats(state, processes)
+        services.make_keys(state)
+        all_services = services.make_databases(state, database_url)
+        environments = {
+            service.name: services.environment_of(service, all_services, settings, nats_url, state)
+            for service in all_services
+        }
+        say("Migrating and starting the services ...")
+        services.migrate(all_services, environments, state)
+        own = [services.start(service, environments[service.name], state) for service in all_services]
+        # The gateway first: nothing new comes in while the others finish.
+        self._undo.append(lambda: services.stop(own[1:]))
+        self._undo.append(lambda: services.stop(own[:1]))
+        self._children += own
+        services.wait_until_serving(all_services, self._children)
+        for service, child in zip(all_services, own, strict=True):
+            processes[service.name] = {"pid": child.pid, "grpc": service.grpc, "metrics": service.metrics}
+        state.write(
+            "runtime.json",
+            {
+                "base_url": settings.api_url,
+                "admin_url": settings.admin_url,
+                "pid": os.getpid(),
+                "state_dir": str(settings.state_dir),
+                "database_url": database_url,
+                "nats_url": nats_url,
+                "operator_key_file": str(state.keys / "operator.jwk"),
+                "identity_ring_file": str(state.keys / "ring.jwks"),
+                "processes": processes,
+            },
+        )
+        if settings.demo:
+            demo.load(state, settings, say, lambda: services.check(self._children))
+        say(f"Makeready is ready after {time.monotonic() - started:.1f} s.\n")
+        say(demo.greeting(state, settings))
+
+    def _start_postgres(self, state: State, processes: dict[str, dict[str, object]]) -> str:
+        if (state.folder / "postgres").exists() and "postgres" not in state.read("secrets.json"):
+            raise LocalError(f"{state.folder} holds data, but secrets.json with their password is gone")
+        say("Starting PostgreSQL and NATS ...")
+        server = Postgres(state.folder / "postgres", state.secret("postgres"), log=state.log("postgres"))
+        self._undo.append(server.stop)
+        server.start()
+        databases.close_own_databases(server.url)
+        self._children.append(server.child)
+        processes["postgres"] = {"pid": server.child.pid, "port": server.port}
+        return server.url
+
+    def _start_nats(self, state: State, processes: dict[str, dict[str, object]]) -> str:
+        server = Nats(state.folder / "nats", state.secret("nats"), log=state.log("nats"))
+        self._undo.append(server.stop)
+        server.start()
+        self._children.append(server.child)
+        processes["nats"] = {"pid": server.child.pid, "port": server.port}
+        return server.url
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        """The first one stops us. make passes on what the whole group got already, so we are told twice at once:
+        only a later one ends us without waiting, and the leashes end the children."""
+        now = time.monotonic()
+        if self._told_at is None:
+            self._told_at = now
+            if not self._stopping:
+                raise Interrupted
+        elif now - self._told_at > IMPATIENT_SECONDS:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    def _stop(self) -> None:
+        """Undoes the start, backwards."""
+        self._stopping = True
+        while self._undo:
+            self._undo.pop()()
+
+
+def say(text: str) -> None:
+    """Tells the person at the terminal; it may be gone."""
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+
+
+def complain(text: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"makeready: {' '.join(text.split())}\n")

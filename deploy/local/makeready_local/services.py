@@ -1,0 +1,184 @@
+"""The services of one installation: their databases, their environment, their processes."""
+
+import hashlib
+import importlib.util
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from makeready_local.children import LOOPBACK, Child, LocalError, free_port
+from makeready_local.config import Settings, SettingsError
+from makeready_local.databases import make_database, revision
+from makeready_local.state import State
+
+NAMES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+ISSUERS = (*NAMES, "operator")
+START_SECONDS = 60
+STOP_SECONDS = 40
+# What is the runner's own, or told to each service in its own words below.
+NOT_PASSED_ON = ("MAKEREADY_DATABASE_URL", "MAKEREADY_NATS_URL", "MAKEREADY_STATE_DIR", "MAKEREADY_DEMO")
+
+
+@dataclass(frozen=True)
+class Service:
+    """One service: its name is its folder's, and with `-` as `_` its package's."""
+
+    name: str
+    database_url: str
+    grpc: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port()}")
+    metrics: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port()}")
+
+    @property
+    def package(self) -> str:
+        """What Python imports."""
+        return self.name.replace("-", "_")
+
+    @property
+    def context(self) -> str:
+        """The name of its database, of its role, and in environment variables."""
+        return self.name.removeprefix("svc-")
+
+
+def make_keys(state: State) -> None:
+    """Makes the identity keys that are missing."""
+    if all((state.keys / f"{name}.jwk").exists() for name in ISSUERS) and (state.keys / "ring.jwks").exists():
+        return
+    log = state.log("identity")
+    program = [sys.executable, "-P", "-m", "chassis.identity", str(state.keys), *ISSUERS]
+    child = Child("identity", program, log=log)
+    if not child.wait(START_SECONDS) or child.exit_code != 0:
+        raise LocalError(f"the identity keys cannot be made: {child.last_words()}")
+
+
+def make_databases(state: State, administrative_url: str) -> list[Service]:
+    """A database and a role for each service."""
+    services = []
+    for name in NAMES:
+        context = name.removeprefix("svc-")
+        url = make_database(administrative_url, context, state.secret(f"database_{context}"))
+        services.append(Service(name, url))
+    return services
+
+
+def environment_of(
+    service: Service, services: Sequence[Service], settings: Settings, nats_url: str, state: State
+) -> dict[str, str]:
+    """What the service's process is told: our own settings, and everything else that we were told."""
+    told = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
+    told |= {
+        "MAKEREADY_DATABASE_URL": service.database_url,
+        "MAKEREADY_NATS_URL": nats_url,
+        "MAKEREADY_GRPC_LISTEN": service.grpc,
+        "MAKEREADY_METRICS_LISTEN": service.metrics,
+        "MAKEREADY_IDENTITY_KEY_FILE": str(state.keys / f"{service.name}.jwk"),
+        "MAKEREADY_IDENTITY_RING_FILE": str(state.keys / "ring.jwks"),
+        "MAKEREADY_LINKS_URL": settings.links_url,
+        **{f"MAKEREADY_{other.context.upper()}_ADDRESS": other.grpc for other in services},
+    }
+    if service.name == "gateway":
+        told |= {
+            "MAKEREADY_API_HOST": settings.api_host,
+            "MAKEREADY_API_PORT": str(settings.api_port),
+            "MAKEREADY_ADMIN_PORT": str(settings.admin_port),
+            "MAKEREADY_API_URL": settings.api_url,
+        }
+        told.setdefault("MAKEREADY_CURSOR_KEYS", state.secret("cursor_keys", as_ring=True))
+        told.setdefault("MAKEREADY_RATE_LIMIT_URL", "memory://")
+    if service.name == "svc-webhooks":
+        # Given but empty stays empty: no vault.
+        told.setdefault("WEBHOOKS_VAULT_KEYS", state.secret("vault_keys", as_ring=True))
+    return told
+
+
+def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, str]], state: State) -> None:
+    """Brings every database to its newest revision, all at once; one that has it already is left alone."""
+    done = state.read("migrated.json")
+    digests = {service.name: migrations_digest(service.package) for service in services}
+    children = {}
+    for service in services:
+        kept = done.get(service.name) or {}
+        if kept.get("digest") == digests[service.name] and kept.get("revision") == revision(service.database_url):
+            continue
+        program = [sys.executable, "-P", "-m", service.package, "migrate"]
+        log = state.log(f"{service.name}-migrate")
+        children[service] = Child(service.name, program, log=log, environment=environments[service.name])
+    try:
+        for service, child in children.items():
+            if not child.wait(START_SECONDS) or child.exit_code != 0:
+                raise LocalError(
+                    f"the database of {service.name} cannot be migrated: {child.last_words()}; see {child.log}"
+                )
+            done[service.name] = {"digest": digests[service.name], "revision": revision(service.database_url)}
+    finally:
+        for child in children.values():
+            child.kill()  # one transaction each: nothing is half done
+    if children:
+        state.write("migrated.json", done)
+
+
+def migrations_digest(package: str) -> str:
+    """Tells whether a package's migrations are those of the last start."""
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        raise LocalError(f"the package {package} is not installed: run `make install`")
+    digest = hashlib.sha256()
+    for file in sorted(Path(found.submodule_search_locations[0], "migrations").rglob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def start(service: Service, environment: Mapping[str, str], state: State) -> Child:
+    """Starts the service's process."""
+    program = [sys.executable, "-P", "-m", service.package]
+    return Child(service.name, program, log=state.log(service.name), environment=environment, folder=Path.cwd())
+
+
+def wait_until_serving(services: Sequence[Service], children: Sequence[Child]) -> None:
+    """Returns when every service reports SERVING. Raises LocalError where one ends or takes too long."""
+    waiting = list(services)
+    by_name = {child.name: child for child in children}
+    deadline = time.monotonic() + START_SECONDS
+    while waiting:
+        check(children, starting=True)
+        waiting = [service for service in waiting if not is_serving(service.grpc)]
+        if waiting and time.monotonic() > deadline:
+            names = " and ".join(service.name for service in waiting)
+            raise LocalError(
+                f"{names} did not report SERVING within {START_SECONDS} s: {by_name[waiting[0].name].last_words()}"
+            )
+        time.sleep(0.05)
+
+
+def is_serving(address: str) -> bool:
+    """Whether the service at this address answers that it serves."""
+    with grpc.insecure_channel(address) as channel:
+        try:
+            answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=1)
+        except grpc.RpcError:
+            return False
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+def check(children: Sequence[Child], *, starting: bool = False) -> None:
+    """Raises LocalError where one of them has ended; a service ends with 2 where a setting is bad."""
+    for child in children:
+        if not child.alive:
+            kind = SettingsError if starting and child.exit_code == 2 else LocalError
+            raise kind(f"{child.name} stopped ({child.ending()}): {child.last_words()}; see {child.log}")
+
+
+def stop(children: Sequence[Child]) -> None:
+    """Asks all of them to end, waits, and kills those that stay."""
+    for child in children:
+        child.send(signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    for child in children:
+        if not child.wait(max(0.0, deadline - time.monotonic())):
+            child.kill()

@@ -1,0 +1,94 @@
+"""STATE_DIR: everything that one installation keeps, held by one runner at a time."""
+
+import base64
+import fcntl
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from makeready_local.children import LocalError
+
+LOG_KEPT_BYTES = 10_000_000
+
+
+class State:
+    """The folder and what is written there."""
+
+    def __init__(self, folder: Path) -> None:
+        """Makes the folder where it is missing, and takes it. Raises LocalError."""
+        self.folder = folder
+        try:
+            folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+            self.logs.mkdir(mode=0o700, exist_ok=True)
+            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            reason = f"{error.strerror} ({error.filename})"
+            raise LocalError(
+                f"cannot write in {folder}: {reason}; MAKEREADY_STATE_DIR may name another folder"
+            ) from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip() or "unknown"
+            raise LocalError(
+                f"another Makeready (process {holder}) runs on {folder}; MAKEREADY_STATE_DIR may name another folder"
+            ) from None
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+        self.remove("runtime.json")
+
+    @property
+    def logs(self) -> Path:
+        """Where every process's log lies."""
+        return self.folder / "logs"
+
+    @property
+    def keys(self) -> Path:
+        """Where the identity keys lie."""
+        return self.folder / "identity"
+
+    def log(self, name: str) -> Path:
+        """The log file of a process; a big one is put aside first."""
+        path = self.logs / f"{name}.log"
+        if path.exists() and path.stat().st_size > LOG_KEPT_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+        return path
+
+    def read(self, name: str) -> dict[str, Any]:
+        """The object in a file; empty where there is none. Raises LocalError where it is damaged."""
+        path = self.folder / name
+        try:
+            value = json.loads(path.read_text())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise LocalError(f"{path} cannot be read: {error}") from None
+        if not isinstance(value, dict):
+            raise LocalError(f"{path} does not hold an object")
+        return value
+
+    def write(self, name: str, value: dict[str, Any]) -> None:
+        """Writes an object, whole or not at all, for its owner's eyes only."""
+        part = self.folder / f"{name}.part"
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as stream:
+            stream.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(self.folder / name)
+
+    def remove(self, name: str) -> None:
+        """Removes a file where it is."""
+        (self.folder / name).unlink(missing_ok=True)
+
+    def secret(self, name: str, *, as_ring: bool = False) -> str:
+        """A secret of this installation, made when first asked for; as_ring: a key of 32 bytes as `1:BASE64`."""
+        kept = self.read("secrets.json")
+        if name not in kept:
+            key = "1:" + base64.b64encode(secrets.token_bytes(32)).decode()
+            kept[name] = key if as_ring else secrets.token_urlsafe(24)
+            self.write("secrets.json", kept)
+        return str(kept[name])
