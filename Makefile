@@ -35,7 +35,7 @@ proto: install-test  ## Generate the code of the contracts
 	    --mypy_out=quiet:gen --mypy_grpc_out=quiet:gen $(PROTOS)
 
 proto-release: install-test  ## Keep the contracts as released: later ones may not break them
-	buf build proto -o proto/released.binpb
+	buf build proto --exclude-source-info -o proto/released.binpb
 
 lock:  ## Choose the versions of all dependencies anew (needs uv)
 	uv lock --upgrade

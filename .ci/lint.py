@@ -1,0 +1,205 @@
+"""`make lint`: every check that needs no running system. Prints what it runs; ends with 1 where one failed."""
+
+import ast
+import filecmp
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tokenize
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SERVICES = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+PROJECTS = ("chassis", "gateway", *SERVICES, "deploy/local")
+CHASSIS_LINES_MAX = 1800
+RELEASED = "proto/released.binpb"
+# Written in parts, so that this file does not find itself.
+FORBIDDEN = {
+    "a path of somebody's machine": re.compile(r"(?<![\w.])/(?:wo" r"rk|ro" r"ot|ho" r"me|Use" r"rs)/[\w.-]+"),
+    "a package index": re.compile(
+        r"(?:--(?:extra-)?index" r"-url|--find" r"-links|py" r"pi\.org|python" r"hosted\.org)"
+    ),
+    "a private key": re.compile(r"BEGIN (?:[A-Z]+ )?PRI" r"VATE KEY"),
+}
+LOCK_ADDRESS = re.compile(r"\w+://|^\s*-(?:e|i|f)\b|^\s*--(?!hash)", re.MULTILINE)
+NEVER_COMMITTED = {"uv.lock", "package-lock.json", "poetry.lock", "Pipfile.lock"}
+IGNORED_FOLDERS = {".git", ".venv", ".state", "__pycache__", "build"}
+LOCKS = {"requirements.lock", "requirements-dev.lock"}
+
+
+def main() -> int:
+    """Runs all checks, even after one has failed."""
+    os.chdir(ROOT)
+    python = [sys.executable, "-P", "-m"]
+    sources = [str(path) for project in PROJECTS for path in packages(ROOT / project)]
+    checks: list[tuple[str, Callable[[], list[str]]]] = [
+        ("ruff check", lambda: command(*python, "ruff", "check", "-q", ".")),
+        ("ruff format --check", lambda: command(*python, "ruff", "format", "--check", "-q", ".")),
+        ("mypy --strict", lambda: command(*python, "mypy", "--no-error-summary", *sources)),
+        ("lint-imports", lambda: command(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")),
+        ("rules import the standard library alone", rules_are_pure),
+        ("end-to-end tests import no service", end_to_end_imports_nothing),
+        ("buf lint", lambda: command(buf(), "lint", "proto")),
+        ("buf format", lambda: command(buf(), "format", "proto", "--diff", "--exit-code")),
+        ("buf breaking", breaking),
+        ("generated code is what the contracts say", drift),
+        ("nothing of a machine, an index or a secret", tree),
+        (f"the chassis has at most {CHASSIS_LINES_MAX} lines of code", chassis_size),
+    ]
+    failed = []
+    for name, check in checks:
+        sys.stdout.write(f"{name} ... ")
+        sys.stdout.flush()
+        problems = check()
+        sys.stdout.write("ok\n" if not problems else "FAILED\n" + "".join(f"  {line}\n" for line in problems))
+        if problems:
+            failed.append(name)
+    sys.stdout.write(
+        f"lint: {len(failed)} of {len(checks)} failed: {', '.join(failed)}\n" if failed else "lint: all good\n"
+    )
+    return 1 if failed else 0
+
+
+def command(*words: str) -> list[str]:
+    """Runs a command; its output where it failed."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    output = (done.stdout + done.stderr).strip().splitlines()
+    return [] if done.returncode == 0 else output or [f"exit status {done.returncode}"]
+
+
+def buf() -> str:
+    """The program of the buf-bin wheel."""
+    return str(Path(sys.executable).with_name("buf"))
+
+
+def packages(project: Path) -> list[Path]:
+    """The packages of a project, relative to the root."""
+    return sorted(path.parent.relative_to(ROOT) for path in project.glob("*/py.typed"))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, module) of every import of a file."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, name.name) for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.lineno, f"{node.module}.{name.name}") for name in node.names)
+
+
+def rules_are_pure() -> list[str]:
+    """Rules can be read, tested and reused without anything else; their refusals are the one thing they share."""
+    return [
+        f"{path.relative_to(ROOT)}:{line}: imports {module}"
+        for project in ("gateway", *SERVICES)
+        for path in sorted((ROOT / project).glob("*/rules*.py"))
+        for line, module in imports(path)
+        if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("chassis.refusals.")
+    ]
+
+
+def end_to_end_imports_nothing() -> list[str]:
+    """They see what users see: HTTP and the command line."""
+    ours = {"chassis", "gateway", "makeready", *(service.replace("-", "_") for service in SERVICES)}
+    return [
+        f"{path.relative_to(ROOT)}:{line}: imports {module}"
+        for path in sorted((ROOT / "tests" / "e2e").rglob("*.py"))
+        for line, module in imports(path)
+        if module.split(".")[0] in ours
+    ]
+
+
+def breaking() -> list[str]:
+    """Against the contracts as released; `make proto-release` keeps new ones."""
+    return command(buf(), "breaking", "proto", "--against", RELEASED)
+
+
+def drift() -> list[str]:
+    """Generates anew, beside, and compares."""
+    protos = sorted(str(path.relative_to("proto")) for path in Path("proto/makeready").rglob("*.proto"))
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = [f"--{kind}={folder}" for kind in ("python_out", "grpc_python_out")]
+        outputs += [f"--{kind}=quiet:{folder}" for kind in ("mypy_out", "mypy_grpc_out")]
+        program = [sys.executable, "-P", "-m", "grpc_tools.protoc", "-Iproto", *outputs, *protos]
+        environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
+        if done.returncode != 0:
+            return done.stderr.strip().splitlines()
+        kept, made = (generated(Path(place)) for place in ("proto/gen", folder))
+        different = [f"proto/gen/{name}: not generated any more" for name in sorted(kept - made)]
+        different += [f"proto/gen/{name}: missing" for name in sorted(made - kept)]
+        same = filecmp.cmpfiles("proto/gen", folder, kept & made, shallow=False)[0]
+        different += [f"proto/gen/{name}: differs" for name in sorted((kept & made) - set(same))]
+    return [*different, "run `make proto`"] if different else []
+
+
+def generated(folder: Path) -> set[str]:
+    """The names of the generated files below a folder."""
+    return {str(path.relative_to(folder)) for path in folder.glob("makeready/**/*_pb2*.py*") if path.suffix != ".pyc"}
+
+
+def tree() -> list[str]:
+    """Looks at every file that git knows (or, without git, at every file that lies there)."""
+    problems = []
+    for path in files():
+        if path.name in NEVER_COMMITTED:
+            problems.append(f"{path}: is full of addresses; requirements.lock has the same without")
+        try:
+            text = path.read_text()
+        except (UnicodeDecodeError, OSError):
+            continue
+        found = {"an address or an option": LOCK_ADDRESS} if path.name in LOCKS else FORBIDDEN
+        for what, pattern in found.items():
+            for match in pattern.finditer(text):
+                line = text.count("\n", 0, match.start()) + 1
+                problems.append(f"{path}:{line}: {what}: {match.group().strip()}")
+    return problems
+
+
+def files() -> list[Path]:
+    """The project's files, relative to the root."""
+    try:
+        done = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, check=False)  # noqa: S607
+        if done.returncode == 0 and done.stdout:
+            return [Path(name) for name in done.stdout.split("\0") if name]
+    except OSError:
+        pass
+    found = []
+    for folder, folders, names in os.walk("."):
+        folders[:] = [
+            name for name in folders if name not in IGNORED_FOLDERS and not name.endswith(("_cache", ".egg-info"))
+        ]
+        found += [Path(folder, name) for name in names]
+    return sorted(found)
+
+
+def chassis_size() -> list[str]:
+    """Code alone: blank lines, comments and docstrings are free, so that nobody saves on them."""
+    lines = {path: code_lines(path.read_text()) for path in sorted(Path("chassis/chassis").rglob("*.py"))}
+    total = sum(lines.values())
+    if total <= CHASSIS_LINES_MAX:
+        return []
+    return [f"{total} in all", *(f"{count} {path}" for path, count in sorted(lines.items(), key=lambda item: -item[1]))]
+
+
+def code_lines(source: str) -> int:
+    """How many lines of a source hold code."""
+    blank = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    holding: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in blank:
+            holding.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
+            node
+        ):
+            words = node.body[0]
+            holding.difference_update(range(words.lineno, (words.end_lineno or words.lineno) + 1))
+    return len(holding)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
