@@ -84,8 +84,11 @@ class App:
         self._handlers: set[asyncio.Task[Any]] = set()
         self._server = grpc.aio.server(options=SERVER_OPTIONS)
         self._health = health.aio.HealthServicer()
-        self._starting: list[Callable[[], Awaitable[None]]] = []
-        self._stopping: list[Callable[[], Awaitable[None]]] = []
+        self._starting: list[Background] = []
+        self._opening: list[Background] = []
+        self._ending: list[Background] = []
+        self.stopping = asyncio.Event()
+        """Set once the process was told to stop, before anything stops."""
 
     def peer(self, name: str) -> Peer:
         """Another service. Raises SettingsError where its address was not given."""
@@ -100,13 +103,17 @@ class App:
         """Work that goes on beside the RPCs, started anew where it fails."""
         self._background[name] = work
 
-    def on_start(self, step: Callable[[], Awaitable[None]]) -> None:
-        """A step after the database is open and before health says SERVING."""
+    def on_start(self, step: Background) -> None:
+        """A step after the database is open and before the RPCs are served."""
         self._starting.append(step)
 
-    def on_stop(self, step: Callable[[], Awaitable[None]]) -> None:
-        """A step before the database closes, in the reverse order of registration."""
-        self._stopping.append(step)
+    def on_serving(self, step: Background) -> None:
+        """A step while the RPCs are served, before health says SERVING; given up where the process is to stop."""
+        self._opening.append(step)
+
+    def on_stop(self, step: Background) -> None:
+        """A step after the RPCs have ended and before the database closes, in the reverse order of registration."""
+        self._ending.append(step)
 
     def produces(self, outbox_table: Table, consumers: Sequence[str]) -> Outbox:
         """This process has an outbox; consumers: the services that take from it."""
@@ -197,23 +204,26 @@ class App:
 
     async def run(self) -> None:
         """Starts, serves until SIGTERM or SIGINT, and stops: not ready first, then the calls under way finish."""
-        stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, self.stopping.set)
         await self.database.open()
         tasks = [asyncio.create_task(self._keep(name, work)) for name, work in self._background.items()]
         for step in self._starting:
             await step()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        await self._health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
         try:
             self._server.add_insecure_port(self.settings.grpc_listen)
         except RuntimeError:
             raise SettingsError(f"MAKEREADY_GRPC_LISTEN {self.settings.grpc_listen} can't be listened on.") from None
         await self._server.start()
-        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
-        log.info("serving", grpc=self.settings.grpc_listen)
-        await stop.wait()
+        for step in self._opening:
+            await self._unless_stopping(step)
+        if not self.stopping.is_set():
+            await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+            log.info("serving", grpc=self.settings.grpc_listen)
+        await self.stopping.wait()
         log.info("stopping")
         await self._health.enter_graceful_shutdown()
         await asyncio.sleep(self.settings.drain_seconds)
@@ -224,12 +234,23 @@ class App:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for step in reversed(self._stopping):
+        for step in reversed(self._ending):
             await step()
         for peer in self.peers.values():
             await peer.close()
         await self.transport.close()
         await self.database.close()
+
+    async def _unless_stopping(self, step: Background) -> None:
+        work = asyncio.ensure_future(step())
+        stop = asyncio.ensure_future(self.stopping.wait())
+        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if work.done():
+            work.result()
+        else:
+            work.cancel()
+            await asyncio.wait({work})
 
     async def _keep(self, name: str, work: Background) -> None:
         while True:
