@@ -18,7 +18,12 @@ from svc_tickets import tables as t
 
 pytestmark = pytest.mark.usefixtures("places")
 
-TICKET_KEYS = ["schema_version", "entity_type", "entity_id", "ticket_number", "title", "description", "category", "subcategory", "priority", "status", "property", "unit", "unit_number", "room", "room_instance", "permission_to_enter", "preferred_access_time", "assignee", "assigned_vendor", "photo_url", "created_at", "updated_at", "completed_at", "cancelled_at", "cancellation_reason_code", "external_id", "source", "url"]
+TICKET_KEYS = (
+    "schema_version entity_type entity_id ticket_number title description category subcategory priority status "
+    "property unit unit_number room room_instance permission_to_enter preferred_access_time assignee "
+    "assigned_vendor photo_url created_at updated_at completed_at cancelled_at cancellation_reason_code "
+    "external_id source url"
+).split()
 
 
 def body(**changes: Any) -> dict[str, Any]:

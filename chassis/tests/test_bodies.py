@@ -1,0 +1,155 @@
+"""Strict JSON and field rules."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+import pytest
+from chassis.bodies import RecordId, Text
+from chassis.refusals import Refusal
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chassis import bodies
+
+ONE_EACH: dict[str, Any] = {"unit_id": 5, "title": "Tap", "level": "Low"}
+
+
+class Body(msgspec.Struct, kw_only=True):
+    refused_keys: ClassVar[dict[str, str]] = {"status": "status can't be set."}
+
+    unit_id: RecordId
+    title: Annotated[str, Text(longest=5, over=422, blank=False)]
+    level: Literal["Low", "High"]
+    on: datetime.date | None = None
+    at: datetime.datetime | None = None
+    size: float | None = None
+    many: int | None = None
+    fine: bool | None = None
+    names: list[str] | None = None
+
+
+def refusal(**changes: Any) -> Refusal:
+    with pytest.raises(Refusal) as refused:
+        bodies.check(Body, ONE_EACH | changes)
+    return refused.value
+
+
+def test_a_whole_body_becomes_its_struct() -> None:
+    found = bodies.check(Body, ONE_EACH | {"on": "2026-02-28", "at": "2026-02-28T01:00:00+01:00", "names": ["a"]})
+    assert found.on == datetime.date(2026, 2, 28)
+    assert found.at == datetime.datetime(2026, 2, 28, tzinfo=datetime.UTC)
+    assert found.names == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "status"),
+    [
+        ("title", "sixsix", 422),
+        ("title", " \t", 400),
+        ("title", ["x"], 400),
+        ("level", "Middle", 422),
+        ("level", 3, 400),
+        ("on", "20260228", 400),
+        ("on", "2026-02-30", 400),
+        ("on", "2026-W09-6", 400),
+        ("on", 5, 400),
+        ("at", "2026-02-28T00:00:00", 400),
+        ("at", "2026-02-28", 400),
+        ("at", "9999-12-31T23:59:59-12:00", 400),
+        ("size", "1", 400),
+        ("size", True, 400),
+        ("size", 10**400, 400),
+        ("many", 1.0, 400),
+        ("many", True, 400),
+        ("fine", 1, 400),
+        ("names", "a", 400),
+        ("names", [1], 400),
+        ("extra", 1, 400),
+        ("status", None, 422),
+    ],
+)
+def test_a_wrong_value_is_refused_by_field(field: str, value: Any, status: int) -> None:
+    refused = refusal(**{field: value})
+    assert refused.status == status
+    assert refused.code == "invalid_request" and refused.message.endswith(".")
+    assert refused.field.split("[")[0] in (field, "")
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**63, 10**40])
+def test_an_id_that_no_record_can_have_becomes_nobodys(value: int) -> None:
+    assert bodies.check(Body, ONE_EACH | {"unit_id": value}).unit_id == 0
+
+
+def test_what_a_caller_sent_is_never_repeated() -> None:
+    assert "Zwölf" not in refusal(level="Zwölf").message
+    assert "Zwölf" not in refusal(Zwölf=1).message
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), inner)
+        ),
+        max_leaves=20,
+    )
+)
+def test_the_same_json_is_canonical_however_it_is_spelled(value: object) -> None:
+    body = {"b": value, "a": 1}
+    spelled = json.dumps(body, indent=3, ensure_ascii=True).encode()
+    assert bodies.canonical(bodies.parse(spelled)) == bodies.canonical(dict(reversed(body.items())))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_parse_or_are_refused(raw: bytes) -> None:
+    try:
+        assert isinstance(bodies.parse(raw), dict)
+    except Refusal as refused:
+        assert refused.status == 400
+
+
+@given(st.text())
+def test_no_text_gets_through_that_postgresql_can_not_store(text: str) -> None:
+    raw = json.dumps({"t": text}).encode()
+    try:
+        stored = bodies.parse(raw)["t"]
+    except Refusal:
+        assert "\0" in text or any("\ud800" <= c <= "\udfff" for c in text)
+    else:
+        assert stored == text and "\0" not in text
+        text.encode()
+
+
+def test_a_backslash_before_u0000_is_only_text() -> None:
+    assert bodies.parse(rb'{"t": "\\u0000"}') == {"t": "\\u0000"}
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "value"),
+    [
+        ("many", "12", 12),
+        ("size", "1.5", 1.5),
+        ("fine", "Yes", True),
+        ("fine", "0", False),
+        ("on", "2026-01-31", datetime.date(2026, 1, 31)),
+        ("at", "2026-01-31", datetime.datetime(2026, 1, 31, tzinfo=datetime.UTC)),
+        ("many", "", None),
+    ],
+)
+def test_a_row_of_a_file_is_read_from_text(field: str, text: str, value: Any) -> None:
+    assert getattr(bodies.check_row(Body, ONE_EACH | {field: text}), field) == value
+
+
+@pytest.mark.parametrize(("field", "text"), [("many", "1.5"), ("many", "\u0663"), ("fine", "maybe"), ("on", "60409")])
+def test_text_that_stands_for_nothing_is_refused_by_field(field: str, text: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        bodies.check_row(Body, ONE_EACH | {field: text})
+    assert refused.value.field == field

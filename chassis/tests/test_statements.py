@@ -1,0 +1,72 @@
+"""Core statements compiled once; the private attributes that this leans on are pinned here."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+
+import pytest
+from chassis.database import Database
+from chassis.statements import Statement
+from makeready_local.testing import PostgresServer
+from sqlalchemy import BigInteger, Column, DateTime, Integer, MetaData, Table, Text, bindparam, func, insert, select
+from sqlalchemy.dialects.postgresql import ARRAY, UUID
+
+metadata = MetaData()
+thing = Table(
+    "thing",
+    metadata,
+    Column("id", BigInteger, primary_key=True),
+    Column("event_id", UUID(as_uuid=True)),
+    Column("name", Text),
+    Column("at", DateTime(timezone=True)),
+)
+
+
+def test_arguments_follow_the_order_of_the_sql() -> None:
+    statement = Statement(
+        select(thing.c.id).where(
+            thing.c.name == bindparam("name", type_=Text), thing.c.id > bindparam("after", type_=BigInteger)
+        )
+    )
+    assert statement.parameters == {"name", "after"}
+    assert statement.arguments({"after": 3, "name": "x"}) == ["x", 3]
+    assert statement.sql.index("$1") < statement.sql.index("$2")
+
+
+@pytest.mark.parametrize("values", [{}, {"name": "x", "more": 1}])
+def test_a_parameter_too_few_or_too_many_is_refused(values: dict[str, object]) -> None:
+    statement = Statement(select(thing.c.id).where(thing.c.name == bindparam("name", type_=Text)))
+    with pytest.raises(TypeError, match="missing or unknown"):
+        statement.arguments(values)
+
+
+def test_an_in_list_is_refused() -> None:
+    with pytest.raises(TypeError, match="ANY"):
+        Statement(select(thing.c.id).where(thing.c.id.in_(bindparam("ids", expanding=True, type_=BigInteger))))
+
+
+def test_a_python_side_default_is_refused() -> None:
+    defaulted = Table("defaulted", MetaData(), Column("id", Integer), Column("n", Integer, default=5))
+    with pytest.raises(TypeError, match="server default"):
+        Statement(insert(defaulted).values(id=bindparam("id", type_=Integer)))
+
+
+async def test_values_come_back_as_asyncpg_makes_them(postgres_server: PostgresServer) -> None:
+    database = Database(postgres_server.create_database("statements_test"), application="test")
+    await database.open()
+    try:
+        async with database.connection() as connection:
+            await connection.raw.execute(
+                "CREATE TABLE thing (id bigint PRIMARY KEY, event_id uuid, name text, at timestamptz)"
+            )
+        one, moment = uuid.uuid4(), datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
+        put = Statement(insert(thing).values({c.name: bindparam(c.name, type_=c.type) for c in thing.c}))
+        await database.execute(put, id=1, event_id=one, name="漏", at=moment)
+        got = Statement(
+            select(thing).where(thing.c.event_id == func.any(bindparam("ids", type_=ARRAY(UUID(as_uuid=True)))))
+        )
+        row = await database.row(got, ids=[one])
+        assert row is not None and tuple(row) == (1, one, "漏", moment)
+    finally:
+        await database.close()

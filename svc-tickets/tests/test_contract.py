@@ -1,0 +1,87 @@
+"""Proto, rules, SQL and identity say the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import pytest
+from sqlalchemy import text
+
+from chassis import migrations
+from chassis.database import Database
+from chassis.identity import KINDS, Identity
+from makeready.common.v1 import options_pb2
+from makeready.events.v1 import events_pb2
+from makeready.tickets.v1 import tickets_pb2 as pb
+from svc_tickets import rules, tables
+
+SERVICES = [
+    pb.DESCRIPTOR.services_by_name["TicketsService"],
+    events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
+    events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
+]
+
+
+def test_the_proto_lists_the_statuses_of_the_rules_in_their_order() -> None:
+    labels = [value.GetOptions().Extensions[options_pb2.label] for value in pb.TicketStatus.DESCRIPTOR.values[1:]]
+    assert tuple(labels) == rules.STATUSES
+
+
+async def test_a_migrated_database_is_what_the_tables_say(house: Any) -> None:
+    assert await migrations.differences(house.environment["MAKEREADY_DATABASE_URL"], tables.metadata) == []
+
+
+@pytest.mark.parametrize("state", ["completed_at", "cancelled_at"])
+@pytest.mark.usefixtures("places")
+async def test_the_database_refuses_a_state_without_its_instant(database: Database, state: str) -> None:
+    status = {"completed_at": "Completed", "cancelled_at": "Cancelled"}[state]
+    import asyncpg
+
+    columns = "id, company_id, version, title, category, priority, status, property_id, permission_to_enter, "
+    columns += "created_at, updated_at, source"
+    values = f"-1, 7, 1, 'x', 'HVAC', 'Low', '{status}', 10, false, now(), now(), 'api'"
+    async with database.connection() as connection:
+        with pytest.raises(asyncpg.CheckViolationError, match=f"ticket_{state}"):
+            await connection.raw.execute(str(text(f"INSERT INTO ticket ({columns}) VALUES ({values})")))
+
+
+ISSUERS = {"caller": "gateway", "staff": "gateway", "operator": "operator", "service": "svc-webhooks"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
+async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(house: Any, client: Any, rpc: Any, kind: str) -> None:
+    from chassis.identity import Issuer
+
+    allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
+    token = Issuer(house.keys / f"{ISSUERS[kind]}.jwk").token("svc-tickets", Identity(kind, ISSUERS[kind], 7))
+    assert await code_of(house, rpc, token) in (grpc.StatusCode.PERMISSION_DENIED,) or allowed
+    if allowed:
+        assert await code_of(house, rpc, token) is not grpc.StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("fault", ["none", "garbage", "other_audience", "kind_of_another"])
+async def test_a_token_that_proves_nothing_opens_nothing(house: Any, fault: str) -> None:
+    from chassis.identity import Issuer
+
+    who = Identity("caller", "gateway", 7, 1, "write", 3)
+    token = {
+        "none": "",
+        "garbage": "ey.J.x",
+        "other_audience": Issuer(house.keys / "gateway.jwk").token("svc-webhooks", who),
+        "kind_of_another": Issuer(house.keys / "svc-webhooks.jwk").token("svc-tickets", who),
+    }[fault]
+    for service in SERVICES:
+        for rpc in service.methods:
+            assert await code_of(house, rpc, token) is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def code_of(house: Any, rpc: Any, token: str) -> grpc.StatusCode:
+    async with grpc.aio.insecure_channel(house.target) as channel:
+        call = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
+        try:
+            await call(b"", metadata=[("authorization", token)], timeout=20, wait_for_ready=True)
+        except grpc.aio.AioRpcError as error:
+            return error.code()
+        return grpc.StatusCode.OK

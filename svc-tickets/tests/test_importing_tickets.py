@@ -1,0 +1,140 @@
+"""Imports of tickets: upsert by external_id, rows refused by field, nothing changed the second time."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from chassis.database import Database
+from chassis.statements import Statement
+from makeready.common.v1 import documents_pb2 as common
+from makeready.events.v1.events_pb2 import Event
+from makeready.tickets.v1 import tickets_pb2 as pb
+from svc_tickets import tables as t
+
+pytestmark = pytest.mark.usefixtures("places")
+
+CREATED, CHANGED = common.IMPORT_OUTCOME_CREATED, common.IMPORT_OUTCOME_CHANGED
+UNCHANGED, REJECTED = common.IMPORT_OUTCOME_UNCHANGED, common.IMPORT_OUTCOME_REJECTED
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return {
+        "external_id": secrets.token_hex(6),
+        "property": "P10",
+        "title": "Lift stuck",
+        "category": "Elevator",
+    } | changes
+
+
+async def imported(client: Any, who: Any, rows: list[Any], **options: bool) -> list[Any]:
+    sent = [
+        common.ImportRow(line=n, json=one if isinstance(one, bytes) else json.dumps(one).encode())
+        for n, one in enumerate(rows, 2)
+    ]
+    response = await client("ImportTickets", pb.ImportTicketsRequest(rows=sent, **options), who)
+    assert [result.line for result in response.results] == list(range(2, 2 + len(rows)))
+    return list(response.results)
+
+
+async def served(client: Any, external_id: str) -> dict[str, Any]:
+    page = (await client("ListTickets", pb.ListTicketsRequest(limit=200))).page
+    after = 0
+    while True:
+        page = (await client("ListTickets", pb.ListTicketsRequest(limit=200, after_id=after))).page
+        for ticket in json.loads(page.data):
+            if ticket["external_id"] == external_id:
+                found: dict[str, Any] = ticket
+                return found
+        assert page.HasField("next_after_id"), f"{external_id} is not served"
+        after = page.next_after_id
+
+
+async def test_a_row_becomes_a_ticket_and_the_second_time_nothing(client: Any, operator: Any) -> None:
+    one = row(
+        unit="U1",
+        status="Completed",
+        created_at="2015-01-05",
+        completed_at="2015-03-18T13:45:31-04:00",
+        permission_to_enter="yes",
+        description="",
+    )
+    assert [r.outcome for r in await imported(client, operator, [one])] == [CREATED]
+    ticket = await served(client, one["external_id"])
+    assert ticket["source"] == "import" and ticket["status"] == "Completed" and ticket["ticket_number"] > 0
+    assert ticket["created_at"] == "2015-01-05T00:00:00.000000Z"
+    assert ticket["completed_at"] == ticket["updated_at"] == "2015-03-18T17:45:31.000000Z"
+    assert ticket["unit"]["id"] == 100 and ticket["unit_number"] == "1A" and ticket["permission_to_enter"] is True
+    assert [r.outcome for r in await imported(client, operator, [one])] == [UNCHANGED]
+    assert await served(client, one["external_id"]) == ticket
+
+
+async def test_a_changed_row_changes_what_it_gives_and_leaves_the_rest(client: Any, operator: Any) -> None:
+    one = row(room="Kitchen", subcategory="Cab", status="Cancelled", cancellation_reason_code="wrong_property")
+    await imported(client, operator, [one])
+    before = await served(client, one["external_id"])
+    change = {name: one[name] for name in ("external_id", "property", "category")}
+    change |= {"title": "Lift moves", "subcategory": "", "status": "In Progress"}
+    assert [r.outcome for r in await imported(client, operator, [change])] == [CHANGED]
+    after = await served(client, one["external_id"])
+    assert after["title"] == "Lift moves" and after["room"] == "Kitchen" and after["subcategory"] is None
+    assert after["cancelled_at"] is None and after["cancellation_reason_code"] is None
+    assert after["updated_at"] > before["updated_at"] and after["ticket_number"] == before["ticket_number"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"title": None}, "title"),
+        ({"title": "x" * 151}, "title"),
+        ({"title": "a\0b"}, "title"),
+        ({"category": "Lifts"}, "category"),
+        ({"property": "nowhere"}, "property"),
+        ({"unit": "nowhere"}, "unit"),
+        ({"created_at": "05/01/2015"}, "created_at"),
+        ({"completed_at": "2015-01-05", "status": "Open"}, "completed_at"),
+        ({"cancellation_reason_code": "see_notes", "status": "Open"}, "cancellation_reason_code"),
+        ({"permission_to_enter": "perhaps"}, "permission_to_enter"),
+        ({"external_id": " "}, "external_id"),
+        ({"nonsense": "1"}, ""),
+    ],
+)
+async def test_a_bad_row_is_rejected_by_field_and_the_others_kept(
+    client: Any, operator: Any, changes: dict[str, Any], field: str, catalog: Any
+) -> None:
+    good, results = row(), []
+    results = await imported(client, operator, [row(**changes), good])
+    assert [r.outcome for r in results] == [REJECTED, CREATED]
+    assert results[0].field == field and results[0].reason.endswith(".")
+    await served(client, good["external_id"])
+
+
+async def test_the_second_row_with_an_external_id_is_rejected(client: Any, operator: Any) -> None:
+    one = row()
+    results = await imported(client, operator, [one, one])
+    assert [r.outcome for r in results] == [CREATED, REJECTED] and results[1].field == "external_id"
+
+
+async def test_a_dry_run_reports_and_writes_nothing(client: Any, operator: Any, database: Database) -> None:
+    one = row()
+    assert [r.outcome for r in await imported(client, operator, [one], dry_run=True)] == [CREATED]
+    there = Statement(select(func.count()).select_from(t.ticket).where(t.ticket.c.external_id == one["external_id"]))
+    assert await database.value(there) == 0
+
+
+async def test_public_events_fire_only_where_asked_for(client: Any, operator: Any, database: Database) -> None:
+    quiet, loud = row(), row()
+    await imported(client, operator, [quiet])
+    await imported(client, operator, [loud], events=True)
+    await imported(client, operator, [loud | {"status": "On Hold"}], events=True)
+    messages = [Event.FromString(r["message"]) for r in await database.rows(Statement(select(t.outbox.c.message)))]
+    fired = [(m.public.event, json.loads(m.public.data), m.public.change) for m in messages]
+    assert not [data for _, data, _ in fired if data["external_id"] == quiet["external_id"]]
+    mine = [(event, data, change) for event, data, change in fired if data["external_id"] == loud["external_id"]]
+    assert [event for event, _, _ in mine] == ["ticket.created", "ticket.status_changed"]
+    assert json.loads(mine[1][2]) == {"field": "status", "from": "Open", "to": "On Hold"}
+    assert mine[1][1] == await served(client, loud["external_id"])

@@ -1,0 +1,122 @@
+"""GET /tickets (spec 4.2, 4.12) against a running svc-tickets."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import BigInteger, bindparam, delete
+
+from chassis.database import Database
+from chassis.refusals import Refusal
+from chassis.statements import Statement
+from makeready.common.v1.documents_pb2 import ImportRow
+from makeready.tickets.v1 import tickets_pb2 as pb
+from svc_tickets import tables as t
+
+pytestmark = pytest.mark.usefixtures("places")
+
+LISTED = 40
+WIPE = Statement(delete(t.ticket).where(t.ticket.c.company_id == bindparam("company_id", type_=BigInteger)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+async def listed(client: Any, database: Database, places: None, house: Any) -> None:
+    """Forty tickets of company 7, alternately in two units, every fifth Cancelled; one of company 8."""
+    from chassis.identity import OPERATOR, Identity
+
+    await database.execute(WIPE, company_id=7)
+    rows = [
+        {
+            "external_id": f"L{number}",
+            "property": "P10",
+            "title": f"Ticket {number}",
+            "category": "HVAC",
+            "status": "Cancelled" if number % 5 == 0 else "Open",
+            "created_at": f"2026-01-01T00:00:{number:02}Z",
+            **({"unit": "U1"} if number % 2 else {}),
+        }
+        for number in range(LISTED)
+    ]
+    request = pb.ImportTicketsRequest(rows=[ImportRow(line=i, json=json.dumps(row)) for i, row in enumerate(rows)])
+    response = await client("ImportTickets", request, Identity(OPERATOR, "operator", 7))
+    assert {result.outcome for result in response.results} == {1}, response
+
+
+async def walk(client: Any, limit: int, who: Any = None, **filters: Any) -> list[dict[str, Any]]:
+    found, after, pages = [], 0, 0
+    while True:
+        request = pb.ListTicketsRequest(after_id=after, limit=limit, **filters)
+        page = (await client("ListTickets", request, who)).page
+        rows = json.loads(page.data)
+        assert len(rows) <= limit
+        found += rows
+        pages += 1
+        if not page.HasField("next_after_id"):
+            return found
+        assert len(rows) == limit and page.next_after_id == rows[-1]["entity_id"]
+        after = page.next_after_id
+        assert pages < 100
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(limit=st.integers(1, 60))
+async def test_a_walk_returns_each_record_once_ascending(client: Any, limit: int) -> None:
+    ids = [row["entity_id"] for row in await walk(client, limit)]
+    assert len(ids) == LISTED and ids == sorted(set(ids))
+
+
+async def test_a_full_last_page_ends_the_walk(client: Any) -> None:
+    page = (await client("ListTickets", pb.ListTicketsRequest(limit=LISTED))).page
+    assert len(json.loads(page.data)) == LISTED and not page.HasField("next_after_id")
+
+
+async def test_each_filter_narrows_and_all_combine(client: Any) -> None:
+    since = pb.ListTicketsRequest().updated_since
+    since.FromDatetime(datetime.datetime(2026, 1, 1, 0, 0, 30, tzinfo=datetime.UTC))
+    assert {row["status"] for row in await walk(client, 7, status=5)} == {"Cancelled"}
+    assert len(await walk(client, 7, status=5)) == LISTED // 5
+    assert len(await walk(client, 7, unit_id=100)) == LISTED // 2
+    assert len(await walk(client, 7, property_id=10)) == LISTED
+    assert [row["title"] for row in await walk(client, 7, updated_since=since)] == [
+        f"Ticket {n}" for n in range(30, 40)
+    ]
+    one = (await walk(client, 50))[3]
+    assert await walk(client, 5, property_id=10, ticket_number=one["ticket_number"]) == [one]
+    assert len(await walk(client, 7, property_id=10, unit_id=100, status=5, updated_since=since)) == 1
+
+
+@pytest.mark.parametrize("filters", [{"property_id": 0}, {"unit_id": 10**15}, {"property_id": 20}, {"unit_id": 200}])
+async def test_a_filter_that_names_nothing_of_the_company_is_an_empty_page(client: Any, filters: Any) -> None:
+    assert await walk(client, 10, **filters) == []
+
+
+async def test_another_companys_ticket_is_as_unknown_as_none(client: Any, stranger: Any) -> None:
+    mine = (await walk(client, 50))[0]["entity_id"]
+    sentences = []
+    for ticket_id in (mine, 10**12):
+        with pytest.raises(Refusal) as refused:
+            await client("GetTicket", pb.GetTicketRequest(ticket_id=ticket_id), stranger)
+        sentences.append((refused.value.status, refused.value.code, refused.value.message))
+    assert sentences[0] == sentences[1] and sentences[0][:2] == (404, "not_found")
+    assert mine not in [row["entity_id"] for row in await walk(client, 50, stranger)]
+
+
+async def test_a_page_reads_no_more_rows_than_it_shows(database: Database) -> None:
+    """The plan walks the index of its filter set; nothing is sorted or counted."""
+    from svc_tickets.queries import TICKETS_PAGE
+
+    for filters in ({}, {"property_id"}, {"unit_id"}, {"status"}):
+        statement = TICKETS_PAGE._statement(frozenset(filters))
+        values = {"company_id": 7, "after_id": 0, "rows": 5, "property_id": 10, "unit_id": 100, "status": "Open"}
+        arguments = statement.arguments({name: values[name] for name in statement.parameters})
+        async with database.transaction() as connection:
+            await connection.raw.execute("SET LOCAL enable_seqscan = off")
+            plan = "\n".join(
+                row[0] for row in await connection.raw.fetch(f"EXPLAIN (COSTS off) {statement.sql}", *arguments)
+            )
+        assert "Sort" not in plan and "Index Scan" in plan, plan
