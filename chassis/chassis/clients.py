@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import grpc
 import structlog
-from makeready.common.v1 import documents_pb2
 
 from chassis.identity import Issuer
 from chassis.refusals import Refusal, Unavailable
+from makeready.common.v1 import documents_pb2
 
 MESSAGE_BYTES_MAX = 32 * 1024 * 1024
 DEADLINE_SECONDS = 10.0

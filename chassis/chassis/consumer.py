@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 from google.protobuf.message import DecodeError
+
 from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from asyncpg import Record
-from makeready.common.v1.documents_pb2 import WriteReply
 from sqlalchemy import (
     BigInteger,
     BindParameter,
@@ -38,6 +37,7 @@ from chassis.identity import Identity
 from chassis.killpoints import killed_here
 from chassis.refusals import idempotency_in_progress, idempotency_mismatch
 from chassis.statements import Statement
+from makeready.common.v1.documents_pb2 import WriteReply
 
 
 def ledger(metadata: MetaData) -> Table:

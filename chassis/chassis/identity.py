@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jwt.algorithms import OKPAlgorithm
-from makeready.common.v1 import options_pb2
 
 from chassis.settings import SettingsError
+from makeready.common.v1 import options_pb2
 
 TOKEN_SECONDS = 60
 REUSE_SECONDS = 40  # leaves 20 s for the call and for clocks that disagree

@@ -9,7 +9,6 @@ import time
 import uuid
 from typing import Any
 
-from makeready.events.v1.events_pb2 import Event, PublicEvent, References
 from sqlalchemy import (
     Column,
     DateTime,
@@ -26,6 +25,7 @@ from sqlalchemy.dialects.postgresql import UUID
 
 from chassis.database import Connection
 from chassis.statements import Statement
+from makeready.events.v1.events_pb2 import Event, PublicEvent, References
 
 SUBJECTS = "events.>"
 

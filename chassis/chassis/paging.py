@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import msgspec
 from asyncpg import Record
-from makeready.common.v1.documents_pb2 import Page
 from sqlalchemy import BigInteger, Column, ColumnElement, Integer, Select, bindparam
 
 from chassis.database import Database
 from chassis.statements import Statement
+from makeready.common.v1.documents_pb2 import Page
 
 ROWS_MAX = 200
 Row = TypeVar("Row", bound=msgspec.Struct)

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Sequence
 
 import structlog
-from makeready.events.v1 import events_pb2 as pb
 from prometheus_client import Counter, Gauge
 from sqlalchemy import Integer, and_, bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, UUID, insert
@@ -25,6 +24,7 @@ from chassis.outbox import Outbox
 from chassis.refusals import Unavailable
 from chassis.statements import Statement
 from chassis.transport import FAULTS, Transport
+from makeready.events.v1 import events_pb2 as pb
 
 BATCH = 200
 POLL_SECONDS = 1.0

@@ -17,8 +17,6 @@ import uvloop
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from makeready.common.v1 import documents_pb2, options_pb2
-from makeready.events.v1 import events_pb2
 from prometheus_client import Counter, Histogram, start_http_server
 from sqlalchemy import MetaData, Table
 
@@ -32,6 +30,8 @@ from chassis.refusals import Refusal, Unavailable
 from chassis.relay import Relay
 from chassis.settings import Environment, ServiceSettings, SettingsError
 from chassis.transport import Transport
+from makeready.common.v1 import documents_pb2, options_pb2
+from makeready.events.v1 import events_pb2
 
 GRACE_SECONDS = 10
 PURGE_SECONDS = 3600

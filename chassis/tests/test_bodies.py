@@ -8,12 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import pytest
-from chassis.bodies import RecordId, Text
-from chassis.refusals import Refusal
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chassis import bodies
+from chassis.bodies import RecordId, Text
+from chassis.refusals import Refusal
 
 ONE_EACH: dict[str, Any] = {"unit_id": 5, "title": "Tap", "level": "Low"}
 

@@ -6,11 +6,12 @@ import datetime
 import uuid
 
 import pytest
+from sqlalchemy import BigInteger, Column, DateTime, Integer, MetaData, Table, Text, bindparam, func, insert, select
+from sqlalchemy.dialects.postgresql import ARRAY, UUID
+
 from chassis.database import Database
 from chassis.statements import Statement
 from makeready_local.testing import PostgresServer
-from sqlalchemy import BigInteger, Column, DateTime, Integer, MetaData, Table, Text, bindparam, func, insert, select
-from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
 metadata = MetaData()
 thing = Table(

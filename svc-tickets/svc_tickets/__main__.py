@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from chassis import instants
 from chassis.server import App, run_process
 from makeready.tickets.v1 import tickets_pb2
-
-from chassis import instants
 from svc_tickets import config, consumers, records, tables
 from svc_tickets.owners import Owners
 from svc_tickets.service import TicketsService

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from chassis.database import Connection
 from chassis.replicas import Replica
 from makeready.events.v1 import events_pb2 as pb
-
 from svc_tickets import tables as t
 
 SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references"]}

@@ -12,14 +12,13 @@ from typing import Any
 
 import msgspec
 from asyncpg import Record
+
+from chassis import bodies
 from chassis.database import Connection, Database
 from chassis.ids import Ids
-from chassis.instants import now
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
 from makeready.common.v1 import documents_pb2 as common
-
-from chassis import bodies
 from svc_tickets import queries, queries_import, records, rules
 from svc_tickets import tables as t
 from svc_tickets.owners import Owners
@@ -131,13 +130,13 @@ class Batch:
             await queries_import.insert_tickets(connection, fresh)
             await queries_import.update_tickets(connection, changed)
             if events:
-                moved: dict[int, tuple[str, str] | None] = {row["id"]: None for row in fresh}
-                moved |= {
-                    row["id"]: (row["before"]["status"], row["status"])
+                opened = {row["id"]: (b"", self._moment) for row in fresh}
+                moved = {
+                    row["id"]: (records.change("status", row["before"]["status"], row["status"]), row["updated_at"])
                     for row in changed
                     if row["before"]["status"] != row["status"]
                 }
-                await self._announce(connection, outbox, links, moved)
+                await self._announce(connection, outbox, links, opened | moved)
 
     def _compare(self, existing: Mapping[str, Record]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         fresh, changed = [], []
@@ -205,21 +204,22 @@ class Batch:
         connection: Connection,
         outbox: Outbox,
         links: records.TicketLinks,
-        moved: Mapping[int, tuple[str, str] | None],
+        happened: Mapping[int, tuple[bytes, datetime.datetime]],
     ) -> None:
-        rows = await queries.tickets(connection, self._company_id, list(moved)) if moved else []
+        """happened: the change (empty where the ticket is new) and the instant, by ticket id."""
+        rows = await queries.tickets(connection, self._company_id, list(happened)) if happened else []
         announced = []
         for row in rows:
             ticket = links.ticket(row)
-            move = moved[ticket.entity_id]
+            change, occurred_at = happened[ticket.entity_id]
             announced.append(
                 outbox.public(
-                    "ticket.created" if move is None else "ticket.status_changed",
+                    "ticket.status_changed" if change else "ticket.created",
                     company_id=self._company_id,
                     entity_id=ticket.entity_id,
-                    occurred_at=now() if move is None else row[16],
+                    occurred_at=occurred_at,
                     data=records.encode(ticket),
-                    change=b"" if move is None else records.change("status", *move),
+                    change=change,
                     request_id=self._request_id,
                 )
             )

@@ -9,7 +9,6 @@ from chassis.clients import Peer
 from chassis.database import Database
 from makeready.catalog.v1 import catalog_pb2
 from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceStub
-
 from svc_tickets.consumers import put_references
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from asyncpg import Record
-from chassis.database import Connection, Database
-from chassis.idempotency import InsertOnce
-from chassis.paging import Pages
-from chassis.statements import Statement
 from sqlalchemy import BigInteger, Boolean, DateTime, Integer, Text, bindparam, func, literal_column, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.sql.elements import ColumnElement
 
+from chassis.database import Connection, Database
+from chassis.idempotency import InsertOnce
+from chassis.paging import Pages
+from chassis.statements import Statement
 from svc_tickets import rules
 from svc_tickets import tables as t
 

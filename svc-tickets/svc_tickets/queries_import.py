@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
-from chassis.database import Connection
-from chassis.statements import Statement
 from sqlalchemy import BigInteger, Integer, Table, Text, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
+from chassis.database import Connection
+from chassis.statements import Statement
 from svc_tickets import tables as t
 
 _company_id = bindparam("company_id", type_=BigInteger)

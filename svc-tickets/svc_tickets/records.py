@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 from asyncpg import Record
+
 from chassis.bodies import LongText, RecordId, Text
 from chassis.instants import printed
-
 from svc_tickets import rules
 
 encode = msgspec.json.Encoder().encode

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from asyncpg import Record
+
+from chassis import bodies, idempotency, identity
 from chassis.database import Database
 from chassis.ids import Ids
 from chassis.outbox import Outbox
@@ -14,8 +16,6 @@ from chassis.paging import page
 from chassis.refusals import Refusal, created_by_missing, invalid_request, not_found
 from makeready.common.v1.documents_pb2 import Document, WriteReply
 from makeready.tickets.v1 import tickets_pb2 as pb
-
-from chassis import bodies, idempotency, identity
 from svc_tickets import imports, queries, records, rules
 from svc_tickets import tables as t
 from svc_tickets.owners import Owners

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chassis.consumer import inbox_table
-from chassis.idempotency import ledger
-from chassis.outbox import outbox_table
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -24,6 +21,9 @@ from sqlalchemy import (
     text,
 )
 
+from chassis.consumer import inbox_table
+from chassis.idempotency import ledger
+from chassis.outbox import outbox_table
 from svc_tickets import rules
 
 metadata = MetaData()

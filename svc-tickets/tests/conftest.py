@@ -13,6 +13,8 @@ from typing import Any
 
 import grpc
 import pytest
+
+from chassis import identity
 from chassis.clients import refusal_of
 from chassis.database import Database
 from chassis.identity import CALLER, OPERATOR, Identity, Issuer
@@ -20,8 +22,6 @@ from makeready.events.v1 import events_pb2
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from makeready_local.testing import PostgresServer, Server
 from svc_tickets import consumers
-
-from chassis import identity
 
 COMPANY, OTHER_COMPANY = 7, 8
 

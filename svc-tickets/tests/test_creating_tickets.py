@@ -8,12 +8,13 @@ import secrets
 from typing import Any
 
 import pytest
+from sqlalchemy import func, select
+
 from chassis.database import Database
 from chassis.refusals import Refusal
 from chassis.statements import Statement
 from makeready.events.v1.events_pb2 import Event
 from makeready.tickets.v1 import tickets_pb2 as pb
-from sqlalchemy import func, select
 from svc_tickets import tables as t
 
 pytestmark = pytest.mark.usefixtures("places")
@@ -150,7 +151,7 @@ async def test_a_key_without_administrator_creates_nothing(client: Any, nobody: 
 async def test_the_event_holds_the_reply_to_the_byte(client: Any, database: Database) -> None:
     reply = await create(client, body(title="Evented"))
     entity_id = json.loads(reply.body)["entity_id"]
-    rows = await database.rows(Statement(select(t.outbox.c.message)))
+    rows = await database.rows(Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id)))
     events = [Event.FromString(row["message"]) for row in rows]
     mine = [event for event in events if event.public.entity_id == entity_id]
     assert len(mine) == 1

@@ -131,7 +131,10 @@ async def test_public_events_fire_only_where_asked_for(client: Any, operator: An
     await imported(client, operator, [quiet])
     await imported(client, operator, [loud], events=True)
     await imported(client, operator, [loud | {"status": "On Hold"}], events=True)
-    messages = [Event.FromString(r["message"]) for r in await database.rows(Statement(select(t.outbox.c.message)))]
+    messages = [
+        Event.FromString(r["message"])
+        for r in await database.rows(Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id)))
+    ]
     fired = [(m.public.event, json.loads(m.public.data), m.public.change) for m in messages]
     assert not [data for _, data, _ in fired if data["external_id"] == quiet["external_id"]]
     mine = [(event, data, change) for event, data, change in fired if data["external_id"] == loud["external_id"]]

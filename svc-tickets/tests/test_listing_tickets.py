@@ -42,7 +42,9 @@ async def listed(client: Any, database: Database, places: None, house: Any) -> N
         }
         for number in range(LISTED)
     ]
-    request = pb.ImportTicketsRequest(rows=[ImportRow(line=i, json=json.dumps(row)) for i, row in enumerate(rows)])
+    request = pb.ImportTicketsRequest(
+        rows=[ImportRow(line=i, json=json.dumps(row).encode()) for i, row in enumerate(rows)]
+    )
     response = await client("ImportTickets", request, Identity(OPERATOR, "operator", 7))
     assert {result.outcome for result in response.results} == {1}, response
 

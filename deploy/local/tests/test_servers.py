@@ -12,6 +12,7 @@ from pathlib import Path
 import asyncpg
 import nats
 import pytest
+
 from makeready_local import containers
 from makeready_local.children import Child, LocalError, processes_bearing
 from makeready_local.databases import close_own_databases, make_database
