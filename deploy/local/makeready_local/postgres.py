@@ -121,6 +121,14 @@ class Postgres:
             password_file.write_text(self.password)
             for path in (partial, password_file):
                 give(path, self.account)
+            uid = self.account.uid if self.account else os.geteuid()
+            try:
+                pwd.getpwuid(uid)
+            except KeyError:
+                raise LocalError(
+                    f"PostgreSQL needs a name for user {uid}, and /etc/passwd has none; "
+                    "MAKEREADY_DATABASE_URL may name another server"
+                ) from None
             program = [str(binaries / "initdb"), "-D", str(partial / "data"), "-U", "postgres"]
             program += [f"--pwfile={password_file}", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]
             program += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
@@ -160,14 +168,17 @@ def is_ready(data: Path, pid: int) -> bool:
 
 
 def unprivileged_account() -> Account | None:
-    """Who the server runs as where we are root, as which it refuses to run; else None: ourselves."""
+    """Who the server runs as where we are root, as which it refuses to run; else None: ourselves.
+
+    Raises LocalError.
+    """
     if os.geteuid() != 0:
         return None
-    for name in ("postgres", "nobody"):
+    for name in ("postgres", "nobody", "daemon"):
         with suppress(KeyError):
             entry = pwd.getpwnam(name)
             return Account(entry.pw_uid, entry.pw_gid)
-    return Account(65534, 65534)
+    raise LocalError("PostgreSQL cannot run as root, and /etc/passwd names no postgres, nobody or daemon")
 
 
 def is_reachable(path: Path, account: Account) -> bool:

@@ -10,6 +10,7 @@ from types import FrameType
 from makeready_local import databases, demo, services
 from makeready_local.children import Child, LocalError, port_is_free
 from makeready_local.config import Settings, SettingsError
+from makeready_local.make import Make
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
 from makeready_local.state import State
@@ -40,11 +41,13 @@ class Runner:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
         status = 0
+        make = Make()
         try:
             self._start()
-            while True:
+            while not make.has_ended():
                 time.sleep(WATCH_SECONDS)
                 services.check(self._children)
+            say("Stopping.")
         except Interrupted:
             say("Stopping.")
         except LocalError as error:
