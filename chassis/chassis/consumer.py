@@ -14,26 +14,25 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
-from google.protobuf.message import DecodeError
 
 from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
 
 if TYPE_CHECKING:
     from makeready.events.v1.events_pb2_grpc import OutboxServiceAsyncStub  # a name of the stub file alone
+import sqlalchemy as sa
 from nats.aio.msg import Msg
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.client import JetStreamContext
 from prometheus_client import Counter
-from sqlalchemy import Column, DateTime, MetaData, Table, Text, bindparam, func, select, text
-from sqlalchemy.dialects.postgresql import ARRAY, UUID, insert
+from sqlalchemy.dialects.postgresql import UUID, insert
 
 from chassis.clients import Peer
 from chassis.database import Connection, Database
 from chassis.identity import Call
 from chassis.killpoints import killed_here
 from chassis.refusals import Refusal, Unavailable
-from chassis.statements import Statement
+from chassis.statements import CLOCK, TIME, UUIDS, Statement, given
 from chassis.transport import FAULTS, STREAM, Transport
 
 BATCH = 200
@@ -49,23 +48,23 @@ POISON = Counter("makeready_consumer_poison_total", "Events that failed alone an
 Apply = Callable[[Connection, Sequence[pb.Event]], Awaitable[None]]
 
 
-def inbox_table(metadata: MetaData) -> Table:
+def inbox_table(metadata: sa.MetaData) -> sa.Table:
     """Ids of the events that this context has applied, and how far each producer was compared."""
-    Table(
+    sa.Table(
         "reconciled",
         metadata,
-        Column("producer", Text, primary_key=True),
-        Column("recorded_until", DateTime(timezone=True), nullable=False),
+        sa.Column("producer", sa.Text, primary_key=True),
+        sa.Column("recorded_until", TIME, nullable=False),
     )
-    return Table(
+    return sa.Table(
         "inbox",
         metadata,
-        Column("event_id", UUID(as_uuid=True), primary_key=True),
-        Column(
+        sa.Column("event_id", UUID(as_uuid=True), primary_key=True),
+        sa.Column(
             "applied_at",
-            DateTime(timezone=True),
+            TIME,
             nullable=False,
-            server_default=text("clock_timestamp()"),
+            server_default=CLOCK,
             index=True,
         ),
     )
@@ -78,7 +77,7 @@ class Consumer:
         self,
         name: str,
         database: Database,
-        inbox: Table,
+        inbox: sa.Table,
         transport: Transport,
         apply: Apply,
         subjects: Mapping[str, Sequence[str]],
@@ -99,14 +98,14 @@ class Consumer:
         self._catching_up = asyncio.Lock()
         self._subscription: JetStreamContext.PullSubscription | None = None
         reconciled = inbox.metadata.tables["reconciled"]
-        ids = bindparam("ids", type_=ARRAY(UUID(as_uuid=True)))
-        offered = func.unnest(ids).column_valued("event_id")
-        record = insert(inbox).from_select(["event_id"], select(offered).order_by(offered), include_defaults=False)
+        ids = given("ids", UUIDS)
+        offered = sa.func.unnest(ids).column_valued("event_id")
+        record = insert(inbox).from_select(["event_id"], sa.select(offered).order_by(offered), include_defaults=False)
         self._record = Statement(record.on_conflict_do_nothing().returning(inbox.c.event_id))
-        self._known = Statement(select(inbox.c.event_id).where(inbox.c.event_id == func.any(ids)))
-        producer = bindparam("producer", type_=Text)
-        self._since = Statement(select(reconciled.c.recorded_until).where(reconciled.c.producer == producer))
-        until = bindparam("recorded_until", type_=DateTime(timezone=True))
+        self._known = Statement(sa.select(inbox.c.event_id).where(inbox.c.event_id == sa.func.any(ids)))
+        producer = given("producer", sa.Text)
+        self._since = Statement(sa.select(reconciled.c.recorded_until).where(reconciled.c.producer == producer))
+        until = given("recorded_until", TIME)
         advance = insert(reconciled).values(producer=producer, recorded_until=until)
         self._advance = Statement(
             advance.on_conflict_do_update(index_elements=["producer"], set_={"recorded_until": until})
@@ -159,35 +158,28 @@ class Consumer:
         await subscription.unsubscribe()
 
     async def _take(self, messages: list[Msg]) -> None:
-        events: list[pb.Event] = []
-        for message in messages:
-            try:
-                events.append(pb.Event.FromString(message.data))
-            except DecodeError:
-                log.error("event_unreadable", subject=message.subject)
+        events = {message: pb.Event.FromString(message.data) for message in messages}
+        refused = await self.store_what_applies(list(events.values()), by="nats")
+        killed_here("consumer-before-ack")
+        for message, event in events.items():
+            if event.event_id in refused:
+                await message.nak(delay=ACK_SECONDS)
+            else:
+                await message.ack()
+
+    async def store_what_applies(self, events: Sequence[pb.Event], by: str) -> set[str]:
+        """Applies the events together, else one by one, so that a bad one holds nobody up; the ids of the bad."""
         try:
-            await self.store(events, by="nats")
+            await self.store(events, by)
         except Unavailable:
             raise
         except Exception:
-            log.exception("events_refused", events=len(events))
-            await self._take_singly(messages)
-            return
-        killed_here("consumer-before-ack")
-        for message in messages:
-            await message.ack()
-
-    async def _take_singly(self, messages: list[Msg]) -> None:
-        """One event of a batch can't be applied: the others must not wait for it."""
-        for message in messages:
-            try:
-                await self.store([pb.Event.FromString(message.data)], by="nats")
-                await message.ack()
-            except Unavailable:
-                raise
-            except Exception:
-                POISON.inc()
-                await message.nak(delay=30)
+            log.exception("events_refused", events=[event.event_id for event in events])
+            POISON.inc()
+            if len(events) == 1:
+                return {events[0].event_id}
+            return set().union(*[await self.store_what_applies([event], by) for event in events])
+        return set()
 
     async def store(self, events: Sequence[pb.Event], by: str) -> int:
         """Applies the events that the inbox lacks, all in one transaction; returns how many."""
@@ -250,25 +242,8 @@ class Consumer:
         for start in range(0, len(missing), BATCH):
             request = pb.BatchGetEventsRequest(event_ids=missing[start : start + BATCH])
             events = await self._peers[producer].call(self._outboxes[producer].BatchGetEvents, request)
-            fetched += await self._store_each_if_needed(list(events.events))
+            fetched += len(events.events) - len(await self.store_what_applies(events.events, by="outbox"))
         return fetched
-
-    async def _store_each_if_needed(self, events: list[pb.Event]) -> int:
-        try:
-            return await self.store(events, by="outbox")
-        except Unavailable:
-            raise
-        except Exception:
-            log.exception("events_refused", events=len(events))
-        stored = 0
-        for event in events:
-            try:
-                stored += await self.store([event], by="outbox")
-            except Unavailable:
-                raise
-            except Exception:
-                POISON.inc()
-        return stored
 
     async def CatchUp(self, _request: pb.CatchUpRequest, _call: Call) -> pb.CatchUpResponse:
         return pb.CatchUpResponse(fetched=await self.catch_up())

@@ -11,54 +11,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import sqlalchemy as sa
 from asyncpg import Record
-from sqlalchemy import (
-    BigInteger,
-    BindParameter,
-    Column,
-    DateTime,
-    Integer,
-    LargeBinary,
-    MetaData,
-    PrimaryKeyConstraint,
-    Table,
-    Text,
-    bindparam,
-    func,
-    literal_column,
-    select,
-    text,
-    true,
-)
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.database import Database, DatabaseUnavailable
 from chassis.identity import Identity
 from chassis.killpoints import killed_here
 from chassis.refusals import idempotency_in_progress, idempotency_mismatch
-from chassis.statements import Statement
+from chassis.statements import CLOCK, TIME, Statement, given
 from makeready.common.v1.documents_pb2 import WriteReply
 
 
-def ledger(metadata: MetaData) -> Table:
+def ledger(metadata: sa.MetaData) -> sa.Table:
     """The table of claims and kept replies, in each context that writes. Kept 30 days."""
-    return Table(
+    return sa.Table(
         "idempotency",
         metadata,
-        Column("company_id", BigInteger, nullable=False),
-        Column("api_key_id", BigInteger, nullable=False),
-        Column("idempotency_key", Text, nullable=False),
-        Column("fingerprint", LargeBinary, nullable=False),
-        Column("status", Integer, nullable=False),
-        Column("reply", LargeBinary, nullable=False),
-        Column(
+        sa.Column("company_id", sa.BigInteger, nullable=False),
+        sa.Column("api_key_id", sa.BigInteger, nullable=False),
+        sa.Column("idempotency_key", sa.Text, nullable=False),
+        sa.Column("fingerprint", sa.LargeBinary, nullable=False),
+        sa.Column("status", sa.Integer, nullable=False),
+        sa.Column("reply", sa.LargeBinary, nullable=False),
+        sa.Column(
             "recorded_at",
-            DateTime(timezone=True),
+            TIME,
             nullable=False,
-            server_default=text("clock_timestamp()"),
+            server_default=CLOCK,
             index=True,
         ),
-        PrimaryKeyConstraint("company_id", "api_key_id", "idempotency_key", name="idempotency_claim"),
+        sa.PrimaryKeyConstraint("company_id", "api_key_id", "idempotency_key", name="idempotency_claim"),
     )
 
 
@@ -99,45 +82,25 @@ class InsertOnce:
     default are left to it.
     """
 
-    def __init__(self, claims: Table, *tables: Table) -> None:
-        def given(*names: str) -> list[BindParameter[Any]]:
-            return [bindparam(name, type_=claims.c[name].type) for name in names]
-
-        key = ("company_id", "api_key_id", "idempotency_key")
-        whole = (*key, "fingerprint", "status", "reply")
-        kept = (
-            select(claims.c.fingerprint, claims.c.status, claims.c.reply)
-            .where(*(claims.c[bind.key] == bind for bind in given(*key)))
-            .subquery("kept")
-        )
-        lock = select(func.pg_try_advisory_xact_lock(bindparam("lock", type_=BigInteger)).label("ok")).cte("lock")
-        claimed = (
-            insert(claims)
-            .from_select(whole, select(*given(*whole)).select_from(lock).where(lock.c.ok))
-            .on_conflict_do_nothing()
-            .returning(literal_column("1").label("one"))
-            .cte("claimed")
-        )
-        mine = select(claimed.c.one).cte("mine")
+    def __init__(self, claims: sa.Table, *tables: sa.Table) -> None:
+        names = ("company_id", "api_key_id", "idempotency_key", "fingerprint", "status", "reply")
+        whole = {name: given(name, claims.c[name].type) for name in names}
+        same = (claims.c[name] == whole[name] for name in names[:3])
+        kept = sa.select(*(claims.c[name] for name in names[3:])).where(*same).subquery("kept")
+        lock = sa.select(sa.func.pg_try_advisory_xact_lock(given("lock", sa.BigInteger)).label("ok")).cte("lock")
+        one: sa.ColumnElement[int] = sa.literal_column("1").label("one")
+        claim = insert(claims).from_select(names, sa.select(*whole.values()).select_from(lock).where(lock.c.ok))
+        mine = sa.select(claim.on_conflict_do_nothing().returning(one).cte("claimed").c.one).cte("mine")
         self._columns = {table: [c for c in table.c if c.server_default is None] for table in tables}
-        effects = [
-            insert(table)
-            .from_select(
-                [c.name for c in columns],
-                select(*(bindparam(f"{table.name}_{c.name}", type_=c.type) for c in columns)).select_from(mine),
-            )
-            .returning(literal_column("1").label("one"))
-            .cte(f"new_{table.name}")
-            for table, columns in self._columns.items()
-        ]
-        done = select(func.count()).select_from(mine).scalar_subquery().label("done")
-        answer = lock.outerjoin(kept, true())
-        self._write = Statement(
-            select(lock.c.ok, done, kept.c.fingerprint, kept.c.status, kept.c.reply)
-            .select_from(answer)
-            .add_cte(*effects)
-        )
-        self._look = Statement(select(lock.c.ok, kept.c.fingerprint, kept.c.status, kept.c.reply).select_from(answer))
+        effects = []
+        for table, columns in self._columns.items():
+            values = sa.select(*(given(f"{table.name}_{c.name}", c.type) for c in columns)).select_from(mine)
+            effect = insert(table).from_select([c.name for c in columns], values)
+            effects.append(effect.returning(one).cte(f"new_{table.name}"))
+        done = sa.select(sa.func.count()).select_from(mine).scalar_subquery().label("done")
+        answer = lock.outerjoin(kept, sa.true())
+        self._write = Statement(sa.select(lock.c.ok, done, *kept.c).select_from(answer).add_cte(*effects))
+        self._look = Statement(sa.select(lock.c.ok, *kept.c).select_from(answer))
 
     async def kept(self, database: Database, claim: Claim) -> WriteReply | None:
         """The reply that an earlier request with the key left; None where the key is free.
@@ -159,7 +122,7 @@ class InsertOnce:
         claim: Claim,
         status: int,
         reply: bytes,
-        rows: Mapping[Table, Mapping[str, Any]],
+        rows: Mapping[sa.Table, Mapping[str, Any]],
     ) -> WriteReply:
         """Inserts one row a table and keeps the reply, or answers what an earlier request left.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from sqlalchemy import BigInteger, Integer, Sequence, bindparam, func, select
+import sqlalchemy as sa
 
 from chassis.database import Database
 from chassis.statements import Statement
@@ -14,13 +14,13 @@ from chassis.statements import Statement
 class Ids:
     """Hands out ids of one sequence, `block` at a time."""
 
-    def __init__(self, database: Database, sequence: Sequence, block: int = 50) -> None:
+    def __init__(self, database: Database, sequence: sa.Sequence, block: int = 50) -> None:
         self._database = database
         self._block = block
         self._free: deque[int] = deque()
         self._lock = asyncio.Lock()
-        series = func.generate_series(1, bindparam("many", type_=Integer)).table_valued("n").render_derived()
-        self._take = Statement(select(sequence.next_value().cast(BigInteger)).select_from(series))
+        series = sa.func.generate_series(1, sa.bindparam("many", type_=sa.Integer)).table_valued("n").render_derived()
+        self._take = Statement(sa.select(sequence.next_value().cast(sa.BigInteger)).select_from(series))
 
     async def next(self) -> int:
         return (await self.take(1))[0]

@@ -16,14 +16,15 @@ from sqlalchemy.ext.asyncio import create_async_engine
 LOCK = 0x6D616B65  # one migration at a time, whoever starts it
 
 
-def _config(package: str, connection: Connection, metadata: MetaData) -> Config:
+def alembic_config(package: str, connection: Connection, metadata: MetaData) -> Config:
     config = Config()
     config.set_main_option("script_location", str(importlib.resources.files(package) / "migrations"))
     config.attributes.update(connection=connection, metadata=metadata)
     return config
 
 
-async def _with_connection(url: str, work: Any) -> Any:
+async def with_connection(url: str, work: Any) -> Any:
+    """Runs `work(connection)` in one transaction of SQLAlchemy's own engine."""
     address = make_url(url).set(drivername="postgresql+asyncpg")
     engine = create_async_engine(address, poolclass=pool.NullPool)
     try:
@@ -38,21 +39,9 @@ def migrate(url: str, package: str, metadata: MetaData) -> None:
 
     def upgrade(connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
-        command.upgrade(_config(package, connection, metadata), "head")
+        command.upgrade(alembic_config(package, connection, metadata), "head")
 
-    asyncio.run(_with_connection(url, upgrade))
-
-
-def revise(url: str, package: str, metadata: MetaData, message: str) -> None:
-    """Writes the migration that brings a migrated database to `metadata`, for a developer to read and complete.
-
-    Alembic does not see sequences: add `op.execute(CreateSequence(…))` by hand.
-    """
-
-    def revision(connection: Connection) -> None:
-        command.revision(_config(package, connection, metadata), message, autogenerate=True)
-
-    asyncio.run(_with_connection(url, revision))
+    asyncio.run(with_connection(url, upgrade))
 
 
 async def differences(url: str, metadata: MetaData) -> list[Any]:
@@ -63,7 +52,7 @@ async def differences(url: str, metadata: MetaData) -> list[Any]:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": False})
         return list(compare_metadata(context, metadata))
 
-    found: list[Any] = await _with_connection(url, compare)
+    found: list[Any] = await with_connection(url, compare)
     return found
 
 

@@ -9,22 +9,11 @@ import time
 import uuid
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    DateTime,
-    Index,
-    LargeBinary,
-    MetaData,
-    Table,
-    Text,
-    bindparam,
-    insert,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import UUID
 
 from chassis.database import Connection
-from chassis.statements import Statement
+from chassis.statements import CLOCK, TIME, Statement
 from makeready.events.v1.events_pb2 import Event, PublicEvent, References
 
 SUBJECTS = "events.>"
@@ -37,25 +26,25 @@ def uuid7() -> uuid.UUID:
     return uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62)
 
 
-def outbox_table(metadata: MetaData) -> Table:
+def outbox_table(metadata: sa.MetaData) -> sa.Table:
     """Events of this context, by id; a row goes three days after the transport and every consumer have it."""
-    table = Table(
+    table = sa.Table(
         "outbox",
         metadata,
-        Column("event_id", UUID(as_uuid=True), primary_key=True),
-        Column("subject", Text, nullable=False),
-        Column("message", LargeBinary, nullable=False),
-        Column("recorded_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
-        Column("claimed_until", DateTime(timezone=True), nullable=False, server_default=text("'-infinity'")),
-        Column("published_at", DateTime(timezone=True), server_default=text("NULL")),
+        sa.Column("event_id", UUID(as_uuid=True), primary_key=True),
+        sa.Column("subject", sa.Text, nullable=False),
+        sa.Column("message", sa.LargeBinary, nullable=False),
+        sa.Column("recorded_at", TIME, nullable=False, server_default=CLOCK),
+        sa.Column("claimed_until", TIME, nullable=False, server_default=sa.text("'-infinity'")),
+        sa.Column("published_at", TIME, server_default=sa.text("NULL")),
     )
-    Index("outbox_unpublished", table.c.event_id, postgresql_where=text("published_at IS NULL"))
-    Index("outbox_recorded", table.c.recorded_at)
-    Table(
+    sa.Index("outbox_unpublished", table.c.event_id, postgresql_where=sa.text("published_at IS NULL"))
+    sa.Index("outbox_recorded", table.c.recorded_at)
+    sa.Table(
         "outbox_confirmation",
         metadata,
-        Column("consumer", Text, primary_key=True),
-        Column("recorded_until", DateTime(timezone=True), nullable=False),
+        sa.Column("consumer", sa.Text, primary_key=True),
+        sa.Column("recorded_until", TIME, nullable=False),
     )
     return table
 
@@ -63,12 +52,12 @@ def outbox_table(metadata: MetaData) -> Table:
 class Outbox:
     """Makes events of one producer and wakes its relay."""
 
-    def __init__(self, producer: str, table: Table) -> None:
+    def __init__(self, producer: str, table: sa.Table) -> None:
         self.producer = producer
         self.table = table
         self.woken = asyncio.Event()
         names = ("event_id", "subject", "message")
-        self._insert = Statement(insert(table).values({n: bindparam(n, type_=table.c[n].type) for n in names}))
+        self._insert = Statement(sa.insert(table).values({n: sa.bindparam(n, type_=table.c[n].type) for n in names}))
 
     def public(
         self,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+import sqlalchemy as sa
 from asyncpg import Record
-from sqlalchemy import BigInteger, Column, ColumnElement, Integer, Select, bindparam
 
 from chassis.database import Database
 from chassis.statements import Statement
@@ -27,18 +27,18 @@ class Pages:
 
     def __init__(
         self,
-        rows: Select[Any],
-        company: Column[int],
-        entity_id: Column[int],
-        filters: Mapping[str, ColumnElement[bool]],
+        rows: sa.Select[Any],
+        company: sa.Column[int],
+        entity_id: sa.Column[int],
+        filters: Mapping[str, sa.ColumnElement[bool]],
     ) -> None:
         self._rows = (
             rows.where(
-                company == bindparam("company_id", type_=BigInteger),
-                entity_id > bindparam("after_id", type_=BigInteger),
+                company == sa.bindparam("company_id", type_=sa.BigInteger),
+                entity_id > sa.bindparam("after_id", type_=sa.BigInteger),
             )
             .order_by(entity_id)
-            .limit(bindparam("rows", type_=Integer))
+            .limit(sa.bindparam("rows", type_=sa.Integer))
         )
         self._filters = filters
         self._statements: dict[frozenset[str], Statement] = {}

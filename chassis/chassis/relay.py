@@ -11,18 +11,17 @@ import datetime
 import uuid
 from collections.abc import Sequence
 
+import sqlalchemy as sa
 import structlog
 from prometheus_client import Counter, Gauge
-from sqlalchemy import Integer, and_, bindparam, delete, func, select, text, update
-from sqlalchemy.dialects.postgresql import ARRAY, UUID, insert
-from sqlalchemy.types import DateTime, Text
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.database import Database
 from chassis.identity import Call
 from chassis.killpoints import killed_here
 from chassis.outbox import Outbox
 from chassis.refusals import Unavailable
-from chassis.statements import Statement
+from chassis.statements import TIME, UUIDS, Statement, given
 from chassis.transport import FAULTS, Transport
 from makeready.events.v1 import events_pb2 as pb
 
@@ -45,60 +44,31 @@ class Relay:
         self._consumers = frozenset(consumers)
         t = outbox.table
         confirmation = t.metadata.tables["outbox_confirmation"]
-        waiting = and_(t.c.published_at.is_(None), t.c.claimed_until < func.now())
-        free = (
-            select(t.c.event_id)
-            .where(waiting)
-            .order_by(t.c.event_id)
-            .limit(bindparam("batch", type_=Integer))
-            .with_for_update(skip_locked=True)
+        batch, mine = given("batch", sa.Integer), t.c.event_id == sa.func.any(given("ids", UUIDS))
+        waiting = sa.select(t.c.event_id).where(t.c.published_at.is_(None), t.c.claimed_until < sa.func.now())
+        free = waiting.order_by(t.c.event_id).limit(batch).with_for_update(skip_locked=True).cte("free")
+        claimed = sa.update(t).where(t.c.event_id == free.c.event_id)
+        claimed = claimed.values(claimed_until=sa.text("now() + interval '15 seconds'"))
+        self._claim = Statement(claimed.returning(t.c.event_id, t.c.subject, t.c.message))
+        self._published = Statement(sa.update(t).where(mine).values(published_at=sa.func.now()))
+        self._release = Statement(sa.update(t).where(mine).values(claimed_until=sa.text("'-infinity'")))
+        self._unpublished = Statement(sa.select(sa.func.count()).where(t.c.published_at.is_(None)))
+        self._events = Statement(sa.select(t.c.message).where(mine))
+        recorded = sa.select(t.c.event_id).where(
+            t.c.recorded_at >= given("since", TIME),
+            t.c.event_id > given("after", sa.UUID),
+            t.c.subject.op("^@")(sa.func.any(given("subjects", ARRAY(sa.Text)))),
         )
-        self._claim = Statement(
-            update(t)
-            .where(t.c.event_id.in_(free))
-            .values(claimed_until=text("now() + interval '15 seconds'"))
-            .returning(t.c.event_id, t.c.subject, t.c.message)
-        )
-        ids = bindparam("ids", type_=ARRAY(UUID(as_uuid=True)))
-        self._published = Statement(update(t).where(t.c.event_id == func.any(ids)).values(published_at=func.now()))
-        self._release = Statement(
-            update(t).where(t.c.event_id == func.any(ids)).values(claimed_until=text("'-infinity'"))
-        )
-        self._unpublished = Statement(select(func.count()).where(t.c.published_at.is_(None)))
-        subjects = bindparam("subjects", type_=ARRAY(Text))
-        self._ids = Statement(
-            select(t.c.event_id)
-            .where(
-                t.c.recorded_at >= bindparam("since", type_=DateTime(timezone=True)),
-                t.c.event_id > bindparam("after", type_=UUID(as_uuid=True)),
-                t.c.subject.op("^@")(func.any(subjects)),
-            )
-            .order_by(t.c.event_id)
-            .limit(bindparam("batch", type_=Integer))
-        )
-        self._events = Statement(select(t.c.message).where(t.c.event_id == func.any(ids)))
-        self._clock = Statement(select(func.clock_timestamp()))
-        until = bindparam("recorded_until", type_=DateTime(timezone=True))
-        confirm = insert(confirmation).values(consumer=bindparam("consumer", type_=Text), recorded_until=until)
+        self._ids = Statement(recorded.order_by(t.c.event_id).limit(batch))
+        self._clock = Statement(sa.select(sa.func.clock_timestamp()))
+        confirm = insert(confirmation).values({c: given(c.name, c.type) for c in confirmation.c})
+        later = sa.func.greatest(confirmation.c.recorded_until, confirm.excluded.recorded_until)
         self._confirm = Statement(
-            confirm.on_conflict_do_update(
-                index_elements=["consumer"],
-                set_={"recorded_until": func.greatest(confirmation.c.recorded_until, confirm.excluded.recorded_until)},
-            )
+            confirm.on_conflict_do_update(index_elements=["consumer"], set_={"recorded_until": later})
         )
-        self._confirmed = Statement(select(confirmation.c.consumer, confirmation.c.recorded_until))
-        self._purge = Statement(
-            delete(t).where(
-                t.c.event_id.in_(
-                    select(t.c.event_id)
-                    .where(
-                        t.c.published_at.is_not(None),
-                        t.c.recorded_at < bindparam("before", type_=DateTime(timezone=True)),
-                    )
-                    .limit(1000)
-                )
-            )
-        )
+        self._confirmed = Statement(sa.select(confirmation))
+        done = sa.select(t.c.event_id).where(t.c.published_at.is_not(None), t.c.recorded_at < given("before", TIME))
+        self._purge = Statement(sa.delete(t).where(t.c.event_id.in_(done.limit(1000))))
 
     async def run(self) -> None:
         """Publishes until cancelled. NATS or PostgreSQL away: waits, and goes on when it is back."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import sqlalchemy as sa
 from google.protobuf.message import Message
-from sqlalchemy import Table, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.database import Connection
@@ -20,11 +20,13 @@ class Replica:
     the parent then stands as a row of version 0, which no read shows, until the owner's own comes.
     """
 
-    def __init__(self, table: Table, parents: dict[str, Table] | None = None) -> None:
+    def __init__(self, table: sa.Table, parents: dict[str, sa.Table] | None = None) -> None:
         self._names = [column.name for column in table.c]
-        arrays = [bindparam(c.name, type_=ARRAY(c.type)) for c in table.c]
-        offered = func.unnest(*arrays).table_valued(*(c.name for c in table.c)).render_derived()
-        put = insert(table).from_select(self._names, select(*offered.c).order_by(offered.c.id), include_defaults=False)
+        arrays = [sa.bindparam(c.name, type_=ARRAY(c.type)) for c in table.c]
+        offered = sa.func.unnest(*arrays).table_valued(*(c.name for c in table.c)).render_derived()
+        put = insert(table).from_select(
+            self._names, sa.select(*offered.c).order_by(offered.c.id), include_defaults=False
+        )
         self._put = Statement(
             put.on_conflict_do_update(
                 index_elements=["id"],
@@ -55,10 +57,10 @@ def _value(row: Any, name: str) -> Any:
     return getattr(row, name) if not field.has_presence or row.HasField(name) else None
 
 
-def _stub(parent: Table) -> Statement:
-    ids = bindparam("ids", type_=ARRAY(parent.c.id.type))
-    companies = bindparam("companies", type_=ARRAY(parent.c.company_id.type))
-    offered = func.unnest(ids, companies).table_valued("id", "company_id").render_derived()
-    blank = select(offered.c.id, offered.c.company_id)
+def _stub(parent: sa.Table) -> Statement:
+    ids = sa.bindparam("ids", type_=ARRAY(parent.c.id.type))
+    companies = sa.bindparam("companies", type_=ARRAY(parent.c.company_id.type))
+    offered = sa.func.unnest(ids, companies).table_valued("id", "company_id").render_derived()
+    blank = sa.select(offered.c.id, offered.c.company_id)
     put = insert(parent).from_select(["id", "company_id"], blank, include_defaults=False)
     return Statement(put.on_conflict_do_nothing())

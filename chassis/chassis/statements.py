@@ -9,8 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY, UUID
 from sqlalchemy.dialects.postgresql.asyncpg import dialect as asyncpg_dialect
 from sqlalchemy.sql import ClauseElement
+
+TIME = sa.DateTime(timezone=True)
+UUIDS = ARRAY(UUID(as_uuid=True))
+CLOCK = sa.text("clock_timestamp()")  # moves within a transaction, as now() does not
+
+
+def given(name: str, kind: Any) -> sa.BindParameter[Any]:
+    """A parameter of a statement, by name and type."""
+    return sa.bindparam(name, type_=kind)
+
 
 _DIALECT = asyncpg_dialect()  # type: ignore[no-untyped-call]
 

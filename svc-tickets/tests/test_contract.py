@@ -79,7 +79,7 @@ async def test_a_token_that_proves_nothing_opens_nothing(house: Any, fault: str)
 
 async def code_of(house: Any, rpc: Any, token: str) -> grpc.StatusCode:
     async with grpc.aio.insecure_channel(house.target) as channel:
-        call = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
+        call: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
         try:
             await call(b"", metadata=[("authorization", token)], timeout=20, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:

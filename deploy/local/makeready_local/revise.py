@@ -1,0 +1,42 @@
+"""`python -m makeready_local.revise PACKAGE MESSAGE` writes the migration that brings a database to the tables.
+
+For a developer to read, to name and to complete: Alembic does not see sequences or partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+
+from alembic import command
+from sqlalchemy.engine import Connection
+
+from chassis import migrations
+from makeready_local.databases import make_database
+from makeready_local.postgres import Postgres
+from makeready_local.testing import server_folder
+
+
+def main(package: str, message: str) -> None:
+    """Migrates an empty database, compares it with the package's tables, and writes the difference."""
+    metadata = importlib.import_module(f"{package}.tables").metadata
+
+    def revision(connection: Connection) -> None:
+        command.revision(migrations.alembic_config(package, connection, metadata), message, autogenerate=True)
+
+    with server_folder() as folder:
+        server = Postgres(folder / "postgres", "revise", log=folder / "postgres.log")
+        server.start()
+        try:
+            url = make_database(server.url, "revised", "revised")
+            migrations.migrate(url, package, metadata)
+            asyncio.run(migrations.with_connection(url, revision))
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        raise SystemExit("usage: python -m makeready_local.revise PACKAGE MESSAGE")
+    main(*sys.argv[1:])
