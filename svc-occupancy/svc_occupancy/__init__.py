@@ -1,0 +1,1 @@
+"""Who lives where: transitions, leases, unit status."""

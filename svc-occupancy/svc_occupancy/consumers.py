@@ -1,0 +1,24 @@
+"""The events that svc-occupancy listens to: the companies, properties and units that its records will name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chassis.database import Connection
+from chassis.replicas import Replica
+from makeready.events.v1 import events_pb2 as pb
+from svc_occupancy import tables as t
+
+SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references"]}
+
+_company = Replica(t.company)
+_property = Replica(t.property_)
+_unit = Replica(t.unit, {"property_id": t.property_})
+
+
+async def apply(connection: Connection, events: Sequence[pb.Event]) -> None:
+    """Takes rows into the replicas, properties before what lies in them."""
+    references = [event.references for event in events if event.HasField("references")]
+    await _company.put(connection, (row for one in references for row in one.companies))
+    await _property.put(connection, (row for one in references for row in one.properties))
+    await _unit.put(connection, (row for one in references for row in one.units))
