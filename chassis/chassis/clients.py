@@ -34,6 +34,10 @@ Response = TypeVar("Response")
 class PeerUnavailable(Unavailable):
     """Another service did not answer in time, or failed. Whether the call had an effect is unknown."""
 
+    def __init__(self, message: str, code: grpc.StatusCode | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
 
 def refusal_of(error: grpc.aio.AioRpcError) -> Refusal | None:
     """The refusal that a service answered with; None for a fault."""
@@ -70,7 +74,7 @@ class Peer:
         except grpc.aio.AioRpcError as error:
             if refused := refusal_of(error):
                 raise refused from None
-            raise PeerUnavailable(f"{self.name}: {error.code().name}: {error.details()}") from None
+            raise PeerUnavailable(f"{self.name}: {error.code().name}: {error.details()}", error.code()) from None
 
     async def close(self) -> None:
         await self.channel.close(None)

@@ -1,0 +1,78 @@
+"""How commands and their arguments are declared: each type says in one phrase what it wants."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from typing import Any, Protocol
+
+from chassis.bodies import ID_MAX, date_time
+
+
+class Parser(argparse.ArgumentParser):
+    """A command. Options are never abbreviated, so that a new one breaks no script; `--json` may stand anywhere."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+        self.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object")
+
+
+class Commands(Protocol):
+    """Where a group adds its commands."""
+
+    def add_parser(self, name: str, *, help: str, description: str) -> Parser: ...  # noqa: A002
+
+
+def command(commands: Commands, name: str, brief: str, description: str = "") -> Parser:
+    """A command under its name. brief: a phrase for the list of commands."""
+    return commands.add_parser(name, help=brief, description=description or f"{brief[0].upper()}{brief[1:]}.")
+
+
+def group(commands: Commands, name: str, brief: str) -> Commands:
+    """A noun whose verbs are the commands."""
+    found: Commands = command(commands, name, brief).add_subparsers(dest="verb", required=True, metavar="COMMAND")
+    return found
+
+
+def record_id(text: str) -> int:
+    """A positive 64-bit integer."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= ID_MAX):
+        raise argparse.ArgumentTypeError("must be a positive whole number")
+    return int(text)
+
+
+def instant(text: str) -> datetime.datetime:
+    """An ISO 8601 date-time with a UTC offset, as UTC."""
+    found = date_time(text)
+    if found is None:
+        raise argparse.ArgumentTypeError("must be a date-time with a UTC offset, such as 2026-01-31T12:00:00Z")
+    return found
+
+
+def seconds(text: str) -> float:
+    """A span of time, up to a day."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found <= 86_400:
+        raise argparse.ArgumentTypeError("must be a number of seconds from 0 to 86400")
+    return found
+
+
+def hours(text: str) -> int:
+    """A whole number of hours, up to a year."""
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 8760):
+        raise argparse.ArgumentTypeError("must be a whole number of hours from 1 to 8760")
+    return int(text)
+
+
+def text_argument(text: str) -> str:
+    """A text that can be stored: not blank, and Unicode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("is not UTF-8 text") from None
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must not be blank")
+    return text

@@ -1,0 +1,131 @@
+"""What can be imported: each kind's columns, and the RPC that takes its rows.
+
+The owner of a kind decides on its rows; the columns stand here so that a mistyped one is told before the first
+row is sent. A test offers every column to the owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import grpc
+from makeready.catalog.v1 import catalog_pb2 as catalog
+from makeready.catalog.v1.catalog_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
+from makeready.common.v1 import documents_pb2 as common
+from makeready.tickets.v1 import tickets_pb2 as tickets
+from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
+
+
+class ImportResponse(Protocol):
+    """What every import RPC answers."""
+
+    @property
+    def results(self) -> Iterable[common.ImportResult]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of record. required: the columns without which no row can be taken."""
+
+    name: str
+    service: str
+    rpc: Callable[[grpc.aio.Channel], Callable[..., Awaitable[ImportResponse]]]
+    request: Any
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return (*self.required, *self.optional)
+
+    def request_of(self, rows: Iterable[common.ImportRow], dry_run: bool, events: bool) -> Any:
+        """The RPC's request; kinds that fire no public event on import know no `events`."""
+        request = self.request(rows=rows, dry_run=dry_run)
+        if events and "events" in request.DESCRIPTOR.fields_by_name:
+            request.events = True
+        return request
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "properties",
+            "svc-catalog",
+            lambda channel: PropertiesServiceStub(channel).ImportProperties,
+            catalog.ImportPropertiesRequest,
+            ("external_id", "name", "address"),
+            (
+                "city",
+                "state",
+                "postal_code",
+                "building_type",
+                "construction_type",
+                "unit_count",
+                "year_built",
+                "latitude",
+                "longitude",
+                "created_at",
+                "source",
+            ),
+        ),
+        Kind(
+            "units",
+            "svc-catalog",
+            lambda channel: UnitsServiceStub(channel).ImportUnits,
+            catalog.ImportUnitsRequest,
+            ("external_id", "property", "name"),
+            ("unit_number", "unit_status", "floorplan", "building", "floor", "created_at", "source"),
+        ),
+        Kind(
+            "assets",
+            "svc-catalog",
+            lambda channel: AssetsServiceStub(channel).ImportAssets,
+            catalog.ImportAssetsRequest,
+            ("external_id", "property", "name", "category", "make", "model"),
+            (
+                "unit",
+                "sub_category",
+                "asset_tag",
+                "serial_number",
+                "status",
+                "year",
+                "installed_on",
+                "warranty_expires_on",
+                "expected_life_years",
+                "created_at",
+                "updated_at",
+                "source",
+            ),
+        ),
+        Kind(
+            "tickets",
+            "svc-tickets",
+            lambda channel: TicketsServiceStub(channel).ImportTickets,
+            tickets.ImportTicketsRequest,
+            ("external_id", "property", "title", "category"),
+            (
+                "unit",
+                "asset",
+                "description",
+                "subcategory",
+                "priority",
+                "status",
+                "unit_number",
+                "room",
+                "room_instance",
+                "permission_to_enter",
+                "preferred_access_time",
+                "photo_url",
+                "created_at",
+                "updated_at",
+                "completed_at",
+                "cancelled_at",
+                "cancellation_reason_code",
+                "source",
+            ),
+        ),
+    )
+}

@@ -1,0 +1,95 @@
+"""From a row of the file to the row that is sent: as it stands, or through a mapping."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from gateway.cli.failures import Failed
+from gateway.cli.importing.csv_source import duplicates, named
+from gateway.cli.importing.kinds import Kind
+from gateway.cli.importing.mapping import FileMapping
+from gateway.cli.importing.rows import Faulty, SourceRow
+
+
+class Shape(Protocol):
+    """What makes of a row of the file the row that is sent."""
+
+    def check_columns(self, file: str, columns: Sequence[str]) -> None:
+        """Compares a CSV's header with what is wanted. Raises Failed."""
+
+    def row(self, source: SourceRow) -> tuple[Any, bytes]:
+        """The row's external_id, whatever it is, and its JSON object. Raises Faulty."""
+
+    @property
+    def skips_identical(self) -> bool: ...
+
+
+class Plain:
+    """A file that bears the public field names."""
+
+    skips_identical = False
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._fields = frozenset(kind.fields)
+
+    def check_columns(self, file: str, columns: Sequence[str]) -> None:
+        kind = self._kind.name
+        if missing := [name for name in self._kind.required if name not in columns]:
+            raise Failed(f"{file} lacks the column {named(missing)}, which every one of the {kind} needs.")
+        if unknown := [name for name in columns if name not in self._fields]:
+            raise Failed(
+                f"{file} has the column {named(unknown)}, which {kind} don't have; rename it, take it out, or give a "
+                f"--mapping that ignores it. Known are {', '.join(self._kind.fields)}."
+            )
+        if twice := duplicates(columns):
+            raise Failed(f"{file} has the column {named(twice)} more than once.")
+
+    def row(self, source: SourceRow) -> tuple[Any, bytes]:
+        for name in source.values:
+            if name not in self._fields:
+                raise Faulty(name, f"is no field of {self._kind.name}")
+        text = source.json if source.json is not None else as_json(source.values)
+        return source.values.get("external_id"), text.encode()
+
+
+class Mapped:
+    """A file of any columns, with its mapping."""
+
+    def __init__(self, mapping: FileMapping) -> None:
+        self._mapping = mapping
+        self._known = set(mapping.columns)
+
+    @property
+    def skips_identical(self) -> bool:
+        return self._mapping.skips_identical
+
+    def check_columns(self, file: str, columns: Sequence[str]) -> None:
+        read = self._mapping.columns
+        if missing := sorted(read - set(columns)):
+            raise Failed(f"{file} lacks the column {named(missing)}, which the mapping reads.")
+        if unknown := [name for name in columns if not self._is_known(name)]:
+            raise Failed(
+                f"{file} has the column {named(unknown)}, which the mapping neither reads nor ignores; "
+                "add it to ignore."
+            )
+        if twice := [name for name in duplicates(columns) if name in read]:
+            raise Failed(f"{file} has the column {named(twice)}, which the mapping reads, more than once.")
+
+    def _is_known(self, column: str) -> bool:
+        if column not in self._known and self._mapping.ignores(column):
+            self._known.add(column)
+        return column in self._known
+
+    def row(self, source: SourceRow) -> tuple[Any, bytes]:
+        for column in source.values:
+            if column not in self._known and not self._is_known(column):
+                raise Faulty(column, "is neither read nor ignored by the mapping")
+        made = self._mapping.row(source.values)
+        return made["external_id"], as_json(made).encode()
+
+
+def as_json(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))

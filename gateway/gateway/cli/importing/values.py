@@ -1,0 +1,125 @@
+"""How a mapping makes one field's value from the columns of a row. Standard library only.
+
+In this order: where the text comes from (a column, the first of several, a template, a constant), spaces, texts
+that mean nothing, then at most one of a table of values, date formats and digits, and the default of what is
+blank.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+Columns = Mapping[str, str]
+Read = Callable[[Columns], str]
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_NUMBER = re.compile(r"([0-9]+)(?:\.0*)?")
+_ADJOINING = re.compile(r"%[YymdHIMSfj]%[YymdHIMSfj]")
+DIRECTIVES = tuple("YymdbBaAjHIpMSfz")
+TIMES = frozenset("HIpMSfz")
+
+
+class Unreadable(Exception):  # noqa: N818
+    """A text that the field's rules make no value of; says why."""
+
+
+def stripped(text: str) -> str:
+    return text.strip()
+
+
+def collapsed(text: str) -> str:
+    """Without spaces at the ends, and with one where there were several or a line end."""
+    return " ".join(text.split())
+
+
+def kept(text: str) -> str:
+    return text
+
+
+SPACES: dict[str, Callable[[str], str]] = {"strip": stripped, "collapse": collapsed, "keep": kept}
+
+
+class Template:
+    """A text with {COLUMN} in it; {{ and }} are the braces themselves."""
+
+    def __init__(self, text: str) -> None:
+        """Raises ValueError where a brace stands alone, and where there is no column."""
+        self._parts: list[tuple[str, str]] = []  # each a text and the column that follows it
+        literal, start = "", 0
+        for match in _PLACEHOLDER.finditer(text):
+            literal += text[start : match.start()]
+            start = match.end()
+            if match[0] in ("{", "}"):
+                raise ValueError("has a brace that belongs to no {COLUMN}; write {{ or }} for the brace itself")
+            if match[1] is None:
+                literal += match[0][0]
+            else:
+                self._parts.append((literal, match[1]))
+                literal = ""
+        self._end = literal + text[start:]
+        if not self._parts:
+            raise ValueError("names no {COLUMN}; write constant for a fixed text")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(column for _, column in self._parts)
+
+    def filled(self, columns: Columns) -> str:
+        """The text with the columns put in; blank where all of them are."""
+        if not any(columns[column] for _, column in self._parts):
+            return ""
+        return "".join(literal + columns[column] for literal, column in self._parts) + self._end
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """Date formats of strptime, tried in order. timezone: that of texts that bear no offset of their own."""
+
+    formats: tuple[str, ...]
+    timezone: ZoneInfo | None
+
+    def read(self, text: str) -> str:
+        """`YYYY-MM-DD`, or with a time or a timezone the instant in UTC. Raises Unreadable."""
+        for form in self.formats:
+            try:
+                found = datetime.datetime.strptime(text, form)
+                # strptime takes %m and %d with one digit: "60409" is no %y%m%d, but it would pass for one.
+                if _ADJOINING.search(form) and found.strftime(form) != text:
+                    continue
+            except ValueError:
+                continue
+            if found.tzinfo is None and self.timezone is None:
+                return found.date().isoformat()
+            return self._instant(found)
+        raise Unreadable("matches no date format of the mapping")
+
+    def _instant(self, found: datetime.datetime) -> str:
+        try:
+            if found.tzinfo is None:
+                assert self.timezone is not None
+                local = found.replace(tzinfo=self.timezone)
+                instant = local.astimezone(datetime.UTC)
+                if instant.astimezone(self.timezone).replace(tzinfo=None) != found:
+                    raise Unreadable("never was: the clocks of the timezone went forward then")
+            else:
+                instant = found.astimezone(datetime.UTC)
+        except OverflowError:
+            raise Unreadable("is out of range") from None
+        return instant.isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def directives(form: str) -> list[str]:
+    """The letters behind the % signs of a date format, without those of %% itself; a lone % gives ""."""
+    return [letter for letter in re.findall(r"%(.|$)", form, re.DOTALL) if letter != "%"]
+
+
+def whole_number(text: str, digits: int) -> str:
+    """ "2127.0" with five digits: "02127". Raises Unreadable."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or not text.isascii():
+        raise Unreadable("is not a whole number")
+    return (match[1].lstrip("0") or "0").rjust(digits, "0")

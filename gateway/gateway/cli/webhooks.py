@@ -1,0 +1,134 @@
+"""`makeready webhooks …` and `makeready sweep webhooks`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
+
+from gateway.cli import arguments as types
+from gateway.cli.answers import Answer, instant, labels, table
+from gateway.cli.system import Operator
+
+STATES = labels(pb.DeliveryState.DESCRIPTOR)
+PAGE = 200
+DELIVERIES_MAX = 1000
+# A sweep attempts everything that is due, each attempt up to 10 s.
+SWEEP_SECONDS = 3600.0
+
+
+def add(commands: types.Commands) -> None:
+    verbs = types.group(commands, "webhooks", "look at webhook subscriptions and their deliveries")
+
+    listing = types.command(verbs, "list", "list a company's subscriptions, without their secrets")
+    listing.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
+    listing.set_defaults(run=list_subscriptions)
+
+    showing = types.command(verbs, "deliveries", "list a subscription's deliveries, newest first")
+    showing.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
+    showing.set_defaults(run=list_deliveries)
+
+    verbs = types.group(commands, "sweep", "do now what the clock would start")
+    sweeping = types.command(
+        verbs,
+        "webhooks",
+        "attempt every delivery that is due",
+        description="Waits until every event committed before the call is stored, attempts every delivery that is "
+        "due, and returns when the attempts are recorded, whether they succeeded or not.",
+    )
+    sweeping.add_argument("--now", metavar="TIME", type=types.instant, help="what is due as of then (default: now)")
+    sweeping.set_defaults(run=sweep_deliveries)
+
+
+async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    subscriptions = SubscriptionsServiceStub(operator.channel("svc-webhooks"))
+    request = pb.ListSubscriptionsRequest(limit=PAGE)
+    found: list[dict[str, Any]] = []
+    while True:
+        answer = await operator.call(
+            "svc-webhooks", subscriptions.ListSubscriptions, request, company_id=arguments.company_id
+        )
+        found += json.loads(answer.page.data)
+        if not answer.page.HasField("next_after_id"):
+            break
+        request.after_id = answer.page.next_after_id
+    rows = [
+        (one["entity_id"], one["health"], one["destination_url"], " ".join(one["events"]), one["created_at"])
+        for one in found
+    ]
+    headers = ("ID", "HEALTH", "DESTINATION", "EVENTS", "CREATED")
+    return Answer({"subscriptions": found}, table(headers, rows, "No subscriptions."))
+
+
+async def list_deliveries(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    deliveries = DeliveriesServiceStub(operator.channel("svc-webhooks"))
+    request = pb.ListDeliveriesRequest(sub_id=arguments.sub_id, limit=DELIVERIES_MAX)
+    answer = await operator.call("svc-webhooks", deliveries.ListDeliveries, request)
+    found = [_shown(delivery) for delivery in answer.deliveries]
+    rows = [
+        (
+            one["event_id"],
+            one["event"],
+            one["state"],
+            one["occurred_at"],
+            one["due_at"],
+            len(one["attempts"]),
+            _outcome(one["attempts"]),
+        )
+        for one in found
+    ]
+    headers = ("EVENT", "KEY", "STATE", "OCCURRED", "DUE", "ATTEMPTS", "LAST")
+    return Answer({"deliveries": found}, table(headers, rows, "No deliveries."))
+
+
+async def sweep_deliveries(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    deliveries = DeliveriesServiceStub(operator.channel("svc-webhooks"))
+    request = pb.SweepDeliveriesRequest()
+    if arguments.now is not None:
+        request.now.FromDatetime(arguments.now)
+    swept = await operator.call("svc-webhooks", deliveries.SweepDeliveries, request, deadline_seconds=SWEEP_SECONDS)
+    value = {
+        "now": instant(swept.now),
+        "stored": swept.stored,
+        "attempted": swept.attempted,
+        "succeeded": swept.succeeded,
+        "failed": swept.failed,
+        "parked": swept.parked,
+    }
+    return Answer(
+        value,
+        f"As of {value['now']}: {swept.stored} events stored, {swept.attempted} deliveries attempted, "
+        f"{swept.succeeded} succeeded, {swept.failed} failed, {swept.parked} parked.",
+    )
+
+
+def _shown(delivery: pb.Delivery) -> dict[str, Any]:
+    return {
+        "event_id": delivery.event_id,
+        "sub_id": delivery.sub_id,
+        "event": delivery.event,
+        "state": STATES.get(delivery.state, "unknown"),
+        "occurred_at": instant(delivery.occurred_at),
+        "due_at": instant(delivery.due_at) if delivery.HasField("due_at") else None,
+        "attempts": [
+            {
+                "number": attempt.number,
+                "started_at": instant(attempt.started_at),
+                "duration_milliseconds": attempt.duration_milliseconds,
+                "status": attempt.status if attempt.HasField("status") else None,
+                "error": attempt.error or None,
+                "response_excerpt": attempt.response_excerpt,
+            }
+            for attempt in delivery.attempts
+        ],
+    }
+
+
+def _outcome(attempts: list[dict[str, Any]]) -> str | None:
+    if not attempts:
+        return None
+    last = attempts[-1]
+    return " ".join(str(part) for part in (last["status"], last["error"]) if part is not None)
