@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import grpc
 import structlog
 
-from chassis.identity import Issuer
+from chassis.identity import Identity, Issuer
 from chassis.refusals import Refusal, Unavailable
 from makeready.common.v1 import documents_pb2
 
@@ -62,10 +62,14 @@ class Peer:
         request: Any,
         *,
         company_id: int = 0,
+        identity: Identity | None = None,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> Response:
-        """One RPC of a stub made on `.channel`. Raises Refusal where the service refused, else PeerUnavailable."""
-        token = self._issuer.token(self.name, self._issuer.as_service(company_id))
+        """One RPC of a stub made on `.channel`. Raises Refusal where the service refused, else PeerUnavailable.
+
+        identity: who calls where it is not this service for the company.
+        """
+        token = self._issuer.token(self.name, identity or self._issuer.as_service(company_id))
         metadata = [("authorization", token)]
         if request_id := structlog.contextvars.get_contextvars().get("request_id"):
             metadata.append(("x-request-id", request_id))

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chassis.instants import printed
 from google.protobuf.descriptor import EnumDescriptor
 from google.protobuf.timestamp_pb2 import Timestamp
-from makeready.common.v1 import options_pb2
 
+from chassis.instants import printed
 from gateway.cli.failures import printable
+from makeready.common.v1 import options_pb2
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,14 @@ import secrets
 import sys
 from typing import Any
 
-from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
-from makeready.tickets.v1 import tickets_pb2
-from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
-
 from gateway.cli import arguments as types
 from gateway.cli.answers import Answer, instant, table
 from gateway.cli.failures import Failed, Misused
 from gateway.cli.system import Operator
+from makeready.identity.v1 import identity_pb2 as pb
+from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
+from makeready.tickets.v1 import tickets_pb2
+from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 
 PASSWORD_BYTES = 15  # 20 characters
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1.identity_pb2_grpc import KeysServiceStub
-
 from gateway.cli import arguments as types
 from gateway.cli.answers import Answer, instant, labels, table
 from gateway.cli.system import Operator
+from makeready.identity.v1 import identity_pb2 as pb
+from makeready.identity.v1.identity_pb2_grpc import KeysServiceStub
 
 SCOPES = labels(pb.Scope.DESCRIPTOR)
 

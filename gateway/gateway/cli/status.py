@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import grpc
-from chassis.clients import PeerUnavailable
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from makeready.events.v1 import events_pb2 as pb
-from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
 
+from chassis.clients import PeerUnavailable
 from gateway.cli import arguments as types
 from gateway.cli.answers import Answer, table
 from gateway.cli.failures import Failed
 from gateway.cli.system import Operator, is_alive
+from makeready.events.v1 import events_pb2 as pb
+from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
 
 LOOK_SECONDS = 2.0
 

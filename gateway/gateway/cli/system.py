@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import grpc
+
 from chassis.clients import Peer, PeerUnavailable
 from chassis.identity import OPERATOR, Identity, Issuer
 from chassis.refusals import Refusal
 from chassis.settings import SettingsError
-
 from gateway.cli.failures import Failed
 
 DEADLINE_SECONDS = 10.0

@@ -8,13 +8,12 @@ import time
 from dataclasses import dataclass, field
 
 from chassis.clients import PeerUnavailable
-from makeready.events.v1 import events_pb2 as pb
-from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
-
 from gateway.cli import arguments as types
 from gateway.cli.answers import Answer
 from gateway.cli.failures import Failed
 from gateway.cli.system import Operator, is_unknown, told
+from makeready.events.v1 import events_pb2 as pb
+from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
 
 TIMEOUT_SECONDS = 60.0
 PAUSE_SECONDS = 0.1

@@ -6,12 +6,11 @@ import argparse
 import json
 from typing import Any
 
-from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
-
 from gateway.cli import arguments as types
 from gateway.cli.answers import Answer, instant, labels, table
 from gateway.cli.system import Operator
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
 
 STATES = labels(pb.DeliveryState.DESCRIPTOR)
 PAGE = 200

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from gateway.cli.importing.command import source_of
 from gateway.cli.importing.lines import lines_of
 from gateway.cli.importing.rows import SourceRow

@@ -9,10 +9,11 @@ import json
 from pathlib import Path
 
 import pytest
-from gateway.cli.failures import Failed
-from gateway.cli.importing.lines import ROW_BYTES_MAX
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from gateway.cli.failures import Failed
+from gateway.cli.importing.lines import ROW_BYTES_MAX
 
 from .conftest import Rows, Write
 

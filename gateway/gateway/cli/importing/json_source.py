@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
-from chassis.refusals import Refusal
 
 from chassis import bodies
+from chassis.refusals import Refusal
 from gateway.cli.importing.csv_source import TOO_LONG
 from gateway.cli.importing.lines import Lines, RowTooLong
 from gateway.cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import grpc
+
 from makeready.catalog.v1 import catalog_pb2 as catalog
 from makeready.catalog.v1.catalog_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
 from makeready.common.v1 import documents_pb2 as common

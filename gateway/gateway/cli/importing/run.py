@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from makeready.common.v1 import documents_pb2 as common
-
 from gateway.cli.failures import printable
 from gateway.cli.importing.rejects import Rejects
 from gateway.cli.importing.rows import Fault, Faulty, Source, SourceRow
 from gateway.cli.importing.seen import Seen
 from gateway.cli.importing.sending import BYTES_MAX, ROWS_MAX, Entry, Sender
 from gateway.cli.importing.shapes import Shape
+from makeready.common.v1 import documents_pb2 as common
 
 
 @dataclass(slots=True)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chassis.clients import PeerUnavailable
-from makeready.common.v1 import documents_pb2 as common
-
 from gateway.cli.failures import Failed
 from gateway.cli.importing.kinds import Kind
 from gateway.cli.importing.rows import Fault, SourceRow
 from gateway.cli.system import Operator, is_transient, told
+from makeready.common.v1 import documents_pb2 as common
 
 ROWS_MAX = 500
 BYTES_MAX = 4 * 1024 * 1024
