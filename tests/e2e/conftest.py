@@ -1,0 +1,43 @@
+"""A whole Makeready, as an operator starts it: the tests speak HTTP to it and run its command line, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from receiver import Receiver
+from system import System
+
+
+@pytest.fixture(scope="session")
+def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    """A webhook receiver on loopback, with TLS of a private authority; known to the system as receiver.test."""
+    with Receiver(tmp_path_factory.mktemp("receiver")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def system(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """One running system for the session, with its demo company; stopped at the end."""
+    running = System(
+        tmp_path_factory.mktemp("house") / "state with a space",
+        WEBHOOKS_EGRESS_HOSTS=f"receiver.test=127.0.0.1:{receiver.port}",
+        WEBHOOKS_EGRESS_CA_FILE=str(receiver.authority_file),
+    )
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Real public data beside the checkout; skips where it is absent."""
+    import os
+
+    folder = Path(
+        os.environ.get("MAKEREADY_TEST_DATA") or Path(__file__).resolve().parents[2].parent / "shared" / "data"
+    )
+    if not folder.is_dir():
+        pytest.skip("the public data files are not beside this checkout; set MAKEREADY_TEST_DATA to their folder")
+    return folder

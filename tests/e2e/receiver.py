@@ -1,0 +1,86 @@
+"""A real TLS receiver on loopback that keeps what it is sent and answers as told."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import ssl
+import threading
+import time
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import trustme
+
+
+@dataclass
+class Delivery:
+    """One request that arrived."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    arrived_at: float
+
+    @property
+    def json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+    def is_signed_with(self, secret: str) -> bool:
+        """As docs tell receivers to check: HMAC-SHA256 over the timestamp, a dot and the raw body."""
+        parts = dict(part.split("=", 1) for part in self.headers["service-signature"].split(","))
+        digest = hmac.new(secret.encode(), parts["t"].encode() + b"." + self.body, hashlib.sha256).hexdigest()
+        return hmac.compare_digest(digest, parts["v1"]) and abs(self.arrived_at - int(parts["t"])) <= 300
+
+
+class Receiver:
+    """https://receiver.test, whatever path; `answers` maps a path to the statuses to give, in turn."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = trustme.CA()
+        self.authority_file = folder / "authority.pem"
+        authority.cert_pem.write_to_path(str(self.authority_file))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("receiver.test").configure_cert(context)
+        self.deliveries: list[Delivery] = []
+        self.answers: dict[str, list[int]] = {}
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                outer.deliveries.append(Delivery(self.path, headers, body, time.time()))
+                waiting = outer.answers.get(self.path)
+                self.send_response(waiting.pop(0) if waiting else 200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_words: object) -> None:
+                """Nothing: the test tells."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def at(self, path: str) -> list[Delivery]:
+        return [delivery for delivery in self.deliveries if delivery.path == path]

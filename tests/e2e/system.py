@@ -1,0 +1,221 @@
+"""Starts, stops and calls a whole Makeready. Standard library only."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+START_SECONDS = 90
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Answer:
+    """One HTTP response."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The error's code."""
+        found: str = self.json["error"]["code"]
+        return found
+
+
+class System:
+    """`make run` and the operator's command line, in a state folder of their own."""
+
+    def __init__(self, state: Path, **settings: str) -> None:
+        self.state = state
+        self.settings = settings
+        self.ports = {"MAKEREADY_API_PORT": str(free_port()), "MAKEREADY_ADMIN_PORT": str(free_port())}
+        self.process: subprocess.Popen[str] | None = None
+        self.output = state.with_name(state.name + ".output")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        given = {k: v for k, v in os.environ.items() if not k.startswith(("MAKEREADY_", "WEBHOOKS_"))}
+        return given | self.ports | self.settings | {"MAKEREADY_STATE_DIR": str(self.state)}
+
+    def start(self, **more: str) -> float:
+        """Starts it and waits for its first 200; returns the seconds that it took."""
+        started = time.monotonic()
+        with self.output.open("a") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "makeready_local"],
+                env=self.environment | more,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        while time.monotonic() < started + START_SECONDS:
+            if self.process.poll() is not None:
+                raise AssertionError(f"ended with {self.process.returncode}:\n{self.output.read_text()[-3000:]}")
+            try:
+                if self.get("/whoami", self.demo["keys"]["read"]).status == 200:
+                    took = time.monotonic() - started
+                    self.wait_ready()
+                    return took
+            except (OSError, KeyError, ValueError):
+                pass
+            time.sleep(0.05)
+        raise AssertionError(f"not ready after {START_SECONDS} s:\n{self.output.read_text()[-3000:]}")
+
+    def wait_ready(self) -> None:
+        """Until the runner has written runtime.json for this start."""
+        assert self.process is not None
+        for _ in range(600):
+            try:
+                if self.runtime["pid"] == self.process.pid:
+                    return
+            except (OSError, ValueError):
+                pass
+            time.sleep(0.05)
+        raise AssertionError("runtime.json was not written")
+
+    def stop(self) -> int:
+        """Ctrl-C; the exit status."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        return self.process.wait(60)
+
+    @property
+    def runtime(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.state / "runtime.json").read_text())
+        return found
+
+    @property
+    def demo(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.state / "demo.json").read_text())
+        return found
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['MAKEREADY_API_PORT']}/api/v1"
+
+    # The command line
+
+    def makeready(self, *words: str, status: int = 0, stdin: str | None = None) -> Any:
+        """Runs `makeready --json …`; its one JSON object. Fails where the exit status is another."""
+        done = self.run("--json", *words, stdin=stdin)
+        assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return json.loads(done.stdout) if done.stdout.strip() else None
+
+    def run(self, *words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        program = Path(sys.executable).with_name("makeready")
+        return subprocess.run(
+            [str(program), *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            input=stdin,
+            cwd=self.state,
+        )
+
+    def company(self, name: str) -> Company:
+        """A new company with an administrator and a key of each scope."""
+        company_id = self.makeready("company", "create", name)["company_id"]
+        email = f"admin@{company_id}.test"
+        self.makeready("administrator", "create", str(company_id), email, "--password-stdin", stdin="correct horse\n")
+        return Company(self, company_id, email, {scope: self.mint(company_id, scope, email) for scope in SCOPES})
+
+    def mint(self, company_id: int, scope: str, email: str | None = None) -> str:
+        words = ["key", "mint", str(company_id), "--scope", scope]
+        key: str = self.makeready(*words, *(["--administrator", email] if email else []))["key"]
+        return key
+
+    # HTTP
+
+    def call(
+        self, method: str, path: str, key: str | None = None, body: object = None, headers: dict[str, str] | None = None
+    ) -> Answer:
+        parts = urlsplit(self.base_url)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+        sent = dict(headers or {})
+        if key is not None:
+            sent["Authorization"] = f"Bearer {key}"
+        raw = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        try:
+            connection.request(method, parts.path + path, raw, sent)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str, key: str | None = None, **query: object) -> Answer:
+        return self.call("GET", path + ("?" + urlencode(query) if query else ""), key)
+
+    def post(self, path: str, key: str, body: object, idempotency_key: str) -> Answer:
+        return self.call("POST", path, key, body, {"Idempotency-Key": idempotency_key})
+
+
+SCOPES = ("read", "write", "webhook_only")
+
+
+@dataclass
+class Company:
+    """A company of the running system, and its keys by scope."""
+
+    system: System
+    company_id: int
+    email: str
+    keys: dict[str, str]
+
+    def import_rows(self, kind: str, rows: list[dict[str, Any]], *options: str, status: int = 0) -> Any:
+        """Imports rows from a JSONL file."""
+        file = self.system.state.with_name(f"{kind}-{time.monotonic_ns()}.jsonl")
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return self.system.makeready("import", str(self.company_id), kind, str(file), *options, status=status)
+
+    def walk(self, path: str, limit: int = 200, **filters: object) -> Iterator[dict[str, Any]]:
+        """Every record of a list, page by page, each page checked; minds the rate limit by minting keys."""
+        cursor: str | None = None
+        key, pages, last = self.keys["read"], 0, 0
+        while True:
+            pages += 1
+            if pages % 100 == 0:
+                key = self.system.mint(self.company_id, "read", self.email)
+            query = {"limit": limit, **filters} | ({"cursor": cursor} if cursor else {})
+            answer = self.system.get(path, key, **query)
+            assert answer.status == 200, answer
+            page = answer.json
+            assert list(page) == ["data", "next_cursor", "limit"] and page["limit"] == limit
+            ids = [record["entity_id"] for record in page["data"]]
+            assert ids == sorted(set(ids)) and (not ids or ids[0] > last)
+            yield from page["data"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+            assert len(ids) == limit
+            last = ids[-1]
+
+    def create_ticket(self, unit_id: int, title: str, idempotency_key: str) -> Answer:
+        body = {"unit_id": unit_id, "title": title, "category": "Plumbing"}
+        return self.system.post("/tickets", self.keys["write"], body, idempotency_key)
