@@ -1,0 +1,83 @@
+"""Two companies: each sees its own records alone, and another's id is as unknown as one that nobody has."""
+
+from __future__ import annotations
+
+import pytest
+from system import Answer, Company, System
+
+NOBODYS = 9_000_000_000_000
+
+
+@pytest.fixture(scope="module")
+def companies(system: System) -> tuple[Company, Company]:
+    found = []
+    for name in ("Mine", "Theirs"):
+        company = system.company(name)
+        company.import_rows("properties", [{"external_id": "P1", "name": name, "address": "1 Elm St"}])
+        company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": f"{name} 1"}])
+        asset = {"external_id": "A1", "property": "P1", "name": "Boiler", "category": "HVAC", "make": "x", "model": "y"}
+        company.import_rows("assets", [asset])
+        ticket = {"external_id": "T1", "property": "P1", "unit": "U1", "title": "Cold", "category": "HVAC"}
+        company.import_rows("tickets", [ticket])
+        found.append(company)
+    return found[0], found[1]
+
+
+def told(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
+    """All of an answer but what differs between any two."""
+    differing = {"X-Request-Id", "Date", "RateLimit"}
+    return answer.status, answer.body, {k: v for k, v in answer.headers.items() if k not in differing}
+
+
+@pytest.mark.parametrize("path", ["/tickets", "/properties", "/units", "/assets"])
+def test_anothers_record_answers_as_one_that_nobody_has(
+    system: System, companies: tuple[Company, Company], path: str
+) -> None:
+    mine, theirs = companies
+    (their_record,) = theirs.walk(path)
+    (my_record,) = mine.walk(path)
+    assert my_record["entity_id"] != their_record["entity_id"]
+    other = system.get(f"{path}/{their_record['entity_id']}", mine.keys["read"])
+    nobody = system.get(f"{path}/{NOBODYS}", mine.keys["read"])
+    assert told(other) == told(nobody) and other.status == 404
+
+
+@pytest.mark.parametrize("name", ["property_id", "unit_id"])
+def test_filtering_by_anothers_id_is_an_empty_page(
+    system: System, companies: tuple[Company, Company], name: str
+) -> None:
+    mine, theirs = companies
+    (their_ticket,) = theirs.walk("/tickets")
+    their_id = their_ticket[name.removesuffix("_id")]["id"]
+    answers = [system.get("/tickets", mine.keys["read"], **{name: one}) for one in (their_id, NOBODYS)]
+    assert told(answers[0]) == told(answers[1]) and answers[0].json["data"] == []
+
+
+def test_a_ticket_can_not_be_opened_on_anothers_unit_or_asset(
+    system: System, companies: tuple[Company, Company]
+) -> None:
+    mine, theirs = companies
+    (my_unit,), (their_unit,), (their_asset,) = mine.walk("/units"), theirs.walk("/units"), theirs.walk("/assets")
+    body = {"unit_id": their_unit["entity_id"], "title": "x", "category": "HVAC"}
+    answers = [
+        system.post("/tickets", mine.keys["write"], body | {"unit_id": one}, f"unit {one}")
+        for one in (their_unit["entity_id"], NOBODYS)
+    ]
+    assert told(answers[0]) == told(answers[1]) and answers[0].status == 404
+    body["unit_id"] = my_unit["entity_id"]
+    answers = [
+        system.post("/tickets", mine.keys["write"], body | {"asset_id": one}, f"asset {one}")
+        for one in (their_asset["entity_id"], NOBODYS)
+    ]
+    assert told(answers[0]) == told(answers[1]) and answers[0].status == 404
+
+
+def test_a_cursor_of_another_company_is_refused(system: System, companies: tuple[Company, Company]) -> None:
+    mine, theirs = companies
+    for company in companies:
+        rows = [{"external_id": f"P{n}", "name": f"P{n}", "address": "x"} for n in range(2, 5)]
+        company.import_rows("properties", rows)
+    cursor = system.get("/properties", theirs.keys["read"], limit=1).json["next_cursor"]
+    assert system.get("/properties", theirs.keys["read"], limit=1, cursor=cursor).status == 200
+    assert system.get("/properties", mine.keys["read"], limit=1, cursor=cursor).code == "invalid_cursor"
+    assert system.get("/units", theirs.keys["read"], cursor=cursor).code == "invalid_cursor"

@@ -1,0 +1,106 @@
+"""A process hangs: what needs it answers the envelope, all else goes on, and nothing is lost when it is back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from receiver import Receiver
+from system import Company, System
+
+
+@contextmanager
+def hanging(system: System, name: str) -> Iterator[None]:
+    """The process stops where it is, and goes on afterwards."""
+    pid = system.runtime["processes"][name]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture(scope="module")
+def company(system: System) -> Company:
+    company = system.company("Outages")
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
+    return company
+
+
+@pytest.fixture(scope="module")
+def unit_id(company: Company) -> int:
+    (unit,) = company.walk("/units")
+    found: int = unit["entity_id"]
+    return found
+
+
+def test_a_context_that_hangs_takes_no_other_route_away(system: System, company: Company, unit_id: int) -> None:
+    with hanging(system, "svc-tickets"):
+        started = time.monotonic()
+        answer = system.get("/tickets", company.keys["read"])
+        assert (answer.status, answer.code) == (500, "internal_error") and time.monotonic() - started < 15
+        assert answer.headers["X-Request-Id"] and answer.headers["Cache-Control"] == "no-store"
+        assert system.get("/units", company.keys["read"]).status == 200
+        assert system.call("GET", "/../../readyz").status in (200, 404)
+    assert eventually(lambda: system.get("/tickets", company.keys["read"]).status == 200)
+
+
+def test_tickets_are_read_and_opened_while_their_neighbours_hang(
+    system: System, company: Company, unit_id: int
+) -> None:
+    assert company.create_ticket(unit_id, "Known unit", "warm").status == 201
+    with hanging(system, "svc-catalog"), hanging(system, "svc-webhooks"), hanging(system, "svc-occupancy"):
+        assert system.get("/tickets", company.keys["read"]).status == 200
+        assert company.create_ticket(unit_id, "Alone", "alone").status == 201
+
+
+def test_with_nats_hanging_writes_go_on_and_their_events_arrive(
+    system: System, company: Company, unit_id: int, receiver: Receiver
+) -> None:
+    body = {"destination_url": "https://receiver.test/outage", "events": ["ticket.created"]}
+    assert system.post("/webhooks", company.keys["write"], body, "outage").status == 201
+    with hanging(system, "nats"):
+        answers = [company.create_ticket(unit_id, f"No NATS {n}", f"no nats {n}") for n in range(5)]
+        assert [answer.status for answer in answers] == [201] * 5
+        assert system.makeready("sweep", "webhooks")["failed"] == 0
+    arrived = {one.json["data"]["entity_id"] for one in receiver.at("/outage")}
+    assert {answer.json["entity_id"] for answer in answers} <= arrived
+    assert system.makeready("wait", "--timeout", "60") is not None
+    system.makeready("sweep", "webhooks")
+    ids = [one.json["event_id"] for one in receiver.at("/outage")]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_key_revoked_while_nats_hangs_is_refused_within_a_second(system: System, company: Company) -> None:
+    key = system.mint(company.company_id, "read", company.email)
+    assert system.get("/whoami", key).status == 200
+    listed = system.makeready("key", "list", str(company.company_id))["keys"]
+    key_id = max(one["id"] for one in listed)
+    with hanging(system, "nats"):
+        system.makeready("key", "revoke", str(key_id))
+        assert eventually(lambda: system.get("/whoami", key).status == 401, seconds=1.0)
+        assert system.get("/whoami", key).code == "key_revoked"
+
+
+def test_an_inactive_company_is_refused_and_let_in_again(system: System, company: Company) -> None:
+    number = str(company.company_id)
+    system.makeready("company", "update", number, "--inactive")
+    assert eventually(lambda: system.get("/whoami", company.keys["read"]).status == 403, seconds=1.0)
+    assert system.get("/tickets", company.keys["webhook_only"]).code == "company_inactive"
+    system.makeready("company", "update", number, "--active")
+    assert eventually(lambda: system.get("/whoami", company.keys["read"]).status == 200, seconds=1.0)
+
+
+def eventually(holds: object, seconds: float = 20.0) -> bool:
+    """Whether the condition came to hold in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if holds():  # type: ignore[operator]
+            return True
+        time.sleep(0.05)
+    return False
