@@ -120,6 +120,14 @@ async def list_all(operator: Operator, _arguments: argparse.Namespace) -> Answer
     return Answer({"companies": shown}, table(("ID", "NAME", "ACTIVE", "TIMEZONE", "CREATED"), rows, "No companies."))
 
 
+async def ensure_company(operator: Operator, company_id: int) -> None:
+    """Raises Failed where there is no such company: other contexts need not know all of them yet."""
+    companies = CompaniesServiceStub(operator.channel("gateway"))
+    found = await operator.call("gateway", companies.ListCompanies, pb.ListCompaniesRequest())
+    if all(company.id != company_id for company in found.companies):
+        raise Failed("No company has that id; `makeready company list` shows them.")
+
+
 def _shown(company: pb.Company) -> dict[str, Any]:
     return {
         "company_id": company.id,

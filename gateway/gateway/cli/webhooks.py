@@ -8,13 +8,14 @@ from typing import Any
 
 from gateway.cli import arguments as types
 from gateway.cli.answers import Answer, instant, labels, table
+from gateway.cli.companies import ensure_company
 from gateway.cli.system import Operator
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
 
 STATES = labels(pb.DeliveryState.DESCRIPTOR)
 PAGE = 200
-DELIVERIES_MAX = 1000
+DELIVERIES_MAX = 200
 # A sweep attempts everything that is due, each attempt up to 10 s.
 SWEEP_SECONDS = 3600.0
 
@@ -43,6 +44,7 @@ def add(commands: types.Commands) -> None:
 
 
 async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    await ensure_company(operator, arguments.company_id)
     subscriptions = SubscriptionsServiceStub(operator.channel("svc-webhooks"))
     request = pb.ListSubscriptionsRequest(limit=PAGE)
     found: list[dict[str, Any]] = []

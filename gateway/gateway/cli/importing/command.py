@@ -14,6 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from gateway.cli import arguments as types
 from gateway.cli.answers import Answer
+from gateway.cli.companies import ensure_company
 from gateway.cli.failures import Failed
 from gateway.cli.importing import mapping_file
 from gateway.cli.importing.csv_source import CsvSource
@@ -66,6 +67,7 @@ async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
         if source.columns is not None:
             shape.check_columns(file.name, source.columns)
         rejects = Rejects(file, source, arguments.rejects, Path.cwd())
+        await ensure_company(operator, arguments.company_id)
         with _telling(file, lines) as (say, progress):
             work = Import(file, source, shape, sender, rejects, say)
             try:

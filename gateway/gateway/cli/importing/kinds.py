@@ -69,7 +69,6 @@ KINDS = {
                 "latitude",
                 "longitude",
                 "created_at",
-                "source",
             ),
         ),
         Kind(
@@ -78,7 +77,16 @@ KINDS = {
             lambda channel: UnitsServiceStub(channel).ImportUnits,
             catalog.ImportUnitsRequest,
             ("external_id", "property", "name"),
-            ("unit_number", "unit_status", "floorplan", "building", "floor", "created_at", "source"),
+            (
+                "unit_number",
+                "building",
+                "floor",
+                "floorplan",
+                "bedrooms",
+                "bathrooms",
+                "square_feet",
+                "created_at",
+            ),
         ),
         Kind(
             "assets",
@@ -87,7 +95,8 @@ KINDS = {
             catalog.ImportAssetsRequest,
             ("external_id", "property", "name", "category", "make", "model"),
             (
-                "unit",
+                "location",
+                "location_type",
                 "sub_category",
                 "asset_tag",
                 "serial_number",
@@ -97,8 +106,6 @@ KINDS = {
                 "warranty_expires_on",
                 "expected_life_years",
                 "created_at",
-                "updated_at",
-                "source",
             ),
         ),
         Kind(

@@ -41,7 +41,8 @@ class Rejects:
             text = f"{written(found)},{text}"
         elif row.json is not None:
             members = dict(zip(REJECT_COLUMNS, (row.line, *found[1:]), strict=True))
-            text = f"{json.dumps(members, ensure_ascii=False)[:-1]}, {text[1:].lstrip()}"
+            comma = ", " if row.values else ""
+            text = f"{json.dumps(members, ensure_ascii=False)[:-1]}{comma}{text[1:].lstrip()}"
         stream.write(f"{text}\n")
 
     def flush(self) -> None:
