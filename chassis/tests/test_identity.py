@@ -1,0 +1,125 @@
+"""Tokens between services."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import jwt
+import pytest
+
+from chassis.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, IdentityError, Issuer, Ring, make_keys
+from chassis.settings import SettingsError
+
+NAMES = ["gateway", "svc-tickets", "operator"]
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("keys")
+    make_keys(folder, NAMES)
+    return folder
+
+
+def ring(keys: Path, audience: str = "svc-tickets") -> Ring:
+    return Ring(keys / "ring.jwks", audience)
+
+
+def test_a_token_tells_who_calls_and_for_which_company(keys: Path) -> None:
+    who = Identity(CALLER, "gateway", 7, 3, "write", 5)
+    token = Issuer(keys / "gateway.jwk").token("svc-tickets", who)
+    assert ring(keys).verify(token) == who
+
+
+def test_a_token_is_made_once_and_used_again(keys: Path) -> None:
+    issuer = Issuer(keys / "gateway.jwk")
+    who = Identity(CALLER, "gateway", 7, 3, "write", 5)
+    assert issuer.token("svc-tickets", who) is issuer.token("svc-tickets", who)
+    assert issuer.token("svc-catalog", who) != issuer.token("svc-tickets", who)
+
+
+@pytest.mark.parametrize(
+    ("issuer", "kind", "may"),
+    [
+        ("gateway", CALLER, True),
+        ("gateway", STAFF, True),
+        ("gateway", SERVICE, True),
+        ("gateway", OPERATOR, False),
+        ("svc-tickets", SERVICE, True),
+        ("svc-tickets", CALLER, False),
+        ("svc-tickets", STAFF, False),
+        ("svc-tickets", OPERATOR, False),
+        ("operator", OPERATOR, True),
+        ("operator", CALLER, False),
+        ("operator", SERVICE, False),
+        ("operator", "root", False),
+    ],
+)
+def test_an_issuer_vouches_for_its_own_kinds_alone(keys: Path, issuer: str, kind: str, may: bool) -> None:
+    token = Issuer(keys / f"{issuer}.jwk").token("svc-tickets", Identity(kind, issuer, 7))
+    if may:
+        assert ring(keys).verify(token).kind == kind
+    else:
+        with pytest.raises(IdentityError):
+            ring(keys).verify(token)
+
+
+def forged(keys: Path, **changes: object) -> str:
+    """A token signed with the gateway's key, with claims or header changed."""
+    jwk = json.loads((keys / "gateway.jwk").read_text())
+    claims = {"iss": "gateway", "aud": "svc-tickets", "exp": time.time() + 60, "kind": "caller", "company_id": 7}
+    claims |= {name: value for name, value in changes.items() if name != "kid"}
+    claims = {name: value for name, value in claims.items() if value is not None}
+    key = jwt.PyJWK(jwk).key
+    return jwt.encode(claims, key, algorithm="EdDSA", headers={"kid": changes.get("kid", jwk["kid"])})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exp": 1},
+        {"exp": None},
+        {"aud": "svc-webhooks"},
+        {"aud": None},
+        {"iss": "operator"},
+        {"iss": None},
+        {"kid": "nobody"},
+        {"kind": None},
+        {"kind": 5},
+    ],
+)
+def test_a_token_that_is_off_in_one_claim_proves_nothing(keys: Path, changes: dict[str, object]) -> None:
+    assert ring(keys).verify(forged(keys)).company_id == 7
+    with pytest.raises(IdentityError):
+        ring(keys).verify(forged(keys, **changes))
+
+
+def test_no_other_algorithm_is_believed(keys: Path) -> None:
+    public = json.loads((keys / "ring.jwks").read_text())["keys"][0]
+    claims = {"iss": public["iss"], "aud": "svc-tickets", "exp": time.time() + 60, "kind": "service"}
+    for token in (
+        jwt.encode(claims, public["x"].ljust(32, "x"), algorithm="HS256", headers={"kid": public["kid"]}),
+        jwt.encode(claims, "", algorithm="none", headers={"kid": public["kid"]}),
+        "",
+        "a.b.c",
+        "ü",
+    ):
+        with pytest.raises(IdentityError):
+            ring(keys).verify(token)
+
+
+def test_private_keys_are_readable_by_their_owner_alone_and_kept(keys: Path) -> None:
+    before = {name: (keys / f"{name}.jwk").read_bytes() for name in NAMES}
+    assert all((keys / f"{name}.jwk").stat().st_mode & 0o777 == 0o600 for name in NAMES)
+    make_keys(keys, [*NAMES, "svc-more"])
+    assert {name: (keys / f"{name}.jwk").read_bytes() for name in NAMES} == before
+    assert "d" not in json.loads((keys / "ring.jwks").read_text())["keys"][0]
+
+
+def test_a_key_file_that_is_none_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "bad").write_text("{}")
+    with pytest.raises(SettingsError, match="IDENTITY_KEY_FILE"):
+        Issuer(tmp_path / "bad")
+    with pytest.raises(SettingsError, match="IDENTITY_RING_FILE"):
+        Ring(tmp_path / "bad", "svc-tickets")

@@ -1,0 +1,124 @@
+"""Small parts: instants, event ids, settings, replicas, reserved ids."""
+
+from __future__ import annotations
+
+import datetime
+import time
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chassis.database import Database
+from chassis.ids import Ids
+from chassis.instants import printed
+from chassis.outbox import uuid7
+from chassis.replicas import Replica
+from chassis.settings import Environment, SettingsError
+from chassis.statements import Statement
+from makeready.events.v1.events_pb2 import PropertyReference, UnitReference
+from makeready_local.testing import PostgresServer
+
+metadata = sa.MetaData()
+
+
+def _replica(name: str, *columns: sa.Column[object]) -> sa.Table:
+    version = sa.Column("version", sa.BigInteger, nullable=False, server_default=sa.text("0"))
+    shown = sa.Column("name", sa.Text, nullable=False, server_default=sa.text("''"))
+    company = sa.Column("company_id", sa.BigInteger, nullable=False)
+    identity = sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False)
+    return sa.Table(name, metadata, identity, version, company, shown, sa.Column("external_id", sa.Text), *columns)
+
+
+place = _replica("property")
+unit = _replica("unit", sa.Column("property_id", sa.BigInteger, sa.ForeignKey("property.id"), nullable=False))
+
+
+@pytest.fixture(scope="module")
+async def database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    database = Database(postgres_server.create_database("parts_test"), application="test")
+    await database.open()
+    async with database.connection() as connection:
+        for table in (place, unit):
+            await connection.raw.execute(str(sa.schema.CreateTable(table)))
+        await connection.raw.execute("CREATE SEQUENCE thing_id")
+    yield database
+    await database.close()
+
+
+@given(st.datetimes(datetime.datetime(1970, 1, 1), datetime.datetime(9999, 1, 1), timezones=st.just(datetime.UTC)))
+def test_instants_are_printed_alike_and_sort_as_text(moment: datetime.datetime) -> None:
+    text = printed(moment)
+    assert len(text) == 27 and text.endswith("Z")
+    assert datetime.datetime.fromisoformat(text) == moment
+    assert printed(moment + datetime.timedelta(microseconds=1)) > text
+
+
+def test_event_ids_are_version_7_and_sort_by_time() -> None:
+    first = uuid7()
+    time.sleep(0.002)
+    second = uuid7()
+    assert (first.version, first.variant) == (7, uuid.RFC_4122) and first < second
+    assert abs((first.int >> 80) / 1000 - time.time()) < 5
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "x", "٣", "", " 80"])
+def test_a_bad_port_is_named(port: str) -> None:
+    with pytest.raises(SettingsError, match=r"^LISTEN "):
+        Environment({"LISTEN": f"127.0.0.1:{port}"}).listen("LISTEN", "127.0.0.1:1")
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(arrivals=st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), min_size=1, max_size=5))
+async def test_whatever_order_versions_arrive_in_the_highest_stays(
+    database: Database, arrivals: list[list[int]]
+) -> None:
+    replica, entity_id = Replica(place), time.monotonic_ns()
+    for batch in arrivals:
+        async with database.transaction() as connection:
+            await replica.put(
+                connection,
+                [
+                    PropertyReference(id=entity_id, version=v, company_id=7, name=f"v{v}", external_id="x")
+                    for v in batch
+                ],
+            )
+    row = await database.row(Statement(sa.select(place.c.version, place.c.name).where(place.c.id == entity_id)))
+    highest = max(max(batch) for batch in arrivals)
+    assert row is not None and tuple(row) == (highest, f"v{highest}")
+
+
+async def test_a_unit_may_arrive_before_its_property(database: Database) -> None:
+    properties, units = Replica(place), Replica(unit, {"property_id": place})
+    async with database.transaction() as connection:
+        await units.put(connection, [UnitReference(id=5, version=1, company_id=7, property_id=77, name="1A")])
+    stub = Statement(sa.select(place.c.version, place.c.company_id, place.c.name).where(place.c.id == 77))
+    assert tuple(await database.row(stub) or ()) == (0, 7, "")
+    async with database.transaction() as connection:
+        await properties.put(connection, [PropertyReference(id=77, version=1, company_id=7, name="Elm")])
+    assert tuple(await database.row(stub) or ()) == (1, 7, "Elm")
+
+
+async def test_an_absent_field_is_null_and_an_empty_one_is_not(database: Database) -> None:
+    replica = Replica(place)
+    rows = [
+        PropertyReference(id=901, version=1, company_id=7, name="a"),
+        PropertyReference(id=902, version=1, company_id=7, name="b", external_id=""),
+    ]
+    async with database.transaction() as connection:
+        await replica.put(connection, rows)
+    got = await database.rows(
+        Statement(sa.select(place.c.external_id).where(place.c.id > 900, place.c.id < 903).order_by(place.c.id))
+    )
+    assert [row[0] for row in got] == [None, ""]
+
+
+async def test_reserved_ids_are_ascending_and_never_given_twice(database: Database) -> None:
+    ids = [Ids(database, sa.Sequence("thing_id"), block=3) for _ in range(2)]
+    taken = [await ids[number % 2].take(size) for number, size in enumerate([1, 2, 5, 1, 7, 3])]
+    assert all(block == sorted(block) for block in taken)
+    flat = [one for block in taken for one in block]
+    assert len(flat) == len(set(flat)) == 19
