@@ -238,11 +238,12 @@ def _date(value: Any, name: str) -> datetime.date:
 
 def date_time(value: str) -> datetime.datetime | None:
     """An ISO 8601 instant with a UTC offset, in UTC; None where it is not one."""
+    # fromisoformat alone also takes week dates, dates without dashes, and any separator.
+    if not value.isascii() or value[4:5] + value[7:8] + value[10:11].upper() != "--T":
+        return None
     try:
         found = datetime.datetime.fromisoformat(value)
-        if found.tzinfo is None or value[10:11].upper() != "T":
-            return None
-        return found.astimezone(datetime.UTC)
+        return None if found.tzinfo is None else found.astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         return None
 

@@ -31,7 +31,9 @@ KEPT = datetime.timedelta(days=3)
 
 log = structlog.stdlib.get_logger(__name__)
 PUBLISHED = Counter("makeready_outbox_published_total", "Events handed to NATS")
-UNPUBLISHED = Gauge("makeready_outbox_unpublished", "Events that NATS has not acknowledged")
+UNPUBLISHED = Gauge(
+    "makeready_outbox_unpublished", "Events that NATS has not acknowledged: of the last batch, or all when last asked"
+)
 
 
 class Relay:
@@ -90,7 +92,9 @@ class Relay:
         """Publishes one batch and returns how many rows it claimed."""
         rows = await self._database.rows(self._claim, batch=BATCH)
         if not rows:
+            UNPUBLISHED.set(0)
             return 0
+        UNPUBLISHED.set(len(rows))
         killed_here("relay-claimed")
         rows.sort(key=lambda row: row["event_id"])
         outcomes = await asyncio.gather(
