@@ -80,7 +80,7 @@ def test_a_key_revoked_while_nats_hangs_is_refused_within_a_second(system: Syste
     key = system.mint(company.company_id, "read", company.email)
     assert system.get("/whoami", key).status == 200
     listed = system.makeready("key", "list", str(company.company_id))["keys"]
-    key_id = max(one["id"] for one in listed)
+    key_id = max(one["key_id"] for one in listed)
     with hanging(system, "nats"):
         system.makeready("key", "revoke", str(key_id))
         assert eventually(lambda: system.get("/whoami", key).status == 401, seconds=1.0)

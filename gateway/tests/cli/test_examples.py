@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from gateway.cli.importing import mapping_file
 from gateway.cli.importing.kinds import KINDS
 from gateway.cli.importing.shapes import Mapped

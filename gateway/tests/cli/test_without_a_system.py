@@ -1,0 +1,206 @@
+"""What the command line says where nothing runs, and to arguments that make no sense."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chassis.identity import make_keys
+from gateway.cli.__main__ import main
+
+from .conftest import Write
+
+SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Runs the command line; its exit status, standard output and standard error."""
+    monkeypatch.setenv("MAKEREADY_STATE_DIR", str(tmp_path / "state"))
+
+    def running(*words: str) -> tuple[int, str, str]:
+        try:
+            status = main(words)
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return status, said.out, said.err
+
+    return running
+
+
+@pytest.fixture
+def dead_system(tmp_path: Path) -> Path:
+    """A system whose processes are all gone; its runtime.json."""
+    state = tmp_path / "state"
+    make_keys(state / "identity", ["operator"])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    gone = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitpid(gone, 0)
+    found = {
+        "base_url": "http://127.0.0.1:1/api/v1",
+        "admin_url": "http://127.0.0.1:2",
+        "pid": gone,
+        "state_dir": str(state),
+        "operator_key_file": str(state / "identity" / "operator.jwk"),
+        "processes": {
+            "postgres": {"pid": gone, "port": 5432},
+            **{name: {"pid": gone, "grpc": address, "metrics": address} for name in SERVICES},
+        },
+    }
+    path = state / "runtime.json"
+    path.write_text(json.dumps(found))
+    return path
+
+
+def test_where_nothing_runs_one_line_says_so(run: Run) -> None:
+    for words in (("company", "list"), ("--json", "status"), ("sweep", "webhooks"), ("wait", "--timeout", "1")):
+        status, out, err = run(*words)
+        assert (status, out) == (1, "")
+        assert err.startswith("makeready: Makeready is not running")
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"pid": "x"}', "\xff"])
+def test_a_damaged_runtime_file_is_told(run: Run, tmp_path: Path, text: str) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "runtime.json").write_text(text, encoding="latin-1")
+    status, out, err = run("company", "list")
+    assert (status, out) == (1, "")
+    assert "is damaged" in err
+
+
+@pytest.mark.usefixtures("dead_system")
+def test_a_service_that_is_down_is_named(run: Run) -> None:
+    status, out, err = run("company", "list")
+    assert (status, out) == (1, "")
+    assert err == "makeready: gateway does not answer; `makeready status` tells what runs.\n"
+    status, _, err = run("webhooks", "deliveries", "1")
+    assert status == 1
+    assert "svc-webhooks does not answer" in err
+
+
+@pytest.mark.usefixtures("dead_system")
+def test_waiting_ends_in_time_and_says_what_is_behind(run: Run) -> None:
+    status, out, err = run("--json", "wait", "--timeout", "0.3")
+    assert (status, out) == (1, "")
+    assert all(f"{service} does not answer" in err for service in SERVICES)
+    assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("dead_system")
+def test_status_shows_what_does_not_run(run: Run) -> None:
+    status, out, _ = run("status", "--json")
+    found = json.loads(out)
+    assert (status, found["alive"]) == (0, False)
+    assert found["processes"]["postgres"]["alive"] is False
+    assert found["processes"]["gateway"]["health"] == "UNREACHABLE"
+    status, out, _ = run("status")
+    assert status == 0
+    assert "NOT RUNNING" in out
+
+
+def test_an_operator_key_that_is_gone_is_told(run: Run, dead_system: Path) -> None:
+    (dead_system.parent / "identity" / "operator.jwk").unlink()
+    status, _, err = run("company", "list")
+    assert status == 1
+    assert "holds no operator's key" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("companies",),
+        ("company",),
+        ("company", "create"),
+        ("company", "create", " "),
+        ("company", "update", "0", "--active"),
+        ("company", "update", "1", "--active", "--inactive"),
+        ("company", "update", "1", "--ticket-stale-after-hours", "0"),
+        ("company", "update", "9223372036854775808", "--active"),
+        ("key", "mint", "1"),
+        ("key", "mint", "1", "--scope", "admin"),
+        ("key", "revoke", "٣"),
+        ("import", "1", "vendors", "a.csv"),
+        ("import", "1", "tickets"),
+        ("sweep", "webhooks", "--now", "2026-01-31"),
+        ("sweep", "webhooks", "--now", "2026-01-31T12:00:00"),
+        ("sweep", "stale"),
+        ("webhooks", "pause", "1"),
+        ("wait", "--timeout", "nan"),
+        ("wait", "--time", "1"),
+    ],
+)
+def test_arguments_that_make_no_sense_end_with_2(run: Run, words: tuple[str, ...]) -> None:
+    status, out, err = run(*words)
+    assert (status, out) == (2, "")
+    assert "usage:" in err
+
+
+@pytest.mark.usefixtures("dead_system")
+def test_an_update_of_nothing_is_a_misuse(run: Run) -> None:
+    status, _, err = run("company", "update", "1")
+    assert status == 2
+    assert "at least one setting" in err
+
+
+@pytest.mark.usefixtures("dead_system")
+def test_a_file_or_mapping_that_is_wrong_is_told_before_anything_is_sent(run: Run, write: Write) -> None:
+    good = str(write("a.csv", "external_id,name,address\n"))
+    for words, said in (
+        (("properties", "none.csv"), "none.csv can't be read: No such file or directory."),
+        (("properties", str(write("b.csv", "external_id,name\n"))), 'b.csv lacks the column "address"'),
+        (("properties", str(write("c.csv", ""))), "c.csv is empty"),
+        (("properties", str(write("d.txt", "x"))), "must be named .csv or .jsonl"),
+        (("properties", good, "--mapping", "none.toml"), "none.toml can't be read"),
+        (("properties", good, "--rejects", good), "can't be the file that is imported"),
+        (("properties", good), "gateway does not answer"),
+    ):
+        status, out, err = run("import", "1", *words)
+        assert (status, out) == (1, "")
+        assert said in err
+        assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("dead_system")
+def test_a_password_that_is_not_there_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path(os.devnull).open() as nothing:
+        monkeypatch.setattr("sys.stdin", nothing)
+        status, _, err = run("administrator", "create", "1", "a@b.example", "--password-stdin")
+    assert status == 1
+    assert "no password on standard input" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "company create",
+        "company update",
+        "company list",
+        "administrator create",
+        "key mint",
+        "key revoke",
+        "key list",
+        "import",
+        "webhooks list",
+        "webhooks deliveries",
+        "sweep webhooks",
+        "wait",
+        "status",
+    ],
+)
+def test_every_command_explains_itself(run: Run, words: str) -> None:
+    status, out, err = run(*words.split(), "--help")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"usage: makeready {words}".rstrip())
