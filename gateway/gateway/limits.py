@@ -1,0 +1,145 @@
+"""120 requests a minute a key (spec 8), in a moving window; a refused request does not count.
+
+The window lies in this process (`memory://`) or in a Valkey that all gateway processes share. While that store
+fails, each process enforces the limit in its own memory, and a metric says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from typing import NamedTuple
+
+import structlog
+from limits.aio.storage import Storage as SharedStorage
+from limits.aio.strategies import MovingWindowRateLimiter as SharedMovingWindow
+from limits.storage import MemoryStorage, storage_from_string
+from limits.strategies import MovingWindowRateLimiter
+from prometheus_client import Counter, Gauge
+
+from limits import RateLimitItemPerMinute
+
+REQUESTS_A_MINUTE = 120
+WINDOW_SECONDS = 60
+STORE_SECONDS_MAX = 0.25
+RETRY_STORE_SECONDS = 1.0
+
+log = structlog.stdlib.get_logger(__name__)
+CONNECTED = Gauge("makeready_rate_limit_store_connected", "1 while the shared store of rate limits answers")
+ALONE = Counter("makeready_rate_limit_alone_total", "Requests counted in this process alone while the store failed")
+
+
+class Allowance(NamedTuple):
+    """What the limit says of one request."""
+
+    admitted: bool
+    remaining: int
+    reset_seconds: int
+    """Whole seconds, at least 1, until the oldest counted request leaves the window."""
+
+
+class ProcessMemory(MemoryStorage):
+    """The library's storage in memory with windows of constant cost.
+
+    The library's own sweeps all keys from a new thread every 10 ms: with 300 active keys and 2,000 requests a second
+    that is several times the cost of counting them.
+    """
+
+    STORAGE_SCHEME = ["process-memory"]  # noqa: RUF012 - the library's declaration
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._windows: dict[str, deque[float]] = {}
+
+    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+        window = self._window(key, expiry)
+        if len(window) + amount > limit:
+            return False
+        window.extend([time.time()] * amount)
+        return True
+
+    def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
+        window = self._window(key, expiry)
+        return (window[0] if window else time.time()), len(window)
+
+    def _window(self, key: str, expiry: int) -> deque[float]:
+        window = self._windows.get(key)
+        if window is None:
+            window = self._windows[key] = deque()
+        start = time.time() - expiry
+        while window and window[0] < start:
+            window.popleft()
+        return window
+
+    def forget_idle(self) -> None:
+        """Drops the windows of keys that were not used for a whole window."""
+        start = time.time() - WINDOW_SECONDS
+        self._windows = {key: window for key, window in self._windows.items() if window and window[-1] >= start}
+
+
+class Limits:
+    """The limit of every key. url: `memory://`, or of a Valkey or Redis server."""
+
+    def __init__(self, url: str) -> None:
+        self._item = RateLimitItemPerMinute(REQUESTS_A_MINUTE)
+        self._memory = ProcessMemory()
+        self._alone = MovingWindowRateLimiter(self._memory)
+        self._shared: SharedMovingWindow | None = None
+        self._ask_store_at = 0.0
+        if url.partition("://")[0] != "memory":
+            storage = storage_from_string(
+                f"async+{url}",
+                wrap_exceptions=True,
+                implementation="valkey",
+                socket_timeout=STORE_SECONDS_MAX,
+                socket_connect_timeout=STORE_SECONDS_MAX,
+            )
+            assert isinstance(storage, SharedStorage)
+            self._shared = SharedMovingWindow(storage)
+
+    async def take(self, api_key_id: int) -> Allowance:
+        """Counts one request of the key, where it is admitted."""
+        key = str(api_key_id)
+        if self._shared is not None:
+            allowance = await self._take_shared(self._shared, key)
+            if allowance is not None:
+                return allowance
+            ALONE.inc()
+        admitted = self._alone.hit(self._item, key)
+        return _allowance(admitted, *self._alone.get_window_stats(self._item, key))
+
+    async def _take_shared(self, shared: SharedMovingWindow, key: str) -> Allowance | None:
+        """None where the store fails; then it is left alone for a second."""
+        now = time.monotonic()
+        if now < self._ask_store_at:
+            return None
+        was_failing, self._ask_store_at = self._ask_store_at > 0, 0.0
+        if was_failing:
+            self._ask_store_at = now + RETRY_STORE_SECONDS  # one request asks, the others don't wait for it
+        try:
+            async with asyncio.timeout(STORE_SECONDS_MAX):
+                admitted = await shared.hit(self._item, key)
+                stats = await shared.get_window_stats(self._item, key)
+        except Exception as error:  # of the client, of the network, of the library: all mean that it can't be asked
+            self._ask_store_at = time.monotonic() + RETRY_STORE_SECONDS
+            CONNECTED.set(0)
+            if not was_failing:
+                log.warning("rate_limit_store_away", reason=str(error) or type(error).__name__)
+            return None
+        self._ask_store_at = 0.0
+        CONNECTED.set(1)
+        if was_failing:
+            log.info("rate_limit_store_back")
+        return _allowance(admitted, *stats)
+
+    async def tidy(self) -> None:
+        """Forgets idle keys now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(WINDOW_SECONDS)
+            self._memory.forget_idle()
+
+
+def _allowance(admitted: bool, reset_time: float, remaining: int) -> Allowance:
+    return Allowance(admitted, max(0, remaining), max(1, math.ceil(reset_time - time.time())))

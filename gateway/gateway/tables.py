@@ -1,0 +1,107 @@
+"""The tables of the database `gateway`: companies, administrators, API keys, what operators did."""
+
+from __future__ import annotations
+
+from chassis.outbox import outbox_table
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from gateway import rules
+
+metadata = MetaData()
+
+outbox = outbox_table(metadata)
+
+_NOW = text("clock_timestamp()")
+
+
+def _instant(name: str) -> Column[object]:
+    return Column(name, DateTime(timezone=True), nullable=False, server_default=_NOW)
+
+
+company = Table(
+    "company",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    # Replicas in the other contexts take a row when its version is higher than theirs.
+    Column("version", BigInteger, nullable=False, server_default=text("1")),
+    Column("name", Text, nullable=False),
+    Column("active", Boolean, nullable=False, server_default=text("true")),
+    Column("timezone", Text, nullable=False),
+    _instant("created_at"),
+    _instant("updated_at"),
+    CheckConstraint(f"char_length(name) BETWEEN 1 AND {rules.NAME_POINTS_MAX}", name="company_name"),
+)
+
+administrator = Table(
+    "administrator",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("company_id", BigInteger, ForeignKey("company.id"), nullable=False),
+    Column("email", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    # Null: can't sign in until one is set.
+    Column("password", Text),
+    _instant("created_at"),
+    UniqueConstraint("email", name="administrator_email"),
+    UniqueConstraint("company_id", "id", name="administrator_of_company"),
+    CheckConstraint("email = lower(email)", name="administrator_email_lower_case"),
+)
+
+api_key = Table(
+    "api_key",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("company_id", BigInteger, ForeignKey("company.id"), nullable=False),
+    # Null: no minting administrator on record.
+    Column("administrator_id", BigInteger),
+    Column("name", Text, nullable=False),
+    Column("prefix", Text, nullable=False),
+    # SHA-256 of the key; the key itself is told once and never stored.
+    Column("digest", LargeBinary, nullable=False),
+    Column("scope", Text, nullable=False),
+    _instant("created_at"),
+    Column("revoked_at", DateTime(timezone=True)),
+    UniqueConstraint("digest", name="api_key_digest"),
+    ForeignKeyConstraint(
+        ["company_id", "administrator_id"],
+        ["administrator.company_id", "administrator.id"],
+        name="api_key_administrator_of_the_same_company",
+    ),
+    CheckConstraint("scope IN ('read', 'write', 'webhook_only')", name="api_key_scope"),
+    CheckConstraint("octet_length(digest) = 32", name="api_key_digest_length"),
+)
+Index("api_key_of_company", api_key.c.company_id, api_key.c.id)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    _instant("recorded_at"),
+    Column("company_id", BigInteger, ForeignKey("company.id"), nullable=False),
+    # Who did it: "operator", later "administrator:ID".
+    Column("actor", Text, nullable=False),
+    # What was done, in the past tense: "key.revoked".
+    Column("action", Text, nullable=False),
+    # The id of what it was done to, of the kind that the action names.
+    Column("subject_id", BigInteger, nullable=False),
+    Column("detail", JSONB, nullable=False),
+    Column("request_id", Text, nullable=False),
+)
+Index("audit_of_company", audit.c.company_id, audit.c.id)
