@@ -13,13 +13,12 @@ from collections import deque
 from typing import NamedTuple
 
 import structlog
+from limits import RateLimitItemPerMinute
 from limits.aio.storage import Storage as SharedStorage
 from limits.aio.strategies import MovingWindowRateLimiter as SharedMovingWindow
 from limits.storage import MemoryStorage, storage_from_string
 from limits.strategies import MovingWindowRateLimiter
 from prometheus_client import Counter, Gauge
-
-from limits import RateLimitItemPerMinute
 
 REQUESTS_A_MINUTE = 120
 WINDOW_SECONDS = 60

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from asyncpg import Record
-from chassis.database import Connection, Database
-from chassis.statements import Statement
 from sqlalchemy import BigInteger, Boolean, LargeBinary, Text, bindparam, func, insert, select, update
 
+from chassis.database import Connection, Database
+from chassis.statements import Statement
 from gateway import tables as t
 
 # Told at commit whatever makes a cached key stale: "key ID" or "company ID".
@@ -85,9 +85,7 @@ async def new_company(connection: Connection, name: str, timezone: str) -> Recor
 
 
 async def changed_company(connection: Connection, company_id: int, active: bool, timezone: str) -> Record:
-    return _one(
-        await connection.row(_CHANGED_COMPANY, company_id=company_id, active=active, new_timezone=timezone)
-    )
+    return _one(await connection.row(_CHANGED_COMPANY, company_id=company_id, active=active, new_timezone=timezone))
 
 
 # Administrators

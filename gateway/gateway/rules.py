@@ -41,7 +41,7 @@ def name(value: str) -> str:
 def email(value: str) -> str:
     """An address in lower case: an administrator signs in with it, so it names one administrator alone."""
     value = value.strip().lower()
-    if len(value) > EMAIL_POINTS_MAX or not _EMAIL.fullmatch(value) or not value.isprintable():
+    if len(value) > EMAIL_POINTS_MAX or not _EMAIL.fullmatch(value) or not value.isascii():
         raise ValueError(f"The email must be an address as name@example.com of at most {EMAIL_POINTS_MAX} characters.")
     return value
 

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import asyncpg
 from asyncpg import Record
+
 from chassis.database import Connection, Database
 from chassis.identity import Call
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
+from gateway import passwords, queries, rules
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from makeready.identity.v1 import identity_pb2 as pb
-
-from gateway import passwords, queries, rules
 
 Clock = Callable[[], datetime.datetime]
 Checked = TypeVar("Checked")
@@ -74,13 +74,11 @@ class CompaniesService:
             row = await queries.company_for_update(connection, request.company_id)
             if row is None:
                 raise _no_company()
-            wanted = {
-                "active": request.active if request.HasField("active") else row["active"],
-                "timezone": timezone or row["timezone"],
-            }
+            active: bool = request.active if request.HasField("active") else row["active"]
+            wanted: dict[str, Any] = {"active": active, "timezone": timezone or str(row["timezone"])}
             changed = {name: value for name, value in wanted.items() if value != row[name]}
             if changed:
-                row = await queries.changed_company(connection, row["id"], wanted["active"], wanted["timezone"])
+                row = await queries.changed_company(connection, row["id"], active, wanted["timezone"])
                 await self._tell(connection, row, call)
                 await _audit(connection, call, row["id"], "company.updated", row["id"], **changed)
                 await queries.notify(connection, f"company {row['id']}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from chassis.outbox import outbox_table
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -22,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from chassis.outbox import outbox_table
 from gateway import rules
 
 metadata = MetaData()

@@ -1,0 +1,57 @@
+"""The gateway: `python -m gateway` serves, `python -m gateway migrate` migrates."""
+
+from __future__ import annotations
+
+import functools
+
+from chassis import instants
+from chassis.server import App, run_process
+from gateway import config, tables
+from gateway.admin import AdminPage
+from gateway.bearer import Keys
+from gateway.calls import Calls
+from gateway.cursors import Cursors
+from gateway.edge import Edge
+from gateway.limits import Limits
+from gateway.ports import Port, every_service_serves
+from gateway.routes import OPERATIONS
+from gateway.service import CompaniesService, KeysService
+from makeready.identity.v1 import identity_pb2
+
+NAME = "gateway"
+
+
+def assemble(settings: config.Config) -> App:
+    app = App(NAME, settings.service)
+    services = identity_pb2.DESCRIPTOR.services_by_name
+    outbox = app.produces(tables.outbox, consumers=config.CONTEXTS)
+    app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, instants.now))
+    app.serve(services["KeysService"], KeysService(app.database))
+    keys = Keys(app.database)
+    app.background("keys", keys.listen)
+    limits = Limits(settings.rate_limit_url)
+    app.background("limits", limits.tidy)
+    peers = {name: app.peer(name) for name in config.CONTEXTS}
+    edge = Edge(
+        keys,
+        limits,
+        Cursors(settings.cursor_keys),
+        Calls(app.issuer, peers, OPERATIONS),
+        lambda: keys.listening and not app.stopping.is_set(),
+        debug=settings.service.log_level == "debug",
+    )
+    host, tls = settings.api_host, settings.tls
+    page = AdminPage(settings.api_url)
+    ports = [
+        Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls),
+        Port("MAKEREADY_ADMIN_PORT", host, settings.admin_port, page.answer, tls),
+    ]
+    app.on_serving(functools.partial(every_service_serves, peers))
+    for port in ports:
+        app.on_serving(port.open)
+        app.on_stop(port.close)
+    return app
+
+
+if __name__ == "__main__":
+    run_process(NAME, tables.metadata, "gateway", config.read, assemble)

@@ -1,0 +1,104 @@
+"""The two HTTP ports: opened when every service serves, closed without dropping what is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+
+import grpc
+import structlog
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from chassis.clients import Peer
+from chassis.settings import SettingsError
+from gateway.connection import Answer, Connection
+
+ASK_SECONDS = 0.1
+TELL_SECONDS = 5.0
+GRACE_SECONDS = 10.0
+BACKLOG = 1024
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+async def every_service_serves(peers: Mapping[str, Peer]) -> None:
+    """Waits until all report SERVING, and says now and then for whom."""
+    loop = asyncio.get_running_loop()
+    waiting = dict(peers)
+    tell_at = loop.time() + TELL_SECONDS
+    while waiting:
+        serving = await asyncio.gather(*(_serves(peer) for peer in waiting.values()))
+        came = [name for name, serves in zip(waiting, serving, strict=True) if serves]
+        for name in came:
+            del waiting[name]
+        if waiting and (came or loop.time() >= tell_at):
+            log.info("waiting_for_services", waiting=sorted(waiting))
+            tell_at = loop.time() + TELL_SECONDS
+        if waiting:
+            await asyncio.sleep(ASK_SECONDS)
+
+
+async def _serves(peer: Peer) -> bool:
+    try:
+        answer = await health_pb2_grpc.HealthStub(peer.channel).Check(health_pb2.HealthCheckRequest(), timeout=1)
+    except grpc.aio.AioRpcError:
+        return False
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+class Port:
+    """One listening port and its connections."""
+
+    def __init__(self, setting: str, host: str, port: int, answer: Answer, tls: ssl.SSLContext | None) -> None:
+        """setting: the variable that names the port, for the operator."""
+        self._setting = setting
+        self._host = host
+        self._port = port
+        self._answer = answer
+        self._tls = tls
+        self._connections: set[Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Raises SettingsError where it can't."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self._answer, self._connections, loop),
+                self._host,
+                self._port,
+                ssl=self._tls,
+                ssl_handshake_timeout=10 if self._tls else None,
+                backlog=BACKLOG,
+            )
+        except OSError as error:
+            raise SettingsError(
+                f"{self._setting}: {self._host}:{self._port} can't be listened on: {error.strerror}."
+            ) from None
+        self._watch = asyncio.create_task(self._look_at_the_clock())
+        log.info("port_open", setting=self._setting, host=self._host, port=self._port)
+
+    async def close(self) -> None:
+        """Takes no more connections, closes the idle ones, and lets requests under way finish for 10 s."""
+        if self._server is None or self._watch is None:
+            return
+        self._server.close()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + GRACE_SECONDS
+        while self._connections and loop.time() < deadline:
+            for connection in list(self._connections):
+                connection.retire()
+            await asyncio.sleep(0.02)
+        for connection in list(self._connections):
+            connection.abort()
+        self._watch.cancel()
+
+    async def _look_at_the_clock(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(1)
+            now = loop.time()
+            for connection in list(self._connections):
+                connection.look_at_the_clock(now)

@@ -1,0 +1,83 @@
+"""Responses as bytes: the error envelope (spec 7), the headers that every response has."""
+
+from __future__ import annotations
+
+import functools
+import time
+from http import HTTPStatus
+from typing import NamedTuple
+
+import msgspec
+
+from chassis.refusals import Refusal
+
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_JSON = b"Content-Type: application/json\r\n"
+_ALWAYS = b"Cache-Control: no-store\r\nX-Request-Id: "
+# A request without key is told where keys go; so is one with a revoked key (RFC 9110 asks it of every 401).
+CHALLENGE = b"WWW-Authenticate: Bearer\r\n"
+
+
+class Reply(NamedTuple):
+    """A response. headers: whole lines, those that every response has left out."""
+
+    status: int
+    body: bytes
+    headers: bytes = _JSON
+
+
+NO_CONTENT = Reply(204, b"", b"")
+
+
+def json(body: bytes, status: int = 200, headers: bytes = b"") -> Reply:
+    return Reply(status, body, _JSON + headers)
+
+
+@functools.lru_cache(maxsize=512)  # sentences hold no value of a caller's, so they are few
+def error(status: int, code: str, message: str, headers: bytes = b"") -> Reply:
+    """The error envelope."""
+    return Reply(status, msgspec.json.encode({"error": {"code": code, "message": message}}), _JSON + headers)
+
+
+class Refused(Refusal):
+    """A refusal of the edge's own, with headers beside the envelope."""
+
+    def __init__(self, status: int, code: str, message: str, headers: bytes = b"") -> None:
+        super().__init__(status, code, message)
+        self.headers = headers
+
+
+def of_refusal(refusal: Refusal) -> Reply:
+    headers = refusal.headers if isinstance(refusal, Refused) else b""
+    return error(refusal.status, refusal.code, refusal.message, headers)
+
+
+FAULT = error(500, "internal_error", "Something failed on our side; retry once with backoff.")
+
+
+def malformed(reason: str) -> Reply:
+    return error(400, "invalid_request", f"The request is not well-formed HTTP/1.1: {reason}.")
+
+
+def raw(reply: Reply, request_id: str, headers: bytes, *, head: bool = False) -> bytes:
+    """The whole response on the wire. headers: more whole lines; head: the request was HEAD, so no body follows."""
+    length = b"" if reply.status == 204 else b"Content-Length: %d\r\n" % len(reply.body)
+    return b"".join(
+        (
+            _STATUS_LINES[reply.status],
+            reply.headers,
+            headers,
+            _ALWAYS,
+            request_id.encode(),
+            b"\r\n",
+            length,
+            _date(int(time.time())),
+            b"" if head else reply.body,
+        )
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _date(now: int) -> bytes:
+    """The Date header and the end of the headers; the same for all responses of a second."""
+    return time.strftime("Date: %a, %d %b %Y %H:%M:%S GMT\r\n\r\n", time.gmtime(now)).encode()

@@ -1,0 +1,172 @@
+"""HTTP over raw sockets: what was sent and what came back, to the byte. Every response is held to the house's rules."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_module
+import re
+import ssl
+from dataclasses import dataclass
+from typing import Any
+
+DEADLINE_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    interim: tuple[int, ...] = ()
+
+    def header(self, name: str) -> str | None:
+        """The header's value; asserts that it is there once at most."""
+        found = [value for given, value in self.headers if given.lower() == name.lower()]
+        assert len(found) < 2, f"{name} is repeated"
+        return found[0] if found else None
+
+    @property
+    def json(self) -> Any:
+        return json_module.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        found: str = self.json["error"]["code"]
+        return found
+
+    @property
+    def message(self) -> str:
+        found: str = self.json["error"]["message"]
+        return found
+
+    def without_id(self) -> tuple[Any, ...]:
+        """All of it but what differs from one request to the next."""
+        differing = ("x-request-id", "date", "ratelimit")
+        kept = tuple(one for one in self.headers if one[0].lower() not in differing)
+        return self.status, kept, self.body
+
+
+class Connection:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    @classmethod
+    async def open(cls, port: int, tls: ssl.SSLContext | None = None) -> Connection:
+        name = "localhost" if tls else None
+        return cls(*await asyncio.open_connection("127.0.0.1", port, ssl=tls, server_hostname=name))
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def receive(self, method: str = "GET") -> Response:
+        """The next response."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            interim = []
+            while True:
+                head = await self.reader.readuntil(b"\r\n\r\n")
+                status, headers = _parsed(head)
+                if status >= 200:
+                    break
+                interim.append(status)
+            length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
+            body = b"" if method == "HEAD" else await self.reader.readexactly(length)
+        response = Response(status, headers, body, tuple(interim))
+        check(response, method)
+        return response
+
+    async def is_closed(self) -> bool:
+        """Whether the server closes, without another byte."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            try:
+                rest = await self.reader.read(65536)
+            except ConnectionResetError:
+                return True
+        assert rest == b"", rest
+        return True
+
+    def close(self) -> None:
+        self.writer.transport.abort()
+
+
+def _parsed(head: bytes) -> tuple[int, tuple[tuple[str, str], ...]]:
+    first, *lines = head[:-4].decode("ascii").split("\r\n")
+    version, status, _ = first.split(" ", 2)
+    assert version == "HTTP/1.1"
+    headers = []
+    for line in lines:
+        name, colon, value = line.partition(": ")
+        assert colon
+        headers.append((name, value))
+    return int(status), tuple(headers)
+
+
+def check(response: Response, method: str) -> None:
+    """What holds for every response, whatever was asked."""
+    assert response.header("Cache-Control") == "no-store"
+    assert re.fullmatch("[0-9a-f]{24}", response.header("X-Request-Id") or "")
+    assert response.header("Date")
+    assert not [
+        name for name, _ in response.headers if name.lower().startswith(("access-control-", "server", "x-powered"))
+    ]
+    if response.status == 204:
+        assert response.header("Content-Length") is None and response.header("Content-Type") is None
+        return
+    assert response.header("Content-Type") in ("application/json", "text/html; charset=utf-8")
+    if response.status >= 400 and method != "HEAD" and response.header("Content-Type") == "application/json":
+        if set(response.json) == {"status"}:
+            return  # of /readyz
+        assert set(response.json) == {"error"} and set(response.json["error"]) == {"code", "message"}
+        assert response.message.endswith(".") and ". " not in response.message and "\n" not in response.message
+        if response.status == 401:
+            assert response.header("WWW-Authenticate") == "Bearer"
+        if response.status == 405:
+            assert response.header("Allow")
+        if response.status == 429:
+            assert int(response.header("Retry-After") or 0) >= 1
+
+
+class Api:
+    """Requests to one port, each on a connection of its own."""
+
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
+        self.port = port
+        self.tls = tls
+
+    async def connect(self) -> Connection:
+        return await Connection.open(self.port, self.tls)
+
+    async def raw(self, data: bytes, method: str = "GET", *, then_eof: bool = False) -> Response:
+        """Sends bytes and returns the first response."""
+        connection = await self.connect()
+        try:
+            await connection.send(data)
+            if then_eof:
+                connection.writer.write_eof()
+            return await connection.receive(method)
+        finally:
+            connection.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        key: str | None = None,
+        body: bytes | None = None,
+        **headers: str,
+    ) -> Response:
+        """path: below the prefix, or the whole path where it starts with two slashes. headers: `_` stands for `-`."""
+        return await self.raw(self.bytes(method, path, key, body, **headers), method)
+
+    def bytes(self, method: str, path: str, key: str | None = None, body: bytes | None = None, **headers: str) -> bytes:
+        lines = [f"{method} {path[1:] if path.startswith('//') else '/api/v1' + path} HTTP/1.1", "Host: test"]
+        if key is not None:
+            lines.append(f"Authorization: Bearer {key}")
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b"")
+
+    async def get(self, path: str, key: str | None = None, **headers: str) -> Response:
+        return await self.request("GET", path, key, **headers)
