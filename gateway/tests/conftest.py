@@ -1,4 +1,4 @@
-"""A real gateway in its own process, with a real database and NATS; the contexts behind it are in `edge_contexts.py`."""
+"""A real gateway in its own process, with a real database and NATS; the contexts behind it: `edge_contexts.py`."""
 
 from __future__ import annotations
 
