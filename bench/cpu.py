@@ -1,0 +1,41 @@
+"""CPU that servers used, user and system time, whole process trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import psutil
+
+Used = dict[str, float]
+
+
+def used(roots: Mapping[str, int]) -> Used:
+    """Seconds of CPU since their start, by name; roots: a process id a name, counted with all its descendants.
+
+    A root that descends from another is counted under its own name alone. Children that have ended count too:
+    the kernel adds their times to their parent's.
+    """
+    named = {pid: name for name, pid in roots.items()}
+    seconds = dict.fromkeys(roots, 0.0)
+
+    def add(process: psutil.Process, name: str) -> None:
+        name = named.get(process.pid, name)
+        try:
+            times = process.cpu_times()
+            children = process.children()
+        except psutil.NoSuchProcess:
+            return
+        seconds[name] += times.user + times.system + times.children_user + times.children_system
+        for child in children:
+            add(child, name)
+
+    below = {child.pid for pid in named for child in psutil.Process(pid).children(recursive=True)}
+    for pid, name in named.items():
+        if pid not in below:
+            add(psutil.Process(pid), name)
+    return seconds
+
+
+def spent(before: Used, after: Used) -> Used:
+    """What was used between two readings."""
+    return {name: after[name] - before[name] for name in after}

@@ -1,0 +1,34 @@
+"""Writes that happen once a key (spec 4.13): the reply is kept in the write's own transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from bench.peer.errors import ApiError
+from bench.peer.models import KeptReply
+from bench.peer.schemas import TicketCreate
+from bench.peer.security import Caller
+
+
+def fingerprint_of(operation: str, body: TicketCreate) -> str:
+    canonical = json.dumps(body.model_dump(mode="json"), sort_keys=True)
+    return hashlib.sha256(f"{operation}\0{canonical}".encode()).hexdigest()
+
+
+async def claim(session: AsyncSession, caller: Caller, key: str, fingerprint: str) -> KeptReply | None:
+    """What an earlier request with the key left; None where the key is this request's own."""
+    named = f"{caller.company_id}/{caller.key_id}/{key}".encode()
+    number = int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "big", signed=True)
+    is_free = await session.scalar(select(func.pg_try_advisory_xact_lock(number)))
+    kept = await session.get(KeptReply, (caller.company_id, caller.key_id, key))
+    if kept is not None:
+        if kept.fingerprint != fingerprint:
+            raise ApiError(409, "idempotency_mismatch", "This Idempotency-Key was used with a different request.")
+        return kept
+    if not is_free:
+        raise ApiError(409, "idempotency_in_progress", "A request with this Idempotency-Key is in progress.")
+    return None
