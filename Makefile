@@ -21,7 +21,7 @@ lint: install-test  ## Style, types, import contracts, contracts between service
 	@.venv/bin/python .ci/lint.py
 
 bench: install-test  ## Measure us beside a monolith of the usual parts; writes docs/performance.md
-	@.venv/bin/python -m bench
+	@PYTHONPATH=bench .venv/bin/python -m harness $(ARGS)
 
 install:
 	@. .ci/python && "$$PYTHON" deploy/local/install.py run

@@ -10,8 +10,9 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bench.peer import errors, tickets
-from bench.peer.database import engine
+from peer import errors, tickets
+from peer.database import engine
+from peer.models import Base
 
 
 class EveryResponse:
@@ -38,6 +39,8 @@ class EveryResponse:
 
 @asynccontextmanager
 async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async with engine.begin() as connection:
+        await connection.run_sync(Base.metadata.create_all)
     yield
     await engine.dispose()
 

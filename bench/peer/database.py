@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 
-from bench.peer import settings
+from peer import settings
 
 engine = create_async_engine(settings.DATABASE_URL, pool_size=20, max_overflow=0)
 new_session = async_sessionmaker(engine, expire_on_commit=False)

@@ -8,10 +8,10 @@ import json
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from bench.peer.errors import ApiError
-from bench.peer.models import KeptReply
-from bench.peer.schemas import TicketCreate
-from bench.peer.security import Caller
+from peer.errors import ApiError
+from peer.models import KeptReply
+from peer.schemas import TicketCreate
+from peer.security import Caller
 
 
 def fingerprint_of(operation: str, body: TicketCreate) -> str:

@@ -9,7 +9,7 @@ import uuid
 from sqlalchemy import BigInteger, DateTime, ForeignKey, Index, MetaData, Sequence, Text, UniqueConstraint, func
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-from bench.peer import settings
+from peer import settings
 
 
 class Base(DeclarativeBase):

@@ -7,8 +7,8 @@ import binascii
 import hashlib
 import hmac
 
-from bench.peer import settings
-from bench.peer.errors import ApiError
+from peer import settings
+from peer.errors import ApiError
 
 
 def _signature(company_id: int, last_id: int, filters: str) -> str:

@@ -16,10 +16,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import joinedload
 
-from bench.peer import settings
-from bench.peer.database import Session
-from bench.peer.errors import ApiError
-from bench.peer.models import ApiKey
+from peer import settings
+from peer.database import Session
+from peer.errors import ApiError
+from peer.models import ApiKey
 
 RATE = RateLimitItemPerMinute(settings.REQUESTS_PER_MINUTE)
 _limiter = MovingWindowRateLimiter(MemoryStorage())

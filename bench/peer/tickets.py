@@ -11,13 +11,13 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import joinedload
 
-from bench.peer import idempotency
-from bench.peer.database import Session
-from bench.peer.errors import ApiError, not_found
-from bench.peer.models import Asset, Event, KeptReply, Ticket, TicketNumber, Unit
-from bench.peer.paging import make_cursor, read_cursor
-from bench.peer.schemas import TicketCreate, TicketFilters, TicketOut, TicketPage
-from bench.peer.security import Reader, Writer
+from peer import idempotency
+from peer.database import Session
+from peer.errors import ApiError, not_found
+from peer.models import Asset, Event, KeptReply, Ticket, TicketNumber, Unit
+from peer.paging import make_cursor, read_cursor
+from peer.schemas import TicketCreate, TicketFilters, TicketOut, TicketPage
+from peer.security import Reader, Writer
 
 PAGE_MAX = 200
 

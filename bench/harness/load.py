@@ -64,7 +64,10 @@ class _Connection(asyncio.Protocol):
         assert self._transport is not None
         self._waiting = asyncio.get_running_loop().create_future()
         self._transport.write(request)
-        return await asyncio.wait_for(self._waiting, REPLY_SECONDS)
+        try:
+            return await asyncio.wait_for(self._waiting, REPLY_SECONDS)
+        except TimeoutError:
+            raise LoadError(f"no answer within {REPLY_SECONDS:.0f} s") from None
 
     def close(self) -> None:
         if self._transport is not None:
@@ -121,7 +124,10 @@ class Client:
                 request = script.send(answer.body)
 
         started = time.perf_counter()
-        async with asyncio.TaskGroup() as group:
-            for connection in self._connections:
-                group.create_task(work(connection))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for connection in self._connections:
+                    group.create_task(work(connection))
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
         return time.perf_counter() - started

@@ -78,9 +78,7 @@ def tickets(seed: int, count: int, buildings: int, a_property: int) -> Iterator[
     for number in range(1, count + 1):
         building, unit = chance.randint(1, buildings), chance.randint(1, a_property)
         category, title, description = sentence(chance)
-        status = chance.choices(
-            ("Open", "In Progress", "On Hold", "Completed", "Cancelled"), (25, 15, 5, 50, 5)
-        )[0]
+        status = chance.choices(("Open", "In Progress", "On Hold", "Completed", "Cancelled"), (25, 15, 5, 50, 5))[0]
         day, minute = chance.randint(1, 27), chance.randint(0, 59)
         row: Row = {
             "external_id": f"T-{number}",

@@ -1,0 +1,117 @@
+"""Before anything is timed: both sides answer alike, field by field."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import secrets
+from typing import Any
+
+from harness.load import Answer, Client
+from harness.seed import Seeded
+from harness.workloads import next_cursor
+
+INSTANTS = ("created_at", "updated_at", "completed_at", "cancelled_at")
+
+
+class DifferentError(Exception):
+    """The two sides do not do the same work: comparing them would mean nothing."""
+
+
+def _expect(condition: bool, about: str, ours: object, peers: object) -> None:
+    if not condition:
+        raise DifferentError(f"{about} differs: {ours!r} here, {peers!r} at the peer")
+
+
+def _instants(ticket: dict[str, Any]) -> dict[str, Any]:
+    """The ticket with its instants parsed: the two write them with more or fewer digits."""
+    parsed = {name: datetime.datetime.fromisoformat(ticket[name]) for name in INSTANTS if ticket[name]}
+    return ticket | parsed
+
+
+def _same_ticket(ours: dict[str, Any], peers: dict[str, Any], *, besides: tuple[str, ...] = ()) -> None:
+    _expect(list(ours) == list(peers), "the keys of a ticket", list(ours), list(peers))
+    ours, peers = _instants(ours), _instants(peers)
+    for name, value in ours.items():
+        if name not in besides:
+            _expect(value == peers[name], f"{name} of ticket {ours['entity_id']}", value, peers[name])
+
+
+class Both:
+    """One client a side, for asking both the same."""
+
+    def __init__(self, ours: Client, peers: Client, seeded: Seeded) -> None:
+        self._clients = (ours, peers)
+        self._seeded = seeded
+        self._read = seeded.of(seeded.measured, "read")[0]
+        self._write = seeded.of(seeded.written, "write")[0]
+
+    async def ask(self, method: str, path: str, key: str, body: bytes = b"", more: str = "") -> tuple[Answer, Answer]:
+        """Both answers. Raises DifferentError where the statuses differ."""
+        ours, peers = [await one.ask(one.request(method, path, key, body, more)) for one in self._clients]
+        _expect(ours.status == peers.status, f"the status of {method} {path}", ours, peers)
+        return ours, peers
+
+    async def check(self) -> int:
+        """Compares every measured ticket, a create, its replay and refusals; returns how many tickets."""
+        compared = await self._lists()
+        for ticket_id in self._seeded.ticket_ids[:20]:
+            ours, peers = await self.ask("GET", f"/tickets/{ticket_id}", self._read)
+            _same_ticket(json.loads(ours.body), json.loads(peers.body))
+        await self._writes()
+        await self._refusals()
+        return compared
+
+    async def _lists(self) -> int:
+        compared = 0
+        cursors = ["", ""]
+        while True:
+            pages = []
+            for client, cursor in zip(self._clients, cursors, strict=True):
+                pages.append((await client.ask(client.request("GET", f"/tickets?limit=200{cursor}", self._read))).body)
+            ours, peers = (json.loads(page) for page in pages)
+            _expect(list(ours) == list(peers), "the keys of a page", list(ours), list(peers))
+            _expect(len(ours["data"]) == len(peers["data"]), "the length of a page", len(ours["data"]), "another")
+            for mine, other in zip(ours["data"], peers["data"], strict=True):
+                _same_ticket(mine, other)
+            compared += len(ours["data"])
+            following = [next_cursor(page) for page in pages]
+            _expect(bool(following[0]) == bool(following[1]), "the end of the list", *following)
+            if not following[0]:
+                return compared
+            cursors = [f"&cursor={cursor}" for cursor in following]
+
+    async def _writes(self) -> None:
+        body = {"unit_id": self._seeded.unit_ids[0], "title": "Door sticks", "category": "Doors/Windows"}
+        more = f"Idempotency-Key: {secrets.token_hex(16)}\r\n"
+        sent = json.dumps(body).encode()
+        firsts = await self.ask("POST", "/tickets", self._write, sent, more)
+        _expect(firsts[0].status == 201, "the status of a create", firsts[0], firsts[1])
+        _same_ticket(json.loads(firsts[0].body), json.loads(firsts[1].body), besides=("entity_id", "url", *INSTANTS))
+        again = await self.ask("POST", "/tickets", self._write, sent, more)
+        for first, replay in zip(firsts, again, strict=True):
+            _expect(json.loads(first.body) == json.loads(replay.body), "a replay", first, replay)
+            _expect(b"x-idempotent-replay: 1" in replay.headers, "a replay's header", replay, "")
+        mismatch = await self.ask("POST", "/tickets", self._write, sent.replace(b"sticks", b"creaks"), more)
+        self._same_code(mismatch, 409, "idempotency_mismatch")
+
+    async def _refusals(self) -> None:
+        read, write = self._read, self._write
+        key = "Idempotency-Key: a\r\n"
+        body = json.dumps({"unit_id": self._seeded.unit_ids[0], "title": "Door", "category": "General"}).encode()
+        self._same_code(await self.ask("GET", "/tickets", "nobody"), 401, "unauthorized")
+        self._same_code(await self.ask("POST", "/tickets", read, body, key), 403, "insufficient_scope")
+        self._same_code(await self.ask("GET", f"/tickets/{self._seeded.ticket_ids[0]}", write), 404, "not_found")
+        self._same_code(await self.ask("GET", "/tickets?nonsense=1", read), 400, "invalid_request")
+        self._same_code(await self.ask("GET", "/tickets?status=Done", read), 422, "invalid_request")
+        self._same_code(await self.ask("GET", "/tickets?cursor=nonsense", read), 400, "invalid_cursor")
+        self._same_code(await self.ask("POST", "/tickets", write, body), 400, "idempotency_key_required")
+        long = body.replace(b"Door", b"x" * 151)
+        self._same_code(await self.ask("POST", "/tickets", write, long, key), 422, "invalid_request")
+        away = body.replace(str(self._seeded.unit_ids[0]).encode(), b"999999999")
+        self._same_code(await self.ask("POST", "/tickets", write, away, key), 404, "not_found")
+
+    def _same_code(self, answers: tuple[Answer, Answer], status: int, code: str) -> None:
+        for answer in answers:
+            found = json.loads(answer.body)["error"]["code"]
+            _expect((answer.status, found) == (status, code), "a refusal", answer, (status, code))

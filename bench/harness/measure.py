@@ -1,0 +1,78 @@
+"""One block of requests and what it cost; pairs of blocks, ours and the peer's by turns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from harness.cpu import spent, used
+from harness.load import Client
+from harness.seed import Seeded
+from harness.sides import Side
+from harness.workloads import Workload
+
+
+@dataclass(frozen=True)
+class Block:
+    """The cost of one block: seconds of CPU a request, by process, and requests a second."""
+
+    cpu: dict[str, float]
+    requests_a_second: float
+
+    @property
+    def total(self) -> float:
+        return sum(self.cpu.values())
+
+
+@dataclass(frozen=True)
+class Result:
+    """A workload's blocks; ours[n] and peers[n] ran one after the other."""
+
+    workload: Workload
+    ours: list[Block]
+    peers: list[Block]
+
+    @property
+    def ratios(self) -> list[float]:
+        return [peer.total / mine.total for mine, peer in zip(self.ours, self.peers, strict=True)]
+
+    @property
+    def ratio(self) -> float:
+        return median(self.ratios)
+
+
+async def block(side: Side, workload: Workload, seeded: Seeded, connections: int, requests: int) -> Block:
+    """Warms up with one request a key, then measures."""
+    company_id = seeded.measured if workload.scope == "read" else seeded.written
+    keys: Iterator[str] = itertools.cycle(seeded.of(company_id, workload.scope))
+    warm = len(seeded.of(company_id, workload.scope))
+    async with Client(side.base_url, connections) as client:
+        await client.run(lambda: workload.script(client, side, seeded, keys), warm, workload.status)
+        await side.settled()
+        before = used(side.roots)
+        seconds = await client.run(lambda: workload.script(client, side, seeded, keys), requests, workload.status)
+        await side.settled()
+        cost = spent(before, used(side.roots))
+    return Block({name: value / requests for name, value in cost.items()}, requests / seconds)
+
+
+async def pairs(
+    sides: tuple[Side, Side],
+    workloads: tuple[Workload, ...],
+    seeded: Seeded,
+    connections: int,
+    go_on: Callable[[int], bool],
+    share: float = 1.0,
+) -> list[Result]:
+    """A B A B … over all workloads, for as long as `go_on(pairs done)` says. share: of each workload's requests."""
+    results = [Result(workload, [], []) for workload in workloads]
+    done = 0
+    while go_on(done):
+        for result in results:
+            requests = max(connections, int(result.workload.requests * share))
+            for side, blocks in zip(sides, (result.ours, result.peers), strict=True):
+                blocks.append(await block(side, result.workload, seeded, connections, requests))
+        done += 1
+    return results

@@ -1,0 +1,159 @@
+"""The two systems that are compared: started, asked for their processes, and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gateway.cli.system import Operator, Runtime, runtime
+from makeready.events.v1 import events_pb2
+from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
+from makeready_local.children import LOOPBACK, Child, LocalError, free_port, port_is_free
+from makeready_local.databases import make_database
+from makeready_local.postgres import Postgres
+
+START_SECONDS = 90.0
+SETTLE_SECONDS = 30.0
+PEER_FOLDER = Path(__file__).parents[1]
+
+
+@dataclass
+class Side:
+    """One running system. keys: bearer keys by scope; roots: its server processes by name."""
+
+    name: str
+    base_url: str
+    roots: dict[str, int]
+    settled: Callable[[], Awaitable[None]]
+    keys: dict[str, list[str]] = field(default_factory=dict)
+
+
+async def until(condition: Callable[[], bool], child: Child, what: str) -> None:
+    """Waits for a child to be ready. Raises LocalError."""
+    deadline = time.monotonic() + START_SECONDS
+    while not condition():
+        if not child.alive:
+            raise LocalError(f"{what} did not start: {child.last_words()}")
+        if time.monotonic() > deadline:
+            raise LocalError(f"{what} was not ready within {START_SECONDS:.0f} s; see {child.log}")
+        await asyncio.sleep(0.1)
+
+
+class Ours:
+    """A whole Makeready, as `make run` starts it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environment = os.environ | {
+            "MAKEREADY_STATE_DIR": str(folder / "state"),
+            "MAKEREADY_API_PORT": str(free_port()),
+            "MAKEREADY_ADMIN_PORT": str(free_port()),
+            "MAKEREADY_DEMO": "0",
+        }
+        self.links_url = f"http://{LOOPBACK}:{self.environment['MAKEREADY_ADMIN_PORT']}"
+        self._log = folder / "makeready.log"
+        self._child: Child | None = None
+
+    async def start(self) -> Side:
+        self._child = Child(
+            "Makeready",
+            [sys.executable, "-P", "-m", "makeready_local"],
+            log=self._log,
+            orphan_signal=signal.SIGTERM,
+            environment=self.environment,
+        )
+        ready = Path(self.environment["MAKEREADY_STATE_DIR"]) / "runtime.json"
+        await until(ready.exists, self._child, "Makeready")
+        self.runtime: Runtime = runtime(self.environment)
+        found = json.loads(ready.read_text())
+        self.database_url: str = found["database_url"]
+        roots = {name: int(process["pid"]) for name, process in found["processes"].items()}
+        return Side("Makeready", found["base_url"], {**roots, "runner": self._child.pid}, self._settled)
+
+    async def command(self, *words: str, may_reject: bool = False) -> dict[str, Any]:
+        """Runs `makeready --json …` and returns what it printed. Raises LocalError where it failed."""
+        program = Path(sys.executable).with_name("makeready")
+        process = await asyncio.create_subprocess_exec(
+            program,
+            "--json",
+            *words,
+            env=self.environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        output, errors = await process.communicate()
+        if process.returncode:
+            raise LocalError(f"makeready {words[0]} failed: {errors.decode().strip()[-300:]}")
+        answer: dict[str, Any] = json.loads(output)
+        return answer
+
+    async def _settled(self) -> None:
+        """Waits until what was written has reached the service that delivers it: that CPU is the write's too."""
+        async with Operator(self.runtime) as operator:
+            outbox = OutboxServiceStub(operator.channel("svc-tickets"))
+            consumer = ConsumerServiceStub(operator.channel("svc-webhooks"))
+            deadline = time.monotonic() + SETTLE_SECONDS
+            while time.monotonic() < deadline:
+                waiting = await operator.call("svc-tickets", outbox.GetOutbox, events_pb2.GetOutboxRequest())
+                if not waiting.unpublished:
+                    lag = await operator.call("svc-webhooks", consumer.GetLag, events_pb2.GetLagRequest())
+                    if lag.HasField("pending") and not lag.pending:
+                        return
+                await asyncio.sleep(0.05)
+        raise LocalError(f"events were still on their way after {SETTLE_SECONDS:.0f} s")
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.stop(signal.SIGTERM, 60)
+
+
+class Peer:
+    """The monolith behind uvicorn, with a PostgreSQL of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._postgres = Postgres(folder / "peer", secrets.token_urlsafe(16), log=folder / "peer-postgres.log")
+        self._child: Child | None = None
+        self.database_url = ""
+
+    def start_database(self) -> None:
+        self._postgres.start()
+        self.database_url = make_database(self._postgres.url, "peer", secrets.token_urlsafe(16))
+
+    async def start(self, links_url: str) -> Side:
+        port = free_port()
+        environment = os.environ | {
+            "PYTHONPATH": str(PEER_FOLDER),
+            "PEER_DATABASE_URL": self.database_url.replace("postgresql:", "postgresql+asyncpg:", 1),
+            "PEER_CURSOR_KEY": secrets.token_urlsafe(32),
+            "PEER_LINKS_URL": links_url,
+        }
+        # Without the access log, for the other side writes no line a request either.
+        options = ["--host", LOOPBACK, "--port", str(port), "--no-access-log", "--log-level", "warning"]
+        self._child = Child(
+            "peer",
+            [sys.executable, "-P", "-m", "uvicorn", "peer.app:app", *options],
+            log=self._folder / "peer.log",
+            orphan_signal=signal.SIGTERM,
+            environment=environment,
+        )
+        await until(lambda: not port_is_free(port), self._child, "the peer")
+        roots = {"uvicorn": self._child.pid, "postgres": self._postgres.child.pid}
+        return Side("peer", f"http://{LOOPBACK}:{port}/api/v1", roots, self._settled)
+
+    async def _settled(self) -> None:
+        """Nothing is done behind its answers."""
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.stop(signal.SIGTERM, 20)
+        self._postgres.stop()

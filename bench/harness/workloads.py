@@ -1,0 +1,84 @@
+"""What is measured: the requests of each kind, the same on both sides."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from harness import data
+from harness.load import Client, Script
+from harness.seed import Seeded
+from harness.sides import Side
+
+_NEXT = b'"next_cursor":'
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One row of the table.
+
+    goal: how many times less CPU than the peer is aimed at. requests: of one measured block.
+    script: makes what one connection sends.
+    """
+
+    name: str
+    goal: float
+    requests: int
+    status: int
+    scope: str
+    script: Callable[[Client, Side, Seeded, Iterator[str]], Script]
+
+
+def next_cursor(page: bytes) -> str | None:
+    """The cursor of a page's JSON, found without parsing its rows."""
+    _, _, rest = page.rpartition(_NEXT)
+    value = json.loads(rest.partition(b",")[0].rstrip(b"}"))
+    assert value is None or isinstance(value, str)
+    return value
+
+
+def one_ticket(client: Client, _side: Side, seeded: Seeded, keys: Iterator[str]) -> Script:
+    ids = list(seeded.ticket_ids)
+    random.shuffle(ids)
+    for ticket_id in itertools.cycle(ids):
+        yield client.request("GET", f"/tickets/{ticket_id}", next(keys))
+
+
+def pages(limit: int) -> Callable[[Client, Side, Seeded, Iterator[str]], Script]:
+    """Walks the whole list by its cursors, again and again."""
+
+    def script(client: Client, _side: Side, _seeded: Seeded, keys: Iterator[str]) -> Script:
+        cursor = ""
+        while True:
+            page = yield client.request("GET", f"/tickets?limit={limit}{cursor}", next(keys))
+            following = next_cursor(page)
+            cursor = f"&cursor={following}" if following else ""
+
+    return script
+
+
+def creates(client: Client, _side: Side, seeded: Seeded, keys: Iterator[str]) -> Script:
+    chance = random.Random()  # noqa: S311 - invented text
+    while True:
+        category, title, description = data.sentence(chance)
+        body = {
+            "unit_id": chance.choice(seeded.unit_ids),
+            "title": title,
+            "category": category,
+            "description": description,
+            "priority": "High",
+        }
+        more = f"Idempotency-Key: {secrets.token_hex(16)}\r\n"
+        yield client.request("POST", "/tickets", next(keys), json.dumps(body).encode(), more)
+
+
+WORKLOADS = (
+    Workload("one ticket", 1.8, 2000, 200, "read", one_ticket),
+    Workload("a page of 50", 2.8, 800, 200, "read", pages(50)),
+    Workload("a page of 200", 3.8, 300, 200, "read", pages(200)),
+    Workload("a create", 3.2, 1000, 201, "write", creates),
+)
