@@ -148,7 +148,7 @@ async def fill_peer(ours: Ours, peer_url: str, seeded: Seeded) -> None:
         for name in COPIED:
             columns = await _columns(target, name)
             rows = await source.fetch(f"SELECT {', '.join(columns)} FROM {name}")  # noqa: S608
-            await target.copy_records_to_table(name, records=rows, columns=columns)
+            await target.copy_records_to_table(name, records=[tuple(row) for row in rows], columns=columns)
         records = [
             (key.key_id, key.company_id, hashlib.sha256(key.key.encode()).hexdigest(), key.scope, 1)
             for key in seeded.keys

@@ -75,31 +75,31 @@ async def create_ticket(
     response: Response,
 ) -> TicketOut:
     fingerprint = idempotency.fingerprint_of("POST /tickets", body)
-    async with session.begin():
-        kept = await idempotency.claim(session, caller, idempotency_key, fingerprint)
-        if kept is not None:
-            response.headers["X-Idempotent-Replay"] = "1"
-            return TicketOut.model_validate_json(kept.body)
-        if caller.administrator_id is None:
-            raise ApiError(422, "created_by_missing", "This key has no minting administrator on record.")
-        ticket = await _new_ticket(session, caller.company_id, caller.administrator_id, body)
-        session.add(ticket)
-        await session.flush()
-        reply = TicketOut.model_validate(ticket)
-        json = reply.model_dump_json()
-        session.add(
-            Event(company_id=caller.company_id, event="ticket.created", data=json, occurred_at=ticket.created_at)
+    kept = await idempotency.claim(session, caller, idempotency_key, fingerprint)
+    if kept is not None:
+        response.headers["X-Idempotent-Replay"] = "1"
+        return TicketOut.model_validate_json(kept.body)
+    if caller.administrator_id is None:
+        raise ApiError(422, "created_by_missing", "This key has no minting administrator on record.")
+    ticket = await _new_ticket(session, caller.company_id, caller.administrator_id, body)
+    session.add(ticket)
+    await session.flush()
+    reply = TicketOut.model_validate(ticket)
+    json = reply.model_dump_json()
+    session.add(
+        Event(company_id=caller.company_id, event="ticket.created", data=json, occurred_at=ticket.created_at)
+    )
+    session.add(
+        KeptReply(
+            company_id=caller.company_id,
+            api_key_id=caller.key_id,
+            idempotency_key=idempotency_key,
+            fingerprint=fingerprint,
+            status=201,
+            body=json,
         )
-        session.add(
-            KeptReply(
-                company_id=caller.company_id,
-                api_key_id=caller.key_id,
-                idempotency_key=idempotency_key,
-                fingerprint=fingerprint,
-                status=201,
-                body=json,
-            )
-        )
+    )
+    await session.commit()
     return reply
 
 
