@@ -54,12 +54,17 @@ class Port:
         """setting: the variable that names the port, for the operator."""
         self._setting = setting
         self._host = host
-        self._port = port
+        self.number = port
         self._answer = answer
         self._tls = tls
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many there are, those included whose client left before its answer was ready."""
+        return len(self._connections)
 
     async def open(self) -> None:
         """Raises SettingsError where it can't."""
@@ -68,17 +73,17 @@ class Port:
             self._server = await loop.create_server(
                 lambda: Connection(self._answer, self._connections, loop),
                 self._host,
-                self._port,
+                self.number,
                 ssl=self._tls,
                 ssl_handshake_timeout=10 if self._tls else None,
                 backlog=BACKLOG,
             )
         except OSError as error:
             raise SettingsError(
-                f"{self._setting}: {self._host}:{self._port} can't be listened on: {error.strerror}."
+                f"{self._setting}: {self._host}:{self.number} can't be listened on: {error.strerror}."
             ) from None
         self._watch = asyncio.create_task(self._look_at_the_clock())
-        log.info("port_open", setting=self._setting, host=self._host, port=self._port)
+        log.info("port_open", setting=self._setting, host=self._host, port=self.number)
 
     async def close(self) -> None:
         """Takes no more connections, closes the idle ones, and lets requests under way finish for 10 s."""

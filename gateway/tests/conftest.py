@@ -6,7 +6,6 @@ import asyncio
 import base64
 import itertools
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -29,16 +28,9 @@ from makeready_local.testing import PostgresServer, Server
 
 sys.path.insert(0, str(Path(__file__).parent))
 from edge_contexts import Contexts
-from raw_http import Api
+from raw_http import Api, free_port
 
 SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE, "webhook_only": pb.SCOPE_WEBHOOK_ONLY}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -165,15 +157,15 @@ class Operator:
 
 
 @pytest.fixture(scope="session")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def identity_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gateway")
     identity.make_keys(folder / "keys", ["gateway", "operator", *CONTEXTS])
     return folder / "keys"
 
 
 @pytest.fixture(scope="session")
-async def contexts(keys: Path) -> AsyncIterator[Contexts]:
-    made = Contexts(keys / "ring.jwks")
+async def contexts(identity_keys: Path) -> AsyncIterator[Contexts]:
+    made = Contexts(identity_keys / "ring.jwks")
     await made.start_all()
     yield made
     await made.stop_all()
@@ -181,9 +173,9 @@ async def contexts(keys: Path) -> AsyncIterator[Contexts]:
 
 @pytest.fixture(scope="session")
 async def house(
-    keys: Path, postgres_server: PostgresServer, nats_server: Server, contexts: Contexts
+    identity_keys: Path, postgres_server: PostgresServer, nats_server: Server, contexts: Contexts
 ) -> AsyncIterator[House]:
-    made = House(keys.parent, postgres_server.create_database("gateway_test"), nats_server.url, contexts)
+    made = House(identity_keys.parent, postgres_server.create_database("gateway_test"), nats_server.url, contexts)
     environment = made.gateway().environment
     program = [sys.executable, "-P", "-m", "gateway", "migrate"]
     await asyncio.to_thread(subprocess.run, program, env=environment, check=True, timeout=60)
@@ -208,8 +200,8 @@ def api(gateway: Gateway) -> Api:
 
 
 @pytest.fixture(scope="session")
-async def operator(gateway: Gateway, keys: Path) -> Operator:
-    return Operator(gateway.grpc_target, keys)
+async def operator(gateway: Gateway, identity_keys: Path) -> Operator:
+    return Operator(gateway.grpc_target, identity_keys)
 
 
 @pytest.fixture

@@ -1,0 +1,220 @@
+"""Walks over the whole route table: every route with every kind of key, every verb, every foreign id."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+from edge_contexts import RECORDS, Contexts, first_id
+from raw_http import Api, Response
+
+from conftest import Operator
+from gateway.routes import OPENED_BY, OPERATIONS, Operation, resource_of
+
+ROUTES = {f"{operation.route.method} {operation.route.path}": operation for operation in OPERATIONS}
+every_route = pytest.mark.parametrize("operation", ROUTES.values(), ids=ROUTES)
+VERBS = (
+    "GET HEAD OPTIONS TRACE POST PUT PATCH DELETE PROPFIND COPY LOCK MKCOL MOVE PURGE REPORT SEARCH LINK NOTIFY QUERY"
+).split()
+# A client's mistake in the header; none may be taken for a key.
+HEADERS = {
+    "empty": "",
+    "scheme alone": "Bearer",
+    "scheme and space": "Bearer ",
+    "another scheme": "Basic {key}",
+    "no scheme": "{key}",
+    "two spaces": "Bearer  {key}",
+    "a tab": "Bearer\t{key}",
+    "quoted": 'Bearer "{key}"',
+    "more behind it": "Bearer {key} x",
+    "two keys": "Bearer {key},{key}",
+    "one character more": "Bearer {key}x",
+    "one character less": "Bearer {shorter}",
+    "another key": "Bearer mk_0000000000000000000000000000000000000000000",
+    "not a key": "Bearer secret",
+}
+
+
+def path_of(operation: Operation, entity_id: object) -> str:
+    return operation.route.path.replace("{" + operation.id_field + "}", str(entity_id))
+
+
+async def ask(api: Api, operation: Operation, key: str | None, entity_id: object = 1, **headers: str) -> Response:
+    method = operation.route.method
+    body = b"{}" if operation.kind == "write" else None
+    if operation.kind == "write":
+        headers.setdefault("Idempotency_Key", "walk")
+    return await api.request(method, path_of(operation, entity_id), key, body, **headers)
+
+
+@dataclass(frozen=True)
+class Keys:
+    company_id: int
+    by_scope: dict[str, str]
+    revoked: str
+    inactive: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+async def keys(operator: Operator) -> Keys:
+    company_id = await operator.company()
+    closed = await operator.company("Closed Inc")
+    key_id, revoked = await operator.minted(company_id)
+    await operator.revoke(key_id)
+    found = Keys(
+        company_id,
+        {scope: await operator.key(company_id, scope) for scope in OPENED_BY["any"]},
+        revoked,
+        {scope: await operator.key(closed, scope) for scope in OPENED_BY["any"]},
+    )
+    await operator.set_active(closed, False)
+    await asyncio.sleep(0.5)
+    return found
+
+
+def test_every_operation_allows_callers_and_no_path_is_named_twice() -> None:
+    assert len({(one.route.method, one.route.path) for one in OPERATIONS}) == len(OPERATIONS)
+    sentences = [one.route.key_sentence for one in OPERATIONS if one.kind == "write"]
+    assert len(set(sentences)) == len(sentences)
+    for sentence in sentences:
+        assert "Idempotency-Key" in sentence and sentence.endswith(".") and ". " not in sentence
+
+
+@every_route
+async def test_without_key_nothing_opens(api: Api, operation: Operation, keys: Keys, contexts: Contexts) -> None:
+    bare = await ask(api, operation, None)
+    assert (bare.status, bare.code, bare.header("RateLimit")) == (401, "unauthorized", None)
+    key = keys.by_scope["write"]
+    for form in HEADERS.values():
+        response = await ask(api, operation, None, Authorization=form.format(key=key, shorter=key[:-1]))
+        assert response.without_id() == bare.without_id(), form
+    twice = await ask(api, operation, key, authorization=f"Bearer {key}")
+    assert twice.without_id() == bare.without_id()
+    assert not contexts.seen
+
+
+@every_route
+async def test_a_key_is_read_from_the_header_alone(api: Api, operation: Operation, keys: Keys) -> None:
+    key = keys.by_scope["write"]
+    response = await ask(api, operation, None, Cookie=f"key={key}; session=1", X_Api_Key=key, Api_Key=key)
+    assert (response.status, response.code) == (401, "unauthorized")
+    path = f"{path_of(operation, 1)}?key={key}&access_token={key}&api_key={key}"
+    response = await api.request(operation.route.method, path, Idempotency_Key="walk")
+    assert (response.status, response.code) == (401, "unauthorized")
+
+
+@every_route
+async def test_a_revoked_key_is_told_so(api: Api, operation: Operation, keys: Keys, contexts: Contexts) -> None:
+    response = await ask(api, operation, keys.revoked)
+    assert (response.status, response.code) == (401, "key_revoked")
+    assert not contexts.seen
+
+
+@every_route
+@pytest.mark.parametrize("scope", sorted(OPENED_BY["any"]))
+async def test_an_inactive_company_opens_nothing(
+    api: Api, operation: Operation, keys: Keys, scope: str, contexts: Contexts
+) -> None:
+    response = await ask(api, operation, keys.inactive[scope])
+    assert (response.status, response.code) == (403, "company_inactive")
+    assert not contexts.seen
+
+
+@every_route
+@pytest.mark.parametrize("scope", sorted(OPENED_BY["any"]))
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+async def test_a_scope_opens_its_routes_and_no_other(
+    api: Api, operation: Operation, keys: Keys, scope: str, scheme: str, contexts: Contexts
+) -> None:
+    authorization = f"{scheme} {keys.by_scope[scope]}"
+    response = await ask(api, operation, None, first_id(keys.company_id), Authorization=authorization)
+    assert response.header("RateLimit-Policy") == '"key";q=120;w=60'
+    if scope in operation.opened_by:
+        assert response.status in (200, 201, 204)
+        assert bool(contexts.seen) == bool(operation.rpc_path)
+    else:
+        assert (response.status, response.code) == (403, "insufficient_scope")
+        assert not contexts.seen
+
+
+# The table of spec 5.4, spelled out once more: it must not follow from the code.
+SPEC_SCOPES = {
+    "read": {"/tickets", "/properties", "/units", "/assets", "/webhooks", "/whoami"},
+    "write": {"/tickets", "/properties", "/units", "/assets", "/webhooks", "/whoami"},
+    "webhook_only": {"/webhooks", "/whoami"},
+}
+
+
+@every_route
+def test_the_table_says_what_the_contract_says(operation: Operation) -> None:
+    base = "/" + operation.route.path.split("/")[1]
+    expected = {scope for scope, bases in SPEC_SCOPES.items() if base in bases}
+    if operation.route.method != "GET":
+        expected.discard("read")
+    assert operation.opened_by == expected
+
+
+@pytest.mark.parametrize("path", sorted({operation.route.path for operation in OPERATIONS}))
+async def test_any_other_verb_is_told_which_are_allowed(api: Api, keys: Keys, path: str) -> None:
+    allowed = [one.route.method for one in OPERATIONS if one.route.path == path]
+    concrete = "/".join("1" if part.startswith("{") else part for part in path.split("/"))
+    found = resource_of("/api/v1" + concrete)
+    assert found is not None and list(found[0].operations) == allowed
+    for verb in [verb for verb in VERBS if verb not in allowed]:
+        for key in (None, keys.by_scope["read"], "mk_nonsense"):
+            response = await api.request(verb, concrete, key)
+            assert (response.status, response.header("Allow")) == (405, ", ".join(allowed)), verb
+            if verb != "HEAD":
+                assert response.code == "method_not_allowed"
+
+
+@every_route
+async def test_an_unknown_query_key_is_refused_everywhere(
+    api: Api, operation: Operation, operator: Operator, contexts: Contexts
+) -> None:
+    key = await operator.key(await operator.company())
+    for query in ("nonsense=1", "Limit=1", "limit%20=1", "x", "x=", "%ff=1", "_=1", "page=2"):
+        response = await api.request(
+            operation.route.method, f"{path_of(operation, 1)}?{query}", key, b"{}", Idempotency_Key="k"
+        )
+        assert (response.status, response.code) == (400, "invalid_request"), query
+    for query in ("limit=1", "cursor=x"):
+        if operation.kind != "list":
+            response = await api.request(operation.route.method, f"{path_of(operation, 1)}?{query}", key)
+            assert (response.status, response.code) == (400, "invalid_request"), query
+    assert not contexts.seen
+
+
+@every_route
+async def test_an_empty_query_is_no_query(api: Api, operation: Operation, keys: Keys) -> None:
+    for query in ("?", "?&", "?#fragment"):
+        path = path_of(operation, first_id(keys.company_id)) + query
+        key = keys.by_scope["write"]
+        response = await api.request(operation.route.method, path, key, b"{}", Idempotency_Key="k")
+        assert response.status in (200, 201, 204)
+
+
+IDS = {name: operation for name, operation in ROUTES.items() if operation.id_field}
+
+
+@pytest.mark.parametrize("operation", IDS.values(), ids=IDS)
+async def test_another_companys_record_answers_as_one_that_nobody_has(
+    api: Api, operation: Operation, operator: Operator
+) -> None:
+    mine, theirs = await operator.company(), await operator.company()
+    key = await operator.key(mine)
+    own = await ask(api, operation, key, first_id(mine))
+    assert own.status in (200, 204)
+    nobodys = await ask(api, operation, key, 900_000_000)
+    assert (nobodys.status, nobodys.code) == (404, "not_found")
+    foreign = [first_id(theirs), first_id(theirs) + RECORDS - 1]
+    impossible = ["0", "-1", "+1", "1.0", "1e2", "0x1", "abc", "%20", "1%20", "1;2", "٣", "%00", "9" * 19, "9" * 5000]
+    for entity_id in [*foreign, *impossible, 2**63 - 1, 2**63, 2**64]:
+        text = str(entity_id).encode().decode("latin-1") if str(entity_id).isascii() else "%D9%A3"
+        response = await ask(api, operation, key, text)
+        assert response.without_id() == nobodys.without_id(), entity_id
+    # And the request as a whole tells nothing more: the same headers, in the same order.
+    assert [name for name, _ in (await ask(api, operation, key, foreign[0])).headers] == [
+        name for name, _ in nobodys.headers
+    ]
