@@ -101,8 +101,8 @@ class Database:
                     server_settings=self._settings,
                     reset=_no_reset,
                 )
-            except LOST as error:
-                if attempt == 149 or isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
+            except (*LOST, asyncpg.PostgresError) as error:
+                if attempt == 149 or not isinstance(error, LOST):  # a wrong password stays wrong
                     raise DatabaseUnavailable(str(error)) from error
                 await asyncio.sleep(0.2)
             else:

@@ -6,12 +6,15 @@ import asyncio
 import importlib.resources
 from typing import Any
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import MetaData, pool
-from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
+
+from chassis.database import LOST, DatabaseUnavailable
 
 LOCK = 0x6D616B65  # one migration at a time, whoever starts it
 
@@ -25,8 +28,8 @@ def alembic_config(package: str, connection: Connection, metadata: MetaData) -> 
 
 async def with_connection(url: str, work: Any) -> Any:
     """Runs `work(connection)` in one transaction of SQLAlchemy's own engine."""
-    address = make_url(url).set(drivername="postgresql+asyncpg")
-    engine = create_async_engine(address, poolclass=pool.NullPool)
+    # The driver reads the URL: SQLAlchemy would turn its sslmode into an argument that the driver refuses.
+    engine = create_async_engine("postgresql+asyncpg://", connect_args={"dsn": url}, poolclass=pool.NullPool)
     try:
         async with engine.begin() as connection:
             return await connection.run_sync(work)
@@ -35,13 +38,16 @@ async def with_connection(url: str, work: Any) -> Any:
 
 
 def migrate(url: str, package: str, metadata: MetaData) -> None:
-    """Brings the database to the newest revision, in one transaction under a lock."""
+    """Brings the database to the newest revision, in one transaction under a lock. Raises DatabaseUnavailable."""
 
     def upgrade(connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
         command.upgrade(alembic_config(package, connection, metadata), "head")
 
-    asyncio.run(with_connection(url, upgrade))
+    try:
+        asyncio.run(with_connection(url, upgrade))
+    except (*LOST, asyncpg.PostgresError) as error:  # before SQLAlchemy has a connection, and wraps what goes wrong
+        raise DatabaseUnavailable(str(error) or type(error).__name__) from error
 
 
 async def differences(url: str, metadata: MetaData) -> list[Any]:
