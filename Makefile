@@ -6,10 +6,10 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench install install-test proto proto-release lock
+.PHONY: help run test lint bench install install-test proto proto-release k8s lock
 
 help:  ## Show this page
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 16
+	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 run: install  ## Start everything on this machine; Ctrl-C stops it, the data stay
 	@.venv/bin/python -m makeready_local
@@ -37,7 +37,12 @@ proto: install-test  ## Generate the code of the contracts
 proto-release: install-test  ## Keep the contracts as released: later ones may not break them
 	buf build proto --exclude-source-info -o proto/released.binpb
 
+k8s: install-test  ## Check the Kubernetes manifests and the image's recipe; render them where kubectl is
+	@.venv/bin/python -m pytest -q deploy/k8s/tests $(ARGS)
+
 lock:  ## Choose the versions of all dependencies anew (needs uv)
 	uv lock --upgrade
 	uv export -q --frozen --all-packages --no-emit-workspace --no-header --no-annotate -o requirements.lock
 	uv export -q --frozen --all-packages --all-extras --no-emit-workspace --no-header --no-annotate -o requirements-dev.lock
+	uv export -q --frozen $(addprefix --package makeready-,workspace gateway svc-catalog svc-tickets svc-occupancy svc-webhooks) \
+	  --no-emit-workspace --no-header --no-annotate -o deploy/requirements.lock
