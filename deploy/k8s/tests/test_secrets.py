@@ -1,0 +1,151 @@
+"""The secrets that an installation begins with, and how they are turned."""
+
+import asyncio
+import base64
+import importlib.util
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import asyncpg
+import pytest
+from manifests import make_secrets
+
+from chassis.identity import IdentityError, Issuer, Ring
+from makeready_local.testing import PostgresServer
+
+SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+
+
+@pytest.fixture
+def secrets(k8s: Path, tmp_path: Path) -> Path:
+    """A copy of an installation's secrets, to change."""
+    folder = tmp_path / "secrets"
+    shutil.copytree(k8s / "overlays/example/settings/secrets", folder)
+    return folder
+
+
+def values(path: Path) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in path.read_text().splitlines())
+
+
+def test_nobody_else_may_read_them(secrets: Path) -> None:
+    for path in (secrets, *secrets.rglob("*")):
+        if path.name != "ring.jwks":  # public keys
+            assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+def test_a_second_run_keeps_everything_and_makes_what_is_missing(secrets: Path) -> None:
+    before = {path: path.read_text() for path in secrets.rglob("*") if path.is_file()}
+    (secrets / "valkey.env").unlink()
+    done = make_secrets(secrets)
+    assert done.returncode == 0, done.stderr
+    after = {path: path.read_text() for path in secrets.rglob("*") if path.is_file()}
+    assert after.keys() == before.keys()
+    assert {path.name for path in after if after[path] != before[path]} == {"valkey.env"}
+
+
+def test_what_it_cannot_know_it_asks_for_in_one_line(tmp_path: Path) -> None:
+    for arguments in ([], ["--database-ca", str(Path(__file__))], ["--database-ca", str(tmp_path / "absent")]):
+        done = make_secrets(tmp_path / "secrets", *arguments)
+        assert done.returncode == 1
+        assert done.stderr.startswith("make_secrets: ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_every_service_has_a_database_a_role_and_a_password_of_its_own(secrets: Path) -> None:
+    urls = [values(secrets / f"{name}.env")["database-url"] for name in SERVICES]
+    roles = {url.split("//")[1].split(":")[0] for url in urls}
+    assert roles == {"gateway", "catalog", "tickets", "occupancy", "webhooks"}
+    assert len({url.split("@")[0].rsplit(":", 1)[1] for url in urls}) == len(SERVICES)
+    assert all("sslmode=verify-full" in url for url in urls)
+
+
+def test_rings_of_keys_hold_256_bits(secrets: Path) -> None:
+    for name, field in (("gateway", "cursor-keys"), ("svc-webhooks", "vault-keys")):
+        key_id, _, key = values(secrets / f"{name}.env")[field].partition(":")
+        assert key_id == "k1"
+        assert len(base64.b64decode(key, validate=True)) == 32
+
+
+def test_an_identity_key_is_turned_without_a_moment_of_refusal(secrets: Path) -> None:
+    """The three steps of the handbook: the next key joins the ring, signs, and the old one leaves."""
+    folder, beside = secrets / "identity", secrets / "next"
+    old = Issuer(folder / "svc-tickets.jwk")
+    program = [sys.executable, "-P", "-m", "chassis.identity", str(beside), "svc-tickets"]
+    subprocess.run(program, check=True, timeout=60)
+    key = json.loads((beside / "svc-tickets.jwk").read_text())
+    if key["kid"] == json.loads((folder / "svc-tickets.jwk").read_text())["kid"]:  # made within the same second
+        key["kid"] += "-next"
+    (folder / "svc-tickets-next.jwk").write_text(json.dumps(key))
+
+    def ring() -> Ring:
+        assert make_secrets(secrets).returncode == 0
+        return Ring(folder / "ring.jwks", audience="svc-catalog")
+
+    def accepted(issuer: Issuer) -> bool:
+        try:
+            return ring().verify(issuer.token("svc-catalog", issuer.as_service())).issuer == "svc-tickets"
+        except IdentityError:
+            return False
+
+    new = Issuer(folder / "svc-tickets-next.jwk")
+    assert accepted(old)
+    assert accepted(new)
+    (folder / "svc-tickets.jwk").rename(folder / "svc-tickets-old.jwk")
+    (folder / "svc-tickets-next.jwk").rename(folder / "svc-tickets.jwk")
+    assert accepted(old)
+    assert accepted(Issuer(folder / "svc-tickets.jwk"))
+    (folder / "svc-tickets-old.jwk").unlink()
+    assert accepted(Issuer(folder / "svc-tickets.jwk"))
+    assert not accepted(old)
+
+
+def migrated(package: str, url: str) -> "subprocess.CompletedProcess[str]":
+    """What the migration Job runs."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", package, "migrate"],
+        env={"PATH": os.environ["PATH"], "MAKEREADY_DATABASE_URL": url},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+async def test_the_sql_makes_databases_that_each_service_alone_can_use_and_migrate(
+    secrets: Path, postgres_server: PostgresServer
+) -> None:
+    place = postgres_server.url.rpartition("@")[2].split("/")[0]
+    urls = {}
+    for name in SERVICES:
+        path = secrets / f"{name}.env"
+        # Names of this test's own on a server that others use, too; it has no TLS.
+        context = name.removeprefix("svc-")
+        text = path.read_text().replace("db.example:5432", place).split("?")[0] + "?sslmode=prefer\n"
+        path.write_text(text.replace(f"//{context}:", f"//k8s_{context}:").replace(f"/{context}?", f"/k8s_{context}?"))
+        urls[name] = values(path)["database-url"]
+    assert make_secrets(secrets).returncode == 0
+    administrator = await asyncpg.connect(postgres_server.url)
+    try:
+        for statement in (secrets / "databases.sql").read_text().splitlines():
+            await administrator.execute(statement)
+    finally:
+        await administrator.close()
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await asyncpg.connect(urls["gateway"].replace("/k8s_gateway?", "/k8s_catalog?"))
+    for name in SERVICES:
+        package = name.replace("-", "_")
+        if importlib.util.find_spec(f"{package}.migrations") is None:
+            continue
+        done = await asyncio.to_thread(migrated, package, urls[name])
+        assert done.returncode == 0, done.stderr
+        connection = await asyncpg.connect(urls[name])
+        try:
+            assert await connection.fetchval("SELECT count(*) FROM alembic_version") == 1
+        finally:
+            await connection.close()

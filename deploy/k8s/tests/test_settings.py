@@ -1,0 +1,136 @@
+"""Each process is told what its own code reads, all that it needs, and nothing else."""
+
+import importlib
+import importlib.util
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from manifests import Bundle, Workload
+
+from chassis.settings import Environment, SettingsError
+
+CODE = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+
+
+class Recorded(Mapping[str, str]):
+    """An environment that keeps the names that were asked for."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values_ = values
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.read.add(name)
+        return self.values_[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_)
+
+    def __len__(self) -> int:
+        return len(self.values_)
+
+
+def config_of(name: str) -> ModuleType:
+    package = name.replace("-", "_")
+    if importlib.util.find_spec(f"{package}.config") is None:
+        pytest.skip(f"{package} has no config.py yet")
+    return importlib.import_module(f"{package}.config")
+
+
+def process(bundle: Bundle, workload: Workload, root: Path) -> dict[str, str]:
+    """The environment of the workload's process; the files of its volumes are laid below `root`."""
+    for path, text in bundle.files(workload).items():
+        file = root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    environment = bundle.environment(workload)
+    return {name: str(root) + value if value.startswith("/") else value for name, value in environment.items()}
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_the_code_accepts_its_settings_and_reads_each(as_rendered: Bundle, tmp_path: Path, name: str) -> None:
+    accepts(as_rendered, name, tmp_path)
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_the_code_accepts_its_settings_before_patches(as_read: Bundle, tmp_path: Path, name: str) -> None:
+    accepts(as_read, name, tmp_path)
+
+
+def accepts(bundle: Bundle, name: str, root: Path) -> None:
+    config = config_of(name)
+    (server,) = [workload for workload in bundle.servers() if workload.name == name]
+    environment = Recorded(process(bundle, server, root))
+    settings = config.read(Environment(environment))
+    assert environment.keys() - environment.read == set(), "these are set, but nothing reads them"
+    service = getattr(settings, "service", settings)
+    assert service.addresses.keys() == set(CODE)
+    ports = {port["name"]: port["containerPort"] for port in server.container["ports"]}
+    assert service.grpc_listen == f"0.0.0.0:{ports['grpc']}"
+    assert service.metrics_listen == f"0.0.0.0:{ports['metrics']}"
+    assert service.drain_seconds > 0
+    assert service.links_url.startswith("https://")
+    if name == "gateway":
+        assert (settings.api_port, settings.admin_port) == (ports["api"], ports["admin"])
+        assert settings.api_url.startswith("https://")
+        assert settings.api_url.endswith("/api/v1")
+    for context, address in service.addresses.items():
+        (port,) = bundle.one("Service", context)["spec"]["ports"]
+        assert address == f"dns:///{context}:{port['port']}"
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_identities_are_the_services_own_and_the_ring_holds_all(bundle: Bundle, tmp_path: Path, name: str) -> None:
+    from chassis.identity import Issuer, Ring
+
+    (server,) = [workload for workload in bundle.servers() if workload.name == name]
+    environment = process(bundle, server, tmp_path)
+    issuer = Issuer(Path(environment["MAKEREADY_IDENTITY_KEY_FILE"]))
+    ring_file = Path(environment["MAKEREADY_IDENTITY_RING_FILE"])
+    assert issuer.name == name
+    assert (
+        Ring(ring_file, audience="svc-catalog").verify(issuer.token("svc-catalog", issuer.as_service())).issuer == name
+    )
+    keys = json.loads(ring_file.read_text())["keys"]
+    assert {key["iss"] for key in keys} == {*CODE, "operator"}
+    assert not any("d" in key for key in keys), "a private key in the ring"
+
+
+def test_the_gateway_does_not_start_before_an_overlay_says_where_tls_ends(as_read: Bundle, tmp_path: Path) -> None:
+    config = config_of("gateway")
+    (server,) = [workload for workload in as_read.servers() if workload.name == "gateway"]
+    environment = process(as_read, server, tmp_path)
+    del environment["MAKEREADY_TLS_ENDS_AT_INGRESS"]
+    with pytest.raises(SettingsError, match="MAKEREADY_TLS_ENDS_AT_INGRESS"):
+        config.read(Environment(environment))
+
+
+def test_the_base_says_neither_where_tls_ends_nor_a_public_name(base: Bundle) -> None:
+    told = base.values("ConfigMap", "gateway") | base.values("ConfigMap", "makeready")
+    assert not {"MAKEREADY_TLS_ENDS_AT_INGRESS", "MAKEREADY_API_URL", "MAKEREADY_LINKS_URL"} & told.keys()
+
+
+def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path: Path) -> None:
+    if importlib.util.find_spec("gateway.cli") is None:
+        pytest.skip("gateway has no command line yet")
+    system = importlib.import_module("gateway.cli.system")
+    from chassis.identity import Issuer
+
+    (pod,) = bundle.workloads("Pod")
+    found = system.runtime(process(bundle, pod, tmp_path))
+    (gateway,) = [workload for workload in bundle.servers() if workload.name == "gateway"]
+    told = bundle.environment(gateway)
+    addresses = {name: told[f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS"] for name in CODE}
+    assert found.services == addresses
+    assert Issuer(tmp_path / str(found.operator_key_file).lstrip("/")).name == "operator"
+
+
+def test_migrations_are_told_the_database_alone(bundle: Bundle) -> None:
+    for job in bundle.workloads("Job"):
+        (server,) = [workload for workload in bundle.servers() if f"{workload.name}-migrate" == job.name]
+        told = bundle.environment(job)
+        assert told.keys() == {"MAKEREADY_DATABASE_URL"}
+        assert told["MAKEREADY_DATABASE_URL"] == bundle.environment(server)["MAKEREADY_DATABASE_URL"]

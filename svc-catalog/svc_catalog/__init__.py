@@ -1,1 +1,0 @@
-"""Properties, units and assets, and the places and plans that they name."""

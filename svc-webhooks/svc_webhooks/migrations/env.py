@@ -1,5 +1,0 @@
-"""Alembic's environment of svc-webhooks."""
-
-from chassis.migrations import run_environment
-
-run_environment()
