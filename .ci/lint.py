@@ -41,6 +41,7 @@ def main() -> int:
         ("ruff check", lambda: command(*python, "ruff", "check", "-q", ".")),
         ("ruff format --check", lambda: command(*python, "ruff", "format", "--check", "-q", ".")),
         ("mypy --strict", lambda: command(*python, "mypy", "--no-error-summary", *sources)),
+        ("mypy --strict of tests and tools", lambda: mypy_of_tests(*python, "mypy", "--no-error-summary")),
         ("lint-imports", lambda: command(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")),
         ("rules import the standard library alone", rules_are_pure),
         ("end-to-end tests import no service", end_to_end_imports_nothing),
@@ -70,6 +71,18 @@ def command(*words: str) -> list[str]:
     done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
     output = (done.stdout + done.stderr).strip().splitlines()
     return [] if done.returncode == 0 else output or [f"exit status {done.returncode}"]
+
+
+def mypy_of_tests(*mypy: str) -> list[str]:
+    """A run each: files of different projects' tests bear the same names."""
+    places = [
+        *sorted(Path().glob("*/tests")),
+        Path("deploy/local/tests"),
+        Path("tests/e2e"),
+        Path(".ci"),
+        Path("deploy/local/install.py"),
+    ]
+    return [line for place in places if place.exists() for line in command(*mypy, str(place))]
 
 
 def buf() -> str:

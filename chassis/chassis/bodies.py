@@ -13,6 +13,8 @@ from __future__ import annotations
 import datetime
 import functools
 import json
+import math
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -35,6 +37,13 @@ class Text(msgspec.Struct, frozen=True):
     longest: int = TEXT_POINTS_MAX
     over: int = 400
     blank: bool = True
+
+
+class Between(msgspec.Struct, frozen=True):
+    """Bounds of a number, both included. Integers need them, or they would overflow their column."""
+
+    lowest: int
+    highest: int
 
 
 class Id(msgspec.Struct, frozen=True):
@@ -157,6 +166,8 @@ def _check_for(hint: Any) -> Check:  # noqa: PLR0911 - one line a type
             return _id
         if isinstance(marker, Text):
             return functools.partial(_text, marker)
+        if isinstance(marker, Between):
+            return functools.partial(_bounded, marker, _check_for(inner))
         return _check_for(inner)
     if origin is Literal:
         return functools.partial(_one_of, typing.get_args(hint))
@@ -191,8 +202,15 @@ def _number(value: Any, name: str) -> float:
         number = float(value)
     except OverflowError:
         number = float("inf")
-    if number in (float("inf"), float("-inf")):
+    if not math.isfinite(number):
         raise invalid_request(f"{name} is out of range.", name)
+    return number
+
+
+def _bounded(bounds: Between, examine: Check, value: Any, name: str) -> Any:
+    number = examine(value, name)
+    if not bounds.lowest <= number <= bounds.highest:
+        raise invalid_request(f"{name} must be from {bounds.lowest} to {bounds.highest}.", name)
     return number
 
 
@@ -256,6 +274,8 @@ def _date_time(value: Any, name: str) -> datetime.datetime:
 
 
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+# Python itself would also read 1_000, nan and the digits of other scripts.
+_NUMBER = re.compile(r"[ ]*[+-]?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?[ ]*")
 
 
 def check_row(kind: type[Body], found: Mapping[str, Any]) -> Body:
@@ -282,9 +302,9 @@ def _from_text(kind: type, value: str) -> Any:
     if kind is bool:
         lowered = value.lower()
         return True if lowered in _TRUE else False if lowered in _FALSE else value
-    if kind in (int, float):
+    if kind in (int, float) and _NUMBER.fullmatch(value):
         try:
-            return int(value) if kind is int and value.isascii() else float(value)
+            return int(value) if kind is int else float(value)
         except ValueError:
             return value
     if kind is datetime.datetime and len(value) == 10:
@@ -302,6 +322,7 @@ def _row_types(kind: type[msgspec.Struct]) -> dict[str, type]:
 
 
 __all__ = [
+    "Between",
     "Id",
     "LongText",
     "RecordId",

@@ -158,10 +158,10 @@ class Consumer:
         await subscription.unsubscribe()
 
     async def _take(self, messages: list[Msg]) -> None:
-        events = {message: pb.Event.FromString(message.data) for message in messages}
-        refused = await self.store_what_applies(list(events.values()), by="nats")
+        events = [pb.Event.FromString(message.data) for message in messages]
+        refused = await self.store_what_applies(events, by="nats")
         killed_here("consumer-before-ack")
-        for message, event in events.items():
+        for message, event in zip(messages, events, strict=True):
             if event.event_id in refused:
                 await message.nak(delay=ACK_SECONDS)
             else:

@@ -15,6 +15,10 @@ HIDDEN = frozenset(
 )
 
 
+# Without the frames' local variables: they hold tokens, bodies and secrets.
+_TRACEBACK = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+
+
 def _hide(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name in HIDDEN & event.keys():
         event[name] = "(hidden)"
@@ -41,7 +45,7 @@ def configure(service: str, level: str = "info") -> None:
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.dict_tracebacks,
+                structlog.processors.ExceptionRenderer(_TRACEBACK),
                 structlog.processors.JSONRenderer(),
             ],
         )

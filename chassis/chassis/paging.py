@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import sqlalchemy as sa
 from asyncpg import Record
+from sqlalchemy.sql.util import ClauseAdapter
 
 from chassis.database import Database
 from chassis.statements import Statement
@@ -23,7 +24,15 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Pages:
-    """The pages of one list. filters: a condition with a parameter of the same name, for each filter."""
+    """The pages of one list.
+
+    rows: its first column is the record's id, and each join finds exactly one row or null. filters: a condition on
+    the record's own table with a parameter of the same name, for each filter.
+
+    The longest page is cut from the record's table first, by a literal, and only then joined. Otherwise the planner
+    takes a parameter of LIMIT for a tenth of the table, plans each call anew to do better (four joins: 2.1 ms where
+    this takes 0.4), and joins all that it believes an average company to have.
+    """
 
     def __init__(
         self,
@@ -32,22 +41,27 @@ class Pages:
         entity_id: sa.Column[int],
         filters: Mapping[str, sa.ColumnElement[bool]],
     ) -> None:
-        self._rows = (
-            rows.where(
+        self._rows = rows
+        self._longest = (
+            sa.select(entity_id.table)
+            .where(
                 company == sa.bindparam("company_id", type_=sa.BigInteger),
                 entity_id > sa.bindparam("after_id", type_=sa.BigInteger),
             )
             .order_by(entity_id)
-            .limit(sa.bindparam("rows", type_=sa.Integer))
+            .limit(sa.literal_column(str(ROWS_MAX + 1)))
         )
+        self._entity_id = entity_id
         self._filters = filters
         self._statements: dict[frozenset[str], Statement] = {}
 
     def _statement(self, names: frozenset[str]) -> Statement:
         found = self._statements.get(names)
         if found is None:
-            found = Statement(self._rows.where(*(self._filters[name] for name in sorted(names))))
-            self._statements[names] = found
+            longest = self._longest.where(*(self._filters[name] for name in sorted(names))).subquery("longest")
+            joined = ClauseAdapter(longest).traverse(self._rows)
+            cut = joined.order_by(longest.c[self._entity_id.key]).limit(sa.bindparam("rows", type_=sa.Integer))
+            found = self._statements[names] = Statement(cut)
         return found
 
     async def rows(

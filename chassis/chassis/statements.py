@@ -24,6 +24,7 @@ def given(name: str, kind: Any) -> sa.BindParameter[Any]:
     return sa.bindparam(name, type_=kind)
 
 
+FLOAT8, NUMERIC = 701, 1700  # pg_type.oid
 _DIALECT = asyncpg_dialect()  # type: ignore[no-untyped-call]
 
 
@@ -38,7 +39,15 @@ class Statement:
         if compiled.insert_prefetch or compiled.update_prefetch:
             raise TypeError("a Python-side default, which nothing would fill in here; use a server default")
         for column in compiled._result_columns:
-            if column.type._cached_result_processor(_DIALECT, None) is not None:
+            # The answer for floats depends on what the server calls the column; ours are all float8.
+            oid = (
+                FLOAT8
+                if isinstance(column.type, sa.Float)
+                else NUMERIC
+                if isinstance(column.type, sa.Numeric)
+                else None
+            )
+            if column.type._cached_result_processor(_DIALECT, oid) is not None:
                 raise TypeError(f"{column.keyname}: its type changes values after asyncpg; choose another")
         self._names: tuple[str, ...] = tuple(compiled.positiontup or ())
         self._constants = {

@@ -18,6 +18,7 @@ class Settings:
 
     state_dir: Path
     api_host: str
+    local_host: str
     api_port: int
     admin_port: int
     api_url: str
@@ -35,18 +36,20 @@ def read(environment: Mapping[str, str]) -> Settings:
     if api_port == admin_port:
         raise SettingsError(f"MAKEREADY_API_PORT and MAKEREADY_ADMIN_PORT are both {api_port}: give two")
     host = environment.get("MAKEREADY_API_HOST") or "127.0.0.1"
-    local_host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    local_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    shown = f"[{local_host}]" if ":" in local_host else local_host
     scheme = "https" if environment.get("MAKEREADY_TLS_CERT_FILE") else "http"
-    admin_url = f"{scheme}://{local_host}:{admin_port}"
+    admin_url = f"{scheme}://{shown}:{admin_port}"
     demo = environment.get("MAKEREADY_DEMO") or "1"
     if demo not in ("0", "1"):
         raise SettingsError("MAKEREADY_DEMO must be 0 or 1")
     return Settings(
         state_dir=Path(environment.get("MAKEREADY_STATE_DIR") or ".state").expanduser().absolute(),
         api_host=host,
+        local_host=local_host,
         api_port=api_port,
         admin_port=admin_port,
-        api_url=_url(environment, "MAKEREADY_API_URL", "http", "https") or f"{scheme}://{local_host}:{api_port}/api/v1",
+        api_url=_url(environment, "MAKEREADY_API_URL", "http", "https") or f"{scheme}://{shown}:{api_port}/api/v1",
         admin_url=admin_url,
         links_url=_url(environment, "MAKEREADY_LINKS_URL", "http", "https") or admin_url,
         database_url=_url(environment, "MAKEREADY_DATABASE_URL", "postgresql", "postgres"),

@@ -87,6 +87,7 @@ class Runner:
         self._undo.append(lambda: services.stop(own[:1]))
         self._children += own
         services.wait_until_serving(all_services, self._children)
+        services.wait_until_open(settings.local_host, (settings.api_port, settings.admin_port), self._children)
         for service, child in zip(all_services, own, strict=True):
             processes[service.name] = {"pid": child.pid, "grpc": service.grpc, "metrics": service.metrics}
         state.write(

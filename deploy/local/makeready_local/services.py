@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -154,6 +155,27 @@ def wait_until_serving(services: Sequence[Service], children: Sequence[Child]) -
                 f"{names} did not report SERVING within {START_SECONDS} s: {by_name[waiting[0].name].last_words()}"
             )
         time.sleep(0.05)
+
+
+def wait_until_open(host: str, ports: Sequence[int], children: Sequence[Child]) -> None:
+    """Returns when the gateway has opened its ports, which it does when every service serves. Raises LocalError."""
+    shut = list(ports)
+    deadline = time.monotonic() + START_SECONDS
+    while shut:
+        check(children, starting=True)
+        shut = [port for port in shut if not accepts(host, port)]
+        if shut and time.monotonic() > deadline:
+            raise LocalError(f"the gateway did not open port {shut[0]} within {START_SECONDS} s")
+        time.sleep(0.02)
+
+
+def accepts(host: str, port: int) -> bool:
+    """Whether somebody listens there."""
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def is_serving(address: str) -> bool:

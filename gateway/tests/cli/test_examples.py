@@ -78,3 +78,31 @@ def test_nothing_that_the_mapping_reads_is_lost(rows: Rows) -> None:
         assert ticket["external_id"] == case["CASE_ENQUIRY_ID"]
         assert ticket["description"] == " ".join(case["CLOSURE_REASON"].split())
         assert f"{ticket['property']}.0" == case["Property_ID"]
+
+
+@pytest.mark.parametrize(("snapshot", "many"), [("2026-06-28", 3604), ("2026-08-22", 3611)])
+def test_torontos_registrations_become_properties(rows: Rows, snapshot: str, many: int) -> None:
+    path = DATA / "toronto-rentsafe" / f"registrations_{snapshot}.csv.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not here")
+    properties = mapped("properties", "toronto-registrations.toml", path, rows)
+    assert len({one["external_id"] for one in properties}) == len(properties) == many
+    (tower,) = (one for one in properties if one["external_id"] == "4154469")
+    assert tower == {
+        "external_id": "4154469",
+        "name": "390 SENTINEL RD",
+        "address": "390 SENTINEL RD",
+        "city": "Toronto",
+        "state": "ON",
+        "postal_code": "M3J",
+        "unit_count": "53",
+        "year_built": "1970",
+        "building_type": "Private",
+    }
+    assert {one["building_type"] for one in properties} == {
+        "",
+        "Private",
+        "Toronto Community Housing",
+        "Social housing",
+    }
+    assert all(one["address"] and one["unit_count"] for one in properties)

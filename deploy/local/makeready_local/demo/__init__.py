@@ -120,12 +120,12 @@ def _without_addresses(done: dict[str, Any]) -> dict[str, Any]:
 
 def greeting(state: State, settings: Settings) -> str:
     """What the person at the terminal needs to begin."""
-    lines = [f"API            {settings.api_url}", f"Administrator  {settings.admin_url}"]
+    lines = [f"API               {settings.api_url}", f"Administrator     {settings.admin_url}"]
     done = state.read(DONE)
     if done:
         administrator = done["administrator"]
-        lines.append(f"               {administrator['email']}  {administrator['password']}")
-        lines += [f"Key {scope:<12}{key}" for scope, key in done["keys"].items()]
+        lines.append(f"                  {administrator['email']}  {administrator['password']}")
+        lines += [f"Key {scope:<14}{key}" for scope, key in done["keys"].items()]
         lines += [
             "",
             "Try:",

@@ -1,0 +1,1 @@
+"""Properties, units and assets, and the places and plans that they name."""

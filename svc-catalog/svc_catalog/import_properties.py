@@ -1,0 +1,24 @@
+"""An import of properties (spec 2.4)."""
+
+from __future__ import annotations
+
+from chassis.database import Connection
+from makeready.events.v1.events_pb2 import References
+from svc_catalog import queries_import as q
+from svc_catalog import records_import as records
+from svc_catalog.imports import Batch
+
+
+async def save(connection: Connection, batch: Batch[records.PropertyRow]) -> References:
+    """Saves a batch's rows; returns what other contexts must hear of."""
+    await batch.meet(connection, q.PROPERTIES)
+    told = References()
+    for row in await batch.save(connection, q.PROPERTIES, {}):
+        told.properties.add(
+            id=row["id"],
+            version=row["version"],
+            company_id=batch.company_id,
+            name=row["name"],
+            external_id=row["external_id"],
+        )
+    return told

@@ -1,0 +1,142 @@
+"""The RPCs of svc-catalog: identity, statement, record."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from asyncpg import Record
+
+from chassis import identity
+from chassis.database import Database
+from chassis.paging import page
+from chassis.refusals import not_found
+from makeready.catalog.v1 import catalog_pb2 as pb
+from makeready.common.v1.documents_pb2 import Document
+from makeready.events.v1.events_pb2 import AssetReference, PropertyReference, References, UnitReference
+from svc_catalog import import_assets, import_properties, import_units, imports, queries, records, records_import, rules
+
+_STATUS_LABELS = dict(enumerate(rules.ASSET_STATUSES, start=1))
+
+
+def _document(record: Any, row: Record) -> Document:
+    """Every served row ends with the record's version."""
+    return Document(json=records.encode(record), entity_id=record.entity_id, version=row[-1])
+
+
+class PropertiesService:
+    """Lists, fetches and imports properties (spec 4.3)."""
+
+    def __init__(self, database: Database, importer: imports.Importer, links: records.Links) -> None:
+        self.database = database
+        self.importer = importer
+        self.links = links
+
+    async def ListProperties(self, request: pb.ListPropertiesRequest, call: identity.Call) -> pb.ListPropertiesResponse:
+        company_id = identity.caller(call).company_id
+        rows = await queries.PROPERTIES_PAGE.rows(self.database, company_id, request.after_id, request.limit, {})
+        return pb.ListPropertiesResponse(page=page(rows, request.limit, self.links.property))
+
+    async def GetProperty(self, request: pb.GetPropertyRequest, call: identity.Call) -> pb.GetPropertyResponse:
+        row = await queries.property_(self.database, identity.caller(call).company_id, request.property_id)
+        if row is None:
+            raise not_found("property")
+        return pb.GetPropertyResponse(document=_document(self.links.property(row), row))
+
+    async def ImportProperties(
+        self, request: pb.ImportPropertiesRequest, call: identity.Call
+    ) -> pb.ImportPropertiesResponse:
+        results = await self.importer.run(import_properties.save, records_import.PropertyRow, request, call)
+        return pb.ImportPropertiesResponse(results=results)
+
+
+class UnitsService:
+    """Lists, fetches and imports units (spec 4.4)."""
+
+    def __init__(self, database: Database, importer: imports.Importer, links: records.Links) -> None:
+        self.database = database
+        self.importer = importer
+        self.links = links
+
+    async def ListUnits(self, request: pb.ListUnitsRequest, call: identity.Call) -> pb.ListUnitsResponse:
+        company_id = identity.caller(call).company_id
+        filters = {"property_id": request.property_id} if request.HasField("property_id") else {}
+        rows = await queries.UNITS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
+        return pb.ListUnitsResponse(page=page(rows, request.limit, self.links.unit))
+
+    async def GetUnit(self, request: pb.GetUnitRequest, call: identity.Call) -> pb.GetUnitResponse:
+        row = await queries.unit(self.database, identity.caller(call).company_id, request.unit_id)
+        if row is None:
+            raise not_found("unit")
+        return pb.GetUnitResponse(document=_document(self.links.unit(row), row))
+
+    async def ImportUnits(self, request: pb.ImportUnitsRequest, call: identity.Call) -> pb.ImportUnitsResponse:
+        results = await self.importer.run(import_units.save, records_import.UnitRow, request, call)
+        return pb.ImportUnitsResponse(results=results)
+
+
+class AssetsService:
+    """Lists, fetches and imports assets (spec 4.6)."""
+
+    def __init__(self, database: Database, importer: imports.Importer, links: records.Links) -> None:
+        self.database = database
+        self.importer = importer
+        self.links = links
+
+    async def ListAssets(self, request: pb.ListAssetsRequest, call: identity.Call) -> pb.ListAssetsResponse:
+        company_id = identity.caller(call).company_id
+        filters: dict[str, Any] = {}
+        if request.HasField("property_id"):
+            filters["property_id"] = request.property_id
+        if request.HasField("unit_id"):
+            filters["unit_id"] = request.unit_id
+        if request.HasField("status"):
+            filters["status"] = _STATUS_LABELS[request.status]
+        if request.HasField("updated_since"):
+            filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
+        rows = await queries.ASSETS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
+        return pb.ListAssetsResponse(page=page(rows, request.limit, self.links.asset))
+
+    async def GetAsset(self, request: pb.GetAssetRequest, call: identity.Call) -> pb.GetAssetResponse:
+        row = await queries.asset(self.database, identity.caller(call).company_id, request.asset_id)
+        if row is None:
+            raise not_found("asset")
+        return pb.GetAssetResponse(document=_document(self.links.asset(row), row))
+
+    async def ImportAssets(self, request: pb.ImportAssetsRequest, call: identity.Call) -> pb.ImportAssetsResponse:
+        results = await self.importer.run(import_assets.save, records_import.AssetRow, request, call)
+        return pb.ImportAssetsResponse(results=results)
+
+
+class ReferencesService:
+    """Answers contexts whose replica lacks a row."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def BatchGetReferences(
+        self, request: pb.BatchGetReferencesRequest, call: identity.Call
+    ) -> pb.BatchGetReferencesResponse:
+        company_id = identity.company_id(call)
+        if request.company_id != company_id:
+            raise identity.IdentityError("the token names another company than the request")
+        told = References()
+        async with self.database.connection() as connection:
+            assets = await queries.references(
+                connection, queries.ASSET_REFERENCES, company_id, request.asset_ids, request.asset_external_ids
+            )
+            units = await queries.references(
+                connection, queries.UNIT_REFERENCES, company_id, request.unit_ids, request.unit_external_ids
+            )
+            property_ids = {*request.property_ids, *(row["property_id"] for row in (*assets, *units))}
+            properties = await queries.references(
+                connection,
+                queries.PROPERTY_REFERENCES,
+                company_id,
+                sorted(property_ids),
+                request.property_external_ids,
+            )
+        told.properties.extend(PropertyReference(**dict(row)) for row in properties)
+        told.units.extend(UnitReference(**dict(row)) for row in units)
+        told.assets.extend(AssetReference(**dict(row)) for row in assets)
+        return pb.BatchGetReferencesResponse(references=told)

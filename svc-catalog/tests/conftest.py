@@ -1,0 +1,147 @@
+"""A real svc-catalog for the tests."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any
+
+import grpc
+import pytest
+
+from chassis.database import Database
+from chassis.identity import CALLER, OPERATOR, SERVICE, Identity
+from makeready.catalog.v1 import catalog_pb2 as pb
+from makeready.catalog.v1 import catalog_pb2_grpc
+from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
+from makeready_local.running import Keys, RunningService
+from makeready_local.testing import PostgresServer, Server
+
+_companies = itertools.count(1000)
+
+KINDS = {
+    "properties": ("ImportProperties", pb.ImportPropertiesRequest),
+    "units": ("ImportUnits", pb.ImportUnitsRequest),
+    "assets": ("ImportAssets", pb.ImportAssetsRequest),
+}
+
+
+class Catalog:
+    """Calls svc-catalog: RPCs by name, as a caller of a company unless told otherwise."""
+
+    def __init__(self, service: RunningService, channel: grpc.aio.Channel) -> None:
+        self.service = service
+        self._stubs = [
+            catalog_pb2_grpc.PropertiesServiceStub(channel),
+            catalog_pb2_grpc.UnitsServiceStub(channel),
+            catalog_pb2_grpc.AssetsServiceStub(channel),
+            catalog_pb2_grpc.ReferencesServiceStub(channel),
+        ]
+
+    async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:
+        stub = next(stub for stub in self._stubs if hasattr(stub, rpc))
+        return await self.service.call(getattr(stub, rpc), request, who)
+
+
+class Company:
+    """One company's eyes on svc-catalog: its callers read, the operator imports for it."""
+
+    def __init__(self, catalog: Catalog, company_id: int) -> None:
+        self.catalog = catalog
+        self.id = company_id
+        self.caller = Identity(CALLER, "gateway", company_id, 1, "read")
+        self.operator = Identity(OPERATOR, "operator", company_id)
+        self.tickets = Identity(SERVICE, "svc-tickets", company_id)
+
+    async def results(self, kind: str, rows: Sequence[Any], dry_run: bool = False) -> list[ImportResult]:
+        """What became of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
+        rpc, request = KINDS[kind]
+        sent = [
+            ImportRow(line=line, json=row if isinstance(row, bytes) else json.dumps(row).encode())
+            for line, row in enumerate(rows, start=2)
+        ]
+        response = await self.catalog(rpc, request(rows=sent, dry_run=dry_run), self.operator)
+        assert [result.line for result in response.results] == [row.line for row in sent]
+        return list(response.results)
+
+    async def put(self, kind: str, *rows: Any, dry_run: bool = False) -> list[str]:
+        """The outcomes in lower case, and for a rejected row its field."""
+        outcomes = []
+        for result in await self.results(kind, rows, dry_run):
+            name = ImportOutcome.Name(result.outcome).removeprefix("IMPORT_OUTCOME_").lower()
+            assert bool(result.reason) == (name == "rejected")
+            outcomes.append(f"{name} {result.field}".strip())
+        return outcomes
+
+    async def list(self, kind: str, after_id: int = 0, limit: int = 200, **filters: Any) -> list[dict[str, Any]]:
+        page = (await self.page(kind, after_id, limit, **filters)).data
+        found: list[dict[str, Any]] = json.loads(page)
+        return found
+
+    async def page(self, kind: str, after_id: int = 0, limit: int = 200, **filters: Any) -> Any:
+        name = f"List{kind.capitalize()}"
+        request = getattr(pb, f"{name}Request")(after_id=after_id, limit=limit, **filters)
+        return (await self.catalog(name, request, self.caller)).page
+
+    async def by_external_id(self, kind: str) -> dict[str, dict[str, Any]]:
+        return {record["external_id"]: record for record in await self.list(kind)}
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    return Keys(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture(scope="session")
+def service(
+    postgres_server: PostgresServer, nats_server: Server, keys: Keys, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    url = postgres_server.create_database("catalog_test")
+    log = tmp_path_factory.mktemp("svc-catalog") / "log"
+    running = RunningService("svc-catalog", keys, url, nats_server.url, log)
+    running.migrate()
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+async def catalog(service: RunningService) -> AsyncIterator[Catalog]:
+    async with service.channel() as channel:
+        yield Catalog(service, channel)
+
+
+@pytest.fixture(scope="session")
+async def database(service: RunningService) -> AsyncIterator[Database]:
+    database = Database(service.database_url, application="tests")
+    await database.open()
+    yield database
+    await database.close()
+
+
+@pytest.fixture(scope="session")
+def found(catalog: Catalog) -> Callable[[], Company]:
+    """Founds a company that has nothing yet."""
+    return lambda: Company(catalog, next(_companies))
+
+
+@pytest.fixture
+def company(found: Callable[[], Company]) -> Company:
+    return found()
+
+
+@pytest.fixture
+def other(found: Callable[[], Company]) -> Company:
+    """Another company."""
+    return found()
+
+
+@pytest.fixture
+async def elm(company: Company) -> dict[str, Any]:
+    """The company's only property, Elm Court, with external_id P1."""
+    assert await company.put("properties", {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}) == [
+        "created"
+    ]
+    (found,) = await company.list("properties")
+    return found

@@ -1,0 +1,127 @@
+"""What other contexts hear of the records here: events of imports, and answers to their questions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from sqlalchemy import select
+
+from chassis import instants
+from chassis.database import Database
+from chassis.outbox import Outbox
+from chassis.statements import Statement
+from makeready.catalog.v1 import catalog_pb2 as pb
+from makeready.events.v1.events_pb2 import Event
+from svc_catalog import rules
+from svc_catalog import tables as t
+
+_RECORDED = Statement(select(t.outbox.c.subject, t.outbox.c.message).order_by(t.outbox.c.recorded_at))
+_WAITING = Statement(select(t.outbox.c.event_id).where(t.outbox.c.published_at.is_(None)))
+
+
+async def events(database: Database, company_id: int) -> list[Event]:
+    rows = await database.rows(_RECORDED)
+    assert {row["subject"] for row in rows} <= {"events.svc-catalog.references"}
+    found = [Event.FromString(row["message"]) for row in rows]
+    return [event for event in found if event.company_id == company_id]
+
+
+async def test_each_batch_tells_of_its_changed_rows_in_one_event(company: Any, database: Database) -> None:
+    rows = [{"external_id": f"P{n}", "name": f"House {n}", "address": "A"} for n in range(3)]
+    await company.put("properties", *rows)
+    rows[1] |= {"name": "Renamed"}
+    await company.put("properties", *rows)
+    await company.put("properties", *rows)
+    found = await company.by_external_id("properties")
+    first, second = await events(database, company.id)
+    told = [(row.id, row.version, row.company_id, row.name, row.external_id) for row in first.references.properties]
+    assert told == [(found[f"P{n}"]["entity_id"], 1, company.id, f"House {n}", f"P{n}") for n in range(3)]
+    (changed,) = second.references.properties
+    assert (changed.id, changed.version, changed.name) == (found["P1"]["entity_id"], 2, "Renamed")
+    assert first.event_id < second.event_id and first.request_id == "req-test"
+
+
+async def test_units_and_assets_are_told_of_with_their_property(company: Any, elm: Any, database: Database) -> None:
+    unit = {"external_id": "U", "property": "P1", "name": "Unit 1"}
+    await company.put("units", unit, unit | {"external_id": "V", "unit_number": "2"})
+    asset = {"external_id": "A", "property": "P1", "name": "Lift", "category": "C", "make": "M", "model": "N"}
+    await company.put("assets", asset)
+    units, assets = await company.by_external_id("units"), await company.by_external_id("assets")
+    _, of_units, of_assets = await events(database, company.id)
+    bare, numbered = of_units.references.units
+    assert (bare.id, bare.property_id, bare.name) == (units["U"]["entity_id"], elm["entity_id"], "Unit 1")
+    assert not bare.HasField("unit_number") and numbered.unit_number == "2"
+    (told,) = of_assets.references.assets
+    assert MessageToDict(told, preserving_proto_field_name=True) == {
+        "id": str(assets["A"]["entity_id"]),
+        "version": "1",
+        "company_id": str(company.id),
+        "property_id": str(elm["entity_id"]),
+        "name": "Lift",
+        "external_id": "A",
+    }
+
+
+async def test_a_dry_run_and_rejected_rows_tell_nobody(company: Any, database: Database) -> None:
+    row = {"external_id": "P", "name": "N", "address": "A"}
+    assert await company.put("properties", row, dry_run=True) == ["created"]
+    assert await company.put("properties", {"external_id": "P"}) == ["rejected name"]
+    assert await events(database, company.id) == []
+
+
+async def test_events_reach_nats(company: Any, elm: Any, database: Database) -> None:
+    for _ in range(100):
+        if not await database.rows(_WAITING):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("the outbox still holds unpublished events")
+
+
+def test_the_largest_batch_fits_into_a_message_of_nats() -> None:
+    widest = "\U0001f9ff" * rules.NAME_POINTS_MAX
+    event = Event()
+    for number in range(500):
+        event.references.units.add(
+            id=2**62 + number,
+            version=2**62,
+            company_id=2**62,
+            property_id=2**62,
+            name=widest,
+            unit_number="\U0001f9ff" * rules.UNIT_NUMBER_POINTS_MAX,
+            external_id="\U0001f9ff" * rules.EXTERNAL_ID_POINTS_MAX,
+        )
+    row = Outbox("svc-catalog", t.outbox).references(event.references, company_id=1, occurred_at=instants.now())
+    assert len(row["message"]) < 1024 * 1024
+
+
+async def test_a_context_that_lacks_a_row_is_given_it_with_its_property(company: Any, elm: Any) -> None:
+    await company.put("units", {"external_id": "U", "property": "P1", "name": "1", "unit_number": "1A"})
+    row = {"external_id": "A", "property": "P1", "name": "Lift", "category": "C", "make": "M", "model": "N"}
+    await company.put("assets", row)
+    (unit,), (asset,) = await company.list("units"), await company.list("assets")
+
+    async def ask(**what: Any) -> dict[str, list[Any]]:
+        request = pb.BatchGetReferencesRequest(company_id=company.id, **what)
+        found = (await company.catalog("BatchGetReferences", request, company.tickets)).references
+        return {field.name: [row.id for row in rows] for field, rows in found.ListFields()}
+
+    whole = {"properties": [elm["entity_id"]]}
+    assert await ask(property_external_ids=["P1", "nobody"]) == whole
+    assert await ask(unit_ids=[unit["entity_id"], 2**62]) == whole | {"units": [unit["entity_id"]]}
+    assert await ask(unit_external_ids=["U"]) == whole | {"units": [unit["entity_id"]]}
+    assert await ask(asset_ids=[asset["entity_id"]], asset_external_ids=["A"]) == whole | {
+        "assets": [asset["entity_id"]]
+    }
+    assert await ask(property_external_ids=["U", "A"], unit_external_ids=["P1"]) == {}
+    assert await ask() == {}
+
+
+async def test_an_answer_bears_the_same_version_as_the_event(company: Any, elm: Any, database: Database) -> None:
+    await company.put("properties", {"external_id": "P1", "name": "New name", "address": "1 Elm St"})
+    request = pb.BatchGetReferencesRequest(company_id=company.id, property_ids=[elm["entity_id"]])
+    answered = (await company.catalog("BatchGetReferences", request, company.tickets)).references
+    assert (await events(database, company.id))[-1].references == answered
+    assert json.loads((await company.page("properties")).data)[0]["name"] == "New name"

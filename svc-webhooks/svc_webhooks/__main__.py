@@ -1,0 +1,44 @@
+"""svc-webhooks: `python -m svc_webhooks` serves, `python -m svc_webhooks migrate` migrates."""
+
+from __future__ import annotations
+
+from chassis import instants
+from chassis.server import App, run_process
+from makeready.webhooks.v1 import webhooks_pb2
+from svc_webhooks import config, consumers, tables
+from svc_webhooks.egress import Egress
+from svc_webhooks.partitions import Partitions
+from svc_webhooks.service import DeliveriesService, SubscriptionsService
+from svc_webhooks.sweeps import Sender, Sweeper
+
+NAME = "svc-webhooks"
+USER_AGENT = "Makeready-Webhooks/1"
+
+
+def assemble(settings: config.Config) -> App:
+    app = App(NAME, settings.service)
+    clock = instants.now
+    egress = Egress(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
+    partitions = Partitions(app.database, clock)
+    consumer = app.consumes(tables.inbox, consumers.Feed(partitions).apply, consumers.SUBJECTS)
+    sweeper = Sweeper(
+        app.database,
+        consumer,
+        Sender(egress, settings.vault, clock),
+        ladder=settings.ladder,
+        period_seconds=settings.sweep_seconds,
+        clock=clock,
+    )
+    app.on_start(partitions.ahead)
+    app.background("partitions", partitions.run)
+    app.background("sweeps", sweeper.run)
+    app.on_stop(egress.close)
+    services = webhooks_pb2.DESCRIPTOR.services_by_name
+    subscriptions = SubscriptionsService(app.database, settings.vault, egress, clock)
+    app.serve(services["SubscriptionsService"], subscriptions)
+    app.serve(services["DeliveriesService"], DeliveriesService(app.database, sweeper, clock))
+    return app
+
+
+if __name__ == "__main__":
+    run_process(NAME, tables.metadata, "svc_webhooks", config.read, assemble)

@@ -1,0 +1,77 @@
+"""The events that svc-webhooks listens to: public ones to deliver, companies to know."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import uuid
+from collections.abc import Sequence
+
+import structlog
+from prometheus_client import Counter
+
+from chassis.database import Connection
+from chassis.instants import printed
+from chassis.replicas import Replica
+from makeready.events.v1 import events_pb2 as pb
+from svc_webhooks import queries, rules
+from svc_webhooks import tables as t
+from svc_webhooks.partitions import Partitions
+from svc_webhooks.signature import envelope
+
+SUBJECTS = {"gateway": ["references"], "svc-tickets": ["public"]}
+
+log = structlog.stdlib.get_logger(__name__)
+STORED = Counter("makeready_webhooks_events_stored_total", "Public events stored", ["event"])
+TOO_OLD = Counter("makeready_webhooks_events_too_old_total", "Events older than the oldest partition, dropped")
+
+_company = Replica(t.company)
+# It becomes a header of every attempt.
+_REQUEST_ID = re.compile(r"[!-~]{1,128}")
+
+
+class Feed:
+    """Takes events in."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
+
+    async def apply(self, connection: Connection, events: Sequence[pb.Event]) -> None:
+        """An event is matched once, now, to the subscriptions that exist now."""
+        await _company.put(connection, (row for event in events for row in event.references.companies))
+        stored = []
+        for event in events:
+            if not event.HasField("public"):
+                continue
+            if await self._partitions.hold(uuid.UUID(event.event_id)):
+                stored.append(_stored(event))
+            else:
+                TOO_OLD.inc()
+                log.warning("event_too_old", event_id=event.event_id, event_key=event.public.event)
+        if stored:
+            await queries.store_events(connection, stored)
+            for one in stored:
+                STORED.labels(one.event).inc()
+
+
+def _stored(event: pb.Event) -> queries.StoredEvent:
+    occurred_at = event.occurred_at.ToDatetime(datetime.UTC)
+    public = event.public
+    body = envelope(
+        event_id=event.event_id,
+        event=public.event,
+        occurred_at=printed(occurred_at),
+        company_id=event.company_id,
+        data=public.data,
+        change=public.change,
+    )
+    return queries.StoredEvent(
+        event_id=uuid.UUID(event.event_id),
+        company_id=event.company_id,
+        event=public.event,
+        entity_id=public.entity_id,
+        occurred_at=occurred_at,
+        request_id=event.request_id if _REQUEST_ID.fullmatch(event.request_id) else "",
+        body=body,
+        due_at=rules.first_due(occurred_at),
+    )

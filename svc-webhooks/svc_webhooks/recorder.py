@@ -1,0 +1,109 @@
+"""Records attempts: whatever has ended since the last time goes in one transaction, soon after it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from chassis.database import Database, DatabaseUnavailable
+from svc_webhooks import queries, rules
+
+ATTEMPTS_AT_ONCE = 500
+TRIES_MAX = 5  # as long as the lease goes on after the attempt's deadline
+TRY_SECONDS = 1.0
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    attempt: queries.Attempt
+    known_health: str
+    recorded: asyncio.Future[bool]
+
+
+class Recorder:
+    """One per process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: list[_Waiting] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    async def record(self, attempt: queries.Attempt, *, known_health: str) -> bool:
+        """False where the delivery is gone or another sender's by now. Raises DatabaseUnavailable.
+
+        known_health: the subscription's, when the delivery was claimed.
+        """
+        recorded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(attempt, known_health, recorded))
+        if self._flushing is None:
+            self._flushing = asyncio.create_task(self._flush())
+        return await recorded
+
+    async def finish(self) -> None:
+        """Waits for what is being recorded."""
+        if self._flushing is not None:
+            await asyncio.wait({self._flushing})
+
+    async def _flush(self) -> None:
+        try:
+            while self._waiting:
+                some, self._waiting = self._waiting[:ATTEMPTS_AT_ONCE], self._waiting[ATTEMPTS_AT_ONCE:]
+                try:
+                    recorded = await self._record_patiently(some)
+                except Exception as error:
+                    for one in some:
+                        if not one.recorded.done():
+                            one.recorded.set_exception(error)
+                    continue
+                for one in some:
+                    if not one.recorded.done():
+                        one.recorded.set_result((one.attempt.event_id, one.attempt.subscription_id) in recorded)
+        finally:
+            self._flushing = None
+
+    async def _record_patiently(self, some: Sequence[_Waiting]) -> set[tuple[object, int]]:
+        """Through a restart of the database: an attempt that was made and not recorded is made again."""
+        for tries in range(1, TRIES_MAX + 1):
+            try:
+                recorded = await self._record(some)
+            except DatabaseUnavailable as error:
+                log.warning("attempts_not_recorded", attempts=len(some), tries=tries, reason=str(error))
+                if tries == TRIES_MAX:
+                    raise
+                await asyncio.sleep(TRY_SECONDS)
+                continue
+            if tries > 1:
+                # The first try may have been committed and its answer lost: then nothing was left to do.
+                return {(one.attempt.event_id, one.attempt.subscription_id) for one in some}
+            return recorded
+        raise AssertionError("not reached")
+
+    async def _record(self, some: Sequence[_Waiting]) -> set[tuple[object, int]]:
+        attempts = [one.attempt for one in some]
+        # Success upon success changes no subscription: no lock on its row, then.
+        quiet = all(not one.attempt.error and one.known_health == rules.HEALTHY for one in some)
+        async with self._database.transaction() as connection:
+            ids = sorted({attempt.subscription_id for attempt in attempts})
+            before = {} if quiet else await queries.standings_for_update(connection, ids)
+            recorded = await queries.attempts_recorded(connection, attempts)
+            after = dict(before)
+            for attempt in attempts:
+                if attempt.subscription_id in after and (attempt.event_id, attempt.subscription_id) in recorded:
+                    after[attempt.subscription_id] = _after(after[attempt.subscription_id], attempt)
+            changed = {sub_id: standing for sub_id, standing in after.items() if standing != before[sub_id]}
+            if changed:
+                await queries.save_standings(connection, changed)
+        return {*recorded}
+
+
+def _after(standing: rules.Standing, attempt: queries.Attempt) -> rules.Standing:
+    if attempt.state == rules.SUCCEEDED:
+        return rules.after_success(standing)
+    if attempt.ours:
+        return standing
+    return rules.after_failure(standing, parked=attempt.state == rules.PARKED)

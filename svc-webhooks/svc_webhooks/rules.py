@@ -1,0 +1,108 @@
+"""What may be subscribed to, when an attempt is due, and how a subscription fares. Pure."""
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chassis.refusals import Refusal
+
+EVENTS = (
+    "inspection.stale",
+    "pm.stale",
+    "property.notice.published",
+    "ticket.created",
+    "ticket.stale",
+    "ticket.status_changed",
+    "turn.schedule_changed",
+    "turn.status_changed",
+    "turn.task.stale",
+    "vendor.hold",
+)
+
+HEALTHY, RETRYING, DEAD_LETTERED, PAUSED = HEALTHS = ("healthy", "retrying", "dead_lettered", "paused")
+WAITING, SUCCEEDED, PARKED = DELIVERY_STATES = ("waiting", "succeeded", "parked")
+SOURCES = ("api",)
+
+DEAD_AFTER_FAILURES = 20  # in a row, over all deliveries of the subscription
+LADDER_HOURS = "1,2,4,8,24"
+
+Ladder = tuple[datetime.timedelta, ...]
+
+
+# Subscribing
+
+
+def event_set(events: Sequence[str] | None) -> list[str]:
+    """The events sorted and deduplicated. Raises Refusal 422 where there are none or one is unknown."""
+    if not events:
+        raise Refusal(422, "events_empty", f"events must name at least one of: {', '.join(EVENTS)}.", "events")
+    if not set(events) <= set(EVENTS):
+        raise Refusal(422, "events_unknown_key", f"events may name only: {', '.join(EVENTS)}.", "events")
+    return sorted(set(events))
+
+
+def invalid_destination_url(reason: str) -> Refusal:
+    """reason: completes "destination_url …"; never a value of the caller's."""
+    return Refusal(422, "invalid_destination_url", f"destination_url {reason}.", "destination_url")
+
+
+def vault_unavailable() -> Refusal:
+    return Refusal(
+        503,
+        "vault_unavailable",
+        "The signing secret could not be encrypted and nothing was created; retry with backoff.",
+    )
+
+
+# Slots and the ladder
+
+
+def slot_of(instant: datetime.datetime, period_seconds: int) -> datetime.datetime:
+    """The last slot at or before `instant`: slots are multiples of the period since the epoch."""
+    seconds = int(instant.timestamp()) // period_seconds * period_seconds
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+
+
+def first_due(occurred_at: datetime.datetime) -> datetime.datetime:
+    """A sweep attempts what happened up to its slot, to the second: `--now` is often given in seconds."""
+    return occurred_at.replace(microsecond=0)
+
+
+def next_due(slot: datetime.datetime, rung: int, ladder: Ladder) -> datetime.datetime | None:
+    """When to try again after attempt number `rung` on the ladder failed; None: the ladder is used up.
+
+    The ladder counts from the first attempt's slot. The difference of two rungs is added to this attempt's
+    slot, so that after an outage the later rungs keep their distance instead of burning in one hour.
+    """
+    if rung > len(ladder):
+        return None
+    before = ladder[rung - 2] if rung > 1 else datetime.timedelta()
+    return slot + ladder[rung - 1] - before
+
+
+# Health
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a subscription fares. failures_in_a_row: attempts that failed since the last success or resume."""
+
+    health: str
+    failures_in_a_row: int
+
+
+HEALTHY_STANDING = Standing(HEALTHY, 0)
+
+
+def after_success(standing: Standing) -> Standing:
+    """An attempt under way while an administrator pauses may still end: it does not resume anything."""
+    return standing if standing.health == PAUSED else HEALTHY_STANDING
+
+
+def after_failure(standing: Standing, *, parked: bool) -> Standing:
+    """healthy → retrying → dead_lettered: on a parked delivery, or on 20 failures in a row."""
+    if standing.health == PAUSED:
+        return standing
+    failures = standing.failures_in_a_row + 1
+    dead = parked or failures >= DEAD_AFTER_FAILURES or standing.health == DEAD_LETTERED
+    return Standing(DEAD_LETTERED if dead else RETRYING, failures)

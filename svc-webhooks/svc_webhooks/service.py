@@ -1,0 +1,173 @@
+"""The RPCs of svc-webhooks: identity, rule, statement, record."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+import msgspec
+from asyncpg import Record
+
+from chassis import bodies, idempotency, identity
+from chassis.database import Database
+from chassis.ids import Ids
+from chassis.instants import printed
+from chassis.paging import page
+from chassis.refusals import Unavailable, not_found
+from makeready.common.v1.documents_pb2 import WriteReply
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from svc_webhooks import queries, records, rules
+from svc_webhooks import tables as t
+from svc_webhooks.destinations import DestinationRefused
+from svc_webhooks.egress import Egress, ResolverFault
+from svc_webhooks.sweeps import Sweeper
+from svc_webhooks.vault import Vault, new_secret, prefix_of
+
+DELIVERIES_DEFAULT, DELIVERIES_MAX = 50, 200
+
+Clock = Callable[[], datetime.datetime]
+
+_encode = msgspec.json.Encoder().encode
+_STATES = {state: number for number, state in enumerate(rules.DELIVERY_STATES, start=1)}
+
+
+class SubscriptionsService:
+    """Creates, lists and deletes webhook subscriptions (spec 4.11)."""
+
+    def __init__(self, database: Database, vault: Vault | None, egress: Egress, clock: Clock) -> None:
+        self.database = database
+        self.vault = vault
+        self.egress = egress
+        self.clock = clock
+        self.ids = Ids(database, t.subscription_id)
+
+    async def ListSubscriptions(
+        self, request: pb.ListSubscriptionsRequest, call: identity.Call
+    ) -> pb.ListSubscriptionsResponse:
+        company_id = identity.company_id(call)
+        rows = await queries.SUBSCRIPTIONS_PAGE.rows(self.database, company_id, request.after_id, request.limit, {})
+        return pb.ListSubscriptionsResponse(page=page(rows, request.limit, records.subscription))
+
+    async def CreateSubscription(
+        self, request: pb.CreateSubscriptionRequest, call: identity.Call
+    ) -> pb.CreateSubscriptionResponse:
+        caller = identity.caller(call)
+        if self.vault is None:
+            raise rules.vault_unavailable()
+        wanted, _ = bodies.decode(records.SubscriptionCreate, request.body)
+        events = rules.event_set(wanted.events)
+        same = bodies.canonical({"destination_url": wanted.destination_url, "events": events})
+        claim = idempotency.claim(caller, request.idempotency_key, "POST /webhooks", same)
+        # Before the destination is looked at: a replay must not depend on what its name resolves to by now.
+        reply = await queries.CREATE_SUBSCRIPTION.kept(self.database, claim)
+        if reply is None:
+            await self._check(wanted.destination_url)
+            reply = await self._create(self.vault, caller.company_id, wanted.destination_url, events, claim)
+        return pb.CreateSubscriptionResponse(reply=reply)
+
+    async def _check(self, destination_url: str) -> None:
+        try:
+            await self.egress.check(destination_url)
+        except DestinationRefused as refused:
+            raise rules.invalid_destination_url(refused.reason) from None
+        except ResolverFault:
+            raise Unavailable("the resolver did not answer") from None
+
+    async def _create(
+        self, vault: Vault, company_id: int, destination_url: str, events: list[str], claim: idempotency.Claim
+    ) -> WriteReply:
+        sub_id = await self.ids.next()
+        secret = new_secret()
+        sealed = vault.seal(sub_id, secret)
+        now = self.clock()
+        shown = records.Subscription(
+            entity_id=sub_id,
+            destination_url=destination_url,
+            events=events,
+            health=rules.HEALTHY,
+            secret_prefix=prefix_of(secret),
+            created_at=printed(now),
+            source="api",
+        )
+        row = {
+            "id": sub_id,
+            "company_id": company_id,
+            "destination_url": destination_url,
+            "events": events,
+            "secret_prefix": shown.secret_prefix,
+            "secret_key_id": sealed.key_id,
+            "secret_sealed": sealed.sealed,
+            "created_at": now,
+            "source": shown.source,
+        }
+        kept = _encode(shown)
+        reply = await queries.CREATE_SUBSCRIPTION.write(self.database, claim, 201, kept, {t.subscription: row})
+        if reply.body != kept:
+            return reply
+        # The body bears this call's own id: whatever the connection went through, this call created it.
+        with_secret = records.NewSubscription(**msgspec.structs.asdict(shown), secret=secret)
+        return WriteReply(status=201, body=_encode(with_secret))
+
+    async def DeleteSubscription(
+        self, request: pb.DeleteSubscriptionRequest, call: identity.Call
+    ) -> pb.DeleteSubscriptionResponse:
+        company_id = identity.caller(call).company_id
+        if not await queries.subscription_deleted(self.database, company_id, request.sub_id):
+            raise not_found("webhook subscription")
+        return pb.DeleteSubscriptionResponse()
+
+
+class DeliveriesService:
+    """Sweeps, and shows what became of deliveries."""
+
+    def __init__(self, database: Database, sweeper: Sweeper, clock: Clock) -> None:
+        self.database = database
+        self.sweeper = sweeper
+        self.clock = clock
+
+    async def SweepDeliveries(
+        self, request: pb.SweepDeliveriesRequest, _call: identity.Call
+    ) -> pb.SweepDeliveriesResponse:
+        now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else self.clock()
+        stored, counts = await self.sweeper.sweep(now)
+        response = pb.SweepDeliveriesResponse(
+            stored=stored,
+            attempted=counts.attempted,
+            succeeded=counts.succeeded,
+            failed=counts.failed,
+            parked=counts.parked,
+        )
+        response.now.FromDatetime(now)
+        return response
+
+    async def ListDeliveries(
+        self, request: pb.ListDeliveriesRequest, _call: identity.Call
+    ) -> pb.ListDeliveriesResponse:
+        if not await queries.subscription_exists(self.database, request.sub_id):
+            raise not_found("webhook subscription")
+        limit = min(request.limit, DELIVERIES_MAX) if request.limit > 0 else DELIVERIES_DEFAULT
+        rows = await queries.deliveries_newest(self.database, request.sub_id, limit)
+        found = {row["event_id"]: _delivery(request.sub_id, row) for row in rows}
+        for row in await queries.attempts_of(self.database, request.sub_id, list(found)):
+            attempt = found[row["event_id"]].attempts.add(
+                number=row["number"],
+                duration_milliseconds=row["duration_milliseconds"],
+                status=row["status"],
+                error=row["error"],
+                response_excerpt=row["response_excerpt"].decode(errors="replace"),
+            )
+            attempt.started_at.FromDatetime(row["started_at"])
+        return pb.ListDeliveriesResponse(deliveries=found.values())
+
+
+def _delivery(sub_id: int, row: Record) -> pb.Delivery:
+    found = pb.Delivery(
+        event_id=str(row["event_id"]),
+        sub_id=sub_id,
+        event=row["event"],
+        state=pb.DeliveryState.ValueType(_STATES[row["state"]]),
+    )
+    found.occurred_at.FromDatetime(row["occurred_at"])
+    if row["due_at"] is not None:
+        found.due_at.FromDatetime(row["due_at"])
+    return found

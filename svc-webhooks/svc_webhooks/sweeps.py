@@ -1,0 +1,337 @@
+"""Sweeps: every delivery that is due as of an instant is attempted once (spec 6.3).
+
+A sweep's `now` is its slot, or the operator's instant; it decides what is due and the next due time. Leases
+and fences use the database's clock, signatures and recorded times the real one. Rows are claimed a few at a
+time, subscription by subscription in turns, so that memory does not grow with the backlog and one endpoint
+that hangs takes a few turns and nobody else's place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import structlog
+from asyncpg import Record
+from prometheus_client import Counter, Histogram
+
+from chassis.consumer import Consumer
+from chassis.database import Database
+from chassis.killpoints import killed_here
+from chassis.refusals import Unavailable
+from svc_webhooks import queries, rules
+from svc_webhooks.egress import DEADLINE_SECONDS, Egress, Outcome
+from svc_webhooks.recorder import Recorder
+from svc_webhooks.signature import service_signature
+from svc_webhooks.vault import Vault, VaultFault
+
+CATCH_UP_SECONDS = 10.0
+LEASE_SECONDS = int(DEADLINE_SECONDS) + 5  # the whole attempt, and time to record it while PostgreSQL restarts
+TURNS_MAX = 32
+SLOW_TURNS_MAX = 16  # of them for endpoints that fail or are slow
+ROWS_OF_A_TURN = 16  # a subscription's requests under way
+SLOW_TURN_SECONDS = 2.0
+LISTED_AT_ONCE = 1000
+CLAIMS_AT_ONCE = 4  # connections that turns may hold, of the pool's ten
+STOP_SECONDS = 3.0
+POLL_SECONDS = 0.2
+RETRY_SECONDS = 5.0
+
+Clock = Callable[[], datetime.datetime]
+
+log = structlog.stdlib.get_logger(__name__)
+ATTEMPTS = Counter("makeready_webhooks_attempts_total", "Delivery attempts by outcome", ["error"])
+SECONDS = Histogram(
+    "makeready_webhooks_attempt_seconds", "Time an attempt took", buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a sweep did. parked: those of `failed` whose ladder is used up."""
+
+    attempted: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    parked: int = 0
+
+
+class Sender:
+    """Makes one attempt of a claimed delivery."""
+
+    def __init__(self, egress: Egress, vault: Vault | None, clock: Clock) -> None:
+        self._egress = egress
+        self._vault = vault
+        self._clock = clock
+
+    async def attempt(
+        self, row: Record, now: datetime.datetime, ladder: rules.Ladder, period_seconds: int
+    ) -> queries.Attempt:
+        started_at = self._clock()
+        outcome = await self._send(row, started_at)
+        killed_here("delivery-sent")
+        ATTEMPTS.labels(outcome.error or "none").inc()
+        SECONDS.observe(outcome.duration_milliseconds / 1000)
+        # Our own faults take no step of the ladder; the next sweep tries again.
+        rung = row["rung"] if outcome.ours else row["rung"] + 1
+        state, due_at = rules.SUCCEEDED, None
+        if outcome.ours:
+            state, due_at = rules.WAITING, now + datetime.timedelta(seconds=period_seconds)
+        elif not outcome.succeeded:
+            due_at = rules.next_due(now, rung, ladder)
+            state = rules.WAITING if due_at else rules.PARKED
+        return queries.Attempt(
+            event_id=row["event_id"],
+            subscription_id=row["subscription_id"],
+            fence=row["fence"],
+            number=row["attempts"] + 1,
+            rung=rung,
+            state=state,
+            due_at=due_at,
+            started_at=started_at,
+            duration_milliseconds=outcome.duration_milliseconds,
+            status=outcome.status,
+            error=outcome.error,
+            response_excerpt=outcome.excerpt,
+            ours=outcome.ours,
+        )
+
+    async def _send(self, row: Record, started_at: datetime.datetime) -> Outcome:
+        try:
+            if self._vault is None:
+                raise VaultFault("no keyring")
+            secret = self._vault.open(row["subscription_id"], row["secret_key_id"], row["secret_sealed"])
+        except VaultFault as fault:
+            log.error("secret_not_opened", subscription_id=row["subscription_id"], reason=str(fault))
+            return Outcome(None, "vault", b"", 0, ours=True)
+        body: bytes = row["body"]
+        headers = {
+            "Content-Type": "application/json",
+            "Service-Signature": service_signature(secret, int(started_at.timestamp()), body),
+            "Service-Attempt": str(row["attempts"] + 1),
+        }
+        if row["request_id"]:
+            headers["X-Request-Id"] = row["request_id"]
+        try:
+            return await self._egress.post(row["destination_url"], body, headers)
+        except Exception:
+            log.exception("egress_fault", subscription_id=row["subscription_id"])
+            return Outcome(None, "internal", b"", 0, ours=True)
+
+
+class Sweeper:
+    """Sweeps at every slot, and when an operator asks."""
+
+    def __init__(
+        self,
+        database: Database,
+        consumer: Consumer,
+        sender: Sender,
+        *,
+        ladder: rules.Ladder,
+        period_seconds: int,
+        clock: Clock,
+    ) -> None:
+        self.database = database
+        self.sender = sender
+        self.recorder = Recorder(database)
+        self.ladder = ladder
+        self.period_seconds = period_seconds
+        self.claiming = asyncio.Semaphore(CLAIMS_AT_ONCE)
+        self._consumer = consumer
+        self._clock = clock
+        self._sweeps: dict[asyncio.Task[Counts], Sweep] = {}
+        self._of_slots: Sweep | None = None
+
+    async def run(self) -> None:
+        """Sweeps every slot, beginning with the last one missed, until cancelled."""
+        slot = rules.slot_of(self._clock(), self.period_seconds)
+        try:
+            while True:
+                try:
+                    await self._catch_up()
+                except Unavailable as error:
+                    log.warning("sweep_without_catching_up", reason=str(error))
+                task = await self._at(slot)
+                if await self._passed(slot + datetime.timedelta(seconds=self.period_seconds), task):
+                    slot = rules.slot_of(self._clock(), self.period_seconds)
+                else:
+                    await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            await self.stop()
+
+    async def sweep(self, now: datetime.datetime) -> tuple[int, Counts]:
+        """Stores what was committed before the call, attempts what is due as of `now`, and returns both counts.
+
+        Raises Unavailable where a producer or the database does not answer within ten seconds.
+        """
+        stored = await self._catch_up()
+        # On its own: a caller that goes away must not cut attempts off between sending and recording.
+        task = self._begin(Sweep(self, now), patient=True)
+        return stored, await asyncio.shield(task)
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(sweep.stop() for sweep in self._sweeps.values()))
+        await self.recorder.finish()
+
+    async def _at(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
+        """The sweep of `slot`. One still under way, for some endpoint that hangs, becomes this slot's."""
+        for task, sweep in self._sweeps.items():
+            if sweep is self._of_slots and not task.done():
+                sweep.now = slot
+                await sweep.look()
+                return task
+        self._of_slots = Sweep(self, slot)
+        return self._begin(self._of_slots, patient=False)
+
+    async def _passed(self, until: datetime.datetime, task: asyncio.Task[Counts]) -> bool:
+        """Waits for an instant; False at once where the sweep fails before."""
+        while (left := (until - self._clock()).total_seconds()) > 0:
+            # In short steps, for clocks are set and machines sleep.
+            if not task.done():
+                await asyncio.wait({task}, timeout=min(left, 60))
+            elif task.cancelled() or task.exception() is not None:
+                return False
+            else:
+                await asyncio.sleep(min(left, 60))
+        return True
+
+    def _begin(self, sweep: Sweep, *, patient: bool) -> asyncio.Task[Counts]:
+        task = asyncio.create_task(self._through(sweep, patient=patient))
+        self._sweeps[task] = sweep
+        task.add_done_callback(self._sweep_ended)
+        return task
+
+    def _sweep_ended(self, task: asyncio.Task[Counts]) -> None:
+        sweep = self._sweeps.pop(task)
+        if task.cancelled():
+            return
+        if error := task.exception():
+            log.warning("sweep_failed", now=sweep.now.isoformat(), reason=str(error) or type(error).__name__)
+        else:
+            log.info("sweep_done", now=sweep.now.isoformat(), **asdict(sweep.counts))
+
+    async def _through(self, sweep: Sweep, *, patient: bool) -> Counts:
+        """patient: also waits for what another dispatcher holds, or died holding, as long as a lease lasts."""
+        counts = await sweep.run()
+        give_up = asyncio.get_running_loop().time() + LEASE_SECONDS + RETRY_SECONDS
+        while patient and asyncio.get_running_loop().time() < give_up:
+            if not await queries.subscriptions_due(self.database, sweep.now, 0, 1):
+                break
+            await asyncio.sleep(POLL_SECONDS)
+            await sweep.run()
+        return counts
+
+    async def _catch_up(self) -> int:
+        """Raises Unavailable where the producers can't be asked within the limit."""
+        reason = "no answer in time"
+        try:
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                while True:
+                    try:
+                        return await self._consumer.catch_up()
+                    except Unavailable as error:
+                        reason = str(error)
+                        await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            raise Unavailable(f"events could not be taken in within {CATCH_UP_SECONDS:.0f} s: {reason}") from None
+
+
+class Sweep:
+    """One sweep. Subscriptions take turns; a turn claims a few rows, sends them and records them."""
+
+    def __init__(self, sweeper: Sweeper, now: datetime.datetime) -> None:
+        self.now = now
+        self.counts = Counts()
+        self._of = sweeper
+        self._listed: set[int] = set()  # waiting for a turn or taking one
+        self._prompt: deque[int] = deque()
+        self._slow: deque[int] = deque()
+        self._turns: set[asyncio.Task[None]] = set()
+        self._slow_turns = 0
+        self._stopped = False
+        self._fault: BaseException | None = None
+
+    async def run(self) -> Counts:
+        """Attempts what is due. Raises Unavailable where the database goes away for longer than a moment."""
+        await self.look()
+        while self._turns:
+            await asyncio.wait(self._turns)
+        if self._fault is not None:
+            raise self._fault
+        return self.counts
+
+    async def look(self) -> None:
+        """Gives every subscription with something due its place in the line."""
+        after_id = 0
+        while not self._stopped:
+            rows = await queries.subscriptions_due(self._of.database, self.now, after_id, LISTED_AT_ONCE)
+            for row in rows:
+                if row["id"] not in self._listed:
+                    self._listed.add(row["id"])
+                    line = self._prompt if row["health"] == rules.HEALTHY else self._slow
+                    line.append(row["id"])
+            self._fill()
+            if len(rows) < LISTED_AT_ONCE:
+                break
+            after_id = rows[-1]["id"]
+
+    async def stop(self) -> None:
+        """No more turns; those under way get a moment to record what they sent, then their leases run out."""
+        self._stopped = True
+        if self._turns:
+            _, late = await asyncio.wait(self._turns, timeout=STOP_SECONDS)
+            for turn in late:
+                turn.cancel()
+
+    def _fill(self) -> None:
+        while not self._stopped and len(self._turns) < TURNS_MAX:
+            if self._prompt:
+                slow, subscription_id = False, self._prompt.popleft()
+            elif self._slow and self._slow_turns < SLOW_TURNS_MAX:
+                slow, subscription_id = True, self._slow.popleft()
+            else:
+                return
+            self._slow_turns += slow
+            turn = asyncio.create_task(self._turn(subscription_id, slow))
+            self._turns.add(turn)
+            turn.add_done_callback(self._turn_ended)
+
+    def _turn_ended(self, turn: asyncio.Task[None]) -> None:
+        self._turns.discard(turn)
+        self._fill()
+
+    async def _turn(self, subscription_id: int, slow: bool) -> None:
+        began = asyncio.get_running_loop().time()
+        again = False
+        try:
+            async with self._of.claiming:
+                rows = await queries.claimed_deliveries(
+                    self._of.database, subscription_id, self.now, ROWS_OF_A_TURN, LEASE_SECONDS
+                )
+            if rows:
+                killed_here("delivery-claimed")
+            await asyncio.gather(*(self._deliver(row) for row in rows))
+            again = len(rows) == ROWS_OF_A_TURN
+        except Exception as fault:
+            log.warning("turn_failed", subscription_id=subscription_id, reason=str(fault) or type(fault).__name__)
+            self._fault = fault
+        finally:
+            self._slow_turns -= slow
+            if again:
+                lasted = asyncio.get_running_loop().time() - began
+                (self._slow if lasted > SLOW_TURN_SECONDS else self._prompt).append(subscription_id)
+            else:
+                self._listed.discard(subscription_id)
+
+    async def _deliver(self, row: Record) -> None:
+        attempt = await self._of.sender.attempt(row, self.now, self._of.ladder, self._of.period_seconds)
+        if not await self._of.recorder.record(attempt, known_health=row["health"]):
+            return
+        self.counts.attempted += 1
+        self.counts.succeeded += attempt.state == rules.SUCCEEDED
+        self.counts.failed += bool(attempt.error)
+        self.counts.parked += attempt.state == rules.PARKED

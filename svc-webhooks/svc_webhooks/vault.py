@@ -1,0 +1,91 @@
+"""Signing secrets at rest: AES-256-GCM under a keyring from the environment (`WEBHOOKS_VAULT_KEYS`).
+
+The database holds key ids and sealed bytes, never a key. Sealed bytes are bound to their subscription: a
+row copied over another's opens nothing.
+"""
+
+import base64
+import binascii
+import os
+import secrets
+from dataclasses import dataclass, field
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from chassis.settings import SettingsError
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+PREFIX_CHARACTERS = 12
+SECRET_MARK = "whsec_"  # lets people and scanners tell what leaked  # noqa: S105 - a mark, no secret
+
+
+class VaultFault(Exception):  # noqa: N818 - says whose fault it is
+    """A sealed secret can't be opened: its key is not in the ring, or the bytes are not what was sealed."""
+
+
+def new_secret() -> str:
+    """A signing secret of 256 random bits. Its UTF-8 bytes are the HMAC key."""
+    return SECRET_MARK + secrets.token_urlsafe(32)
+
+
+def prefix_of(secret: str) -> str:
+    """What of a secret may be shown (spec 2.12)."""
+    return secret[:PREFIX_CHARACTERS]
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """An encrypted secret as it is stored."""
+
+    key_id: str
+    sealed: bytes = field(repr=False)
+
+
+class Vault:
+    """Seals with the ring's first key and opens with any."""
+
+    def __init__(self, keys: dict[str, bytes]) -> None:
+        """keys: key material of 32 bytes by key id, the one that encrypts first; at least one."""
+        self._ring = {key_id: AESGCM(material) for key_id, material in keys.items()}
+        self._sealing = next(iter(keys))
+
+    def seal(self, subscription_id: int, secret: str) -> Sealed:
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = self._ring[self._sealing].encrypt(nonce, secret.encode(), _bound_to(subscription_id))
+        return Sealed(self._sealing, nonce + sealed)
+
+    def open(self, subscription_id: int, key_id: str, sealed: bytes) -> str:
+        """The secret. Raises VaultFault."""
+        key = self._ring.get(key_id)
+        if key is None:
+            raise VaultFault(f"no key {key_id} in the keyring")
+        try:
+            opened = key.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], _bound_to(subscription_id))
+        except (InvalidTag, ValueError):
+            raise VaultFault(f"not sealed by key {key_id} for this subscription") from None
+        return opened.decode()
+
+
+def vault_from(setting: str) -> Vault | None:
+    """The vault of `id:base64,…`; None where the setting is empty. Raises SettingsError without the value."""
+    if not setting.strip():
+        return None
+    keys: dict[str, bytes] = {}
+    for entry in setting.split(","):
+        key_id, colon, encoded = entry.strip().partition(":")
+        try:
+            material = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            material = b""
+        if not (key_id and colon) or key_id in keys or len(material) != KEY_BYTES:
+            raise SettingsError(
+                f"WEBHOOKS_VAULT_KEYS must be id:base64,… with distinct ids and keys of {KEY_BYTES} bytes."
+            )
+        keys[key_id] = material
+    return Vault(keys)
+
+
+def _bound_to(subscription_id: int) -> bytes:
+    return b"makeready webhook signing secret %d" % subscription_id

@@ -1,0 +1,155 @@
+"""Real servers for the tests: svc-webhooks in its own process, with database, keys, producers and receivers."""
+
+import asyncio
+import base64
+import datetime
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+
+import grpc
+import pytest
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
+from webhooks_house import HERE, Client, House, Process, Producer, companies, free_port
+from webhooks_producer import metadata as producer_metadata
+from webhooks_receivers import Authority, Receiver, answering, receiver
+
+from chassis.database import Database
+from chassis.identity import make_keys
+from makeready_local.testing import PostgresServer, Server
+
+POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture(scope="session")
+def authority() -> Iterator[Authority]:
+    yield Authority()
+
+
+@pytest.fixture(scope="session")
+async def receivers(authority: Authority) -> AsyncIterator[dict[str, Receiver]]:
+    """By host: good ones, and ones whose certificates are not."""
+    past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    contexts = {
+        "receiver.test": authority.context("receiver.test"),
+        "second.test": authority.context("second.test"),
+        "expired.test": authority.context("expired.test", not_after=past),
+        "renamed.test": authority.context("elsewhere.test"),
+        "selfsigned.test": Authority().context("selfsigned.test"),
+    }
+    found: dict[str, Receiver] = {}
+    async with AsyncExitStack() as stack:
+        for host, context in contexts.items():
+            found[host] = await stack.enter_async_context(receiver(context, answering(200, b"thanks")))
+        yield found
+
+
+@pytest.fixture(scope="session")
+async def house(
+    postgres_server: PostgresServer,
+    nats_server: Server,
+    receivers: dict[str, Receiver],
+    authority: Authority,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[House]:
+    folder = tmp_path_factory.mktemp("svc-webhooks")
+    make_keys(folder / "keys", ["gateway", "operator", "svc-tickets", "svc-webhooks"])
+    targets = {name: f"127.0.0.1:{free_port()}" for name in ("gateway", "svc-tickets", "svc-webhooks")}
+    shared = os.environ | {
+        "MAKEREADY_NATS_URL": nats_server.url,
+        "MAKEREADY_IDENTITY_RING_FILE": str(folder / "keys" / "ring.jwks"),
+        "MAKEREADY_GATEWAY_ADDRESS": targets["gateway"],
+        "MAKEREADY_TICKETS_ADDRESS": targets["svc-tickets"],
+    }
+
+    def process(name: str, command: list[str], **more: str) -> Process:
+        database = name.replace("-", "_") + "_of_webhooks_tests"
+        own = {
+            "MAKEREADY_DATABASE_URL": postgres_server.create_database(database),
+            "MAKEREADY_GRPC_LISTEN": targets[name],
+            "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
+            "MAKEREADY_IDENTITY_KEY_FILE": str(folder / "keys" / f"{name}.jwk"),
+        }
+        return Process([sys.executable, *command], shared | own | more, targets[name], folder / f"{name}.log")
+
+    producers = {n: process(n, [str(HERE / "webhooks_producer.py"), n]) for n in ("gateway", "svc-tickets")}
+    for one in producers.values():
+        await _create_outbox(one.environment["MAKEREADY_DATABASE_URL"])
+        one.start()
+    webhooks = process(
+        "svc-webhooks",
+        ["-m", "svc_webhooks"],
+        WEBHOOKS_SWEEP_SECONDS="86400",
+        WEBHOOKS_EGRESS_CA_FILE=str(authority.file),
+        WEBHOOKS_EGRESS_HOSTS=",".join(f"{host}=127.0.0.1:{one.port}" for host, one in receivers.items()),
+        WEBHOOKS_VAULT_KEYS="k1:" + base64.b64encode(b"v" * 32).decode(),
+        MAKEREADY_LOG_LEVEL="debug",
+    )
+    migrate = [*webhooks.command, "migrate"]
+    await asyncio.to_thread(subprocess.run, migrate, env=webhooks.environment, check=True, timeout=60)
+    webhooks.start()
+    for one in (*producers.values(), webhooks):
+        await one.serving()
+    yield House(webhooks, producers, folder / "keys")
+    for one in (webhooks, *producers.values()):
+        await asyncio.to_thread(one.stop)
+
+
+async def _create_outbox(url: str) -> None:
+    database = Database(url, application="tests")
+    await database.open()
+    async with database.connection() as connection:
+        for table in producer_metadata.sorted_tables:
+            await connection.raw.execute(str(CreateTable(table).compile(dialect=POSTGRESQL)))
+            for index in table.indexes:
+                await connection.raw.execute(str(CreateIndex(index).compile(dialect=POSTGRESQL)))
+    await database.close()
+
+
+@pytest.fixture(scope="session")
+async def opened(house: House) -> AsyncIterator[dict[str, Database]]:
+    """The databases, opened, by service."""
+    found = {}
+    for name, one in {**house.producers, "svc-webhooks": house.webhooks}.items():
+        found[name] = Database(one.environment["MAKEREADY_DATABASE_URL"], application="tests")
+        await found[name].open()
+    yield found
+    for database in found.values():
+        await database.close()
+
+
+@pytest.fixture
+async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) -> AsyncIterator[Database]:
+    """The database of svc-webhooks, and clean tables and receivers after each test."""
+    yield opened["svc-webhooks"]
+    async with opened["svc-webhooks"].connection() as connection:
+        await connection.raw.execute("TRUNCATE subscription, event, delivery, attempt")
+    for one in receivers.values():
+        one.answer = answering(200, b"thanks")
+        one.requests.clear()
+
+
+@pytest.fixture
+def tickets(opened: dict[str, Database]) -> Producer:
+    return Producer("svc-tickets", opened["svc-tickets"])
+
+
+@pytest.fixture
+def gateway(opened: dict[str, Database]) -> Producer:
+    return Producer("gateway", opened["gateway"])
+
+
+@pytest.fixture(scope="session")
+async def channel(house: House) -> AsyncIterator[grpc.aio.Channel]:
+    options = [("grpc.max_reconnect_backoff_ms", 200), ("grpc.initial_reconnect_backoff_ms", 50)]
+    async with grpc.aio.insecure_channel(house.webhooks.target, options=options) as channel:
+        yield channel
+
+
+@pytest.fixture
+def client(house: House, channel: grpc.aio.Channel, database: Database) -> Client:
+    """As a company that no other test knows."""
+    return Client(house, channel, next(companies))

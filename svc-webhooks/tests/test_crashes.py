@@ -1,0 +1,269 @@
+"""What is left when a process, a producer or a server goes away at the wrong moment."""
+
+import asyncio
+import base64
+import datetime
+import subprocess
+import time
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+from webhooks_house import HOUR, Client, House, Producer, free_port, until
+from webhooks_receivers import Receiver, hanging
+
+from chassis.refusals import Refusal
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready_local.testing import PostgresServer, Server
+
+
+@pytest.fixture
+async def mended(house: House) -> AsyncIterator[None]:
+    """However the test leaves them, the processes run as before afterwards."""
+    yield
+    for process in (*house.producers.values(), house.webhooks):
+        if not process.as_always:
+            await asyncio.to_thread(process.stop)
+            process.start()
+    for process in (*house.producers.values(), house.webhooks):
+        await process.serving()
+
+
+async def restart(house: House, **more: str) -> None:
+    await asyncio.to_thread(house.webhooks.stop)
+    house.webhooks.start(**more)
+    await house.webhooks.serving()
+
+
+async def broken(client: Client) -> None:
+    with pytest.raises(grpc.aio.AioRpcError):
+        await client.sweep()
+
+
+@pytest.mark.parametrize(("point", "sent"), [("delivery-claimed", 0), ("delivery-sent", 1)])
+async def test_a_dispatcher_killed_in_an_attempt_leads_to_a_retry_of_the_same_bytes(
+    client: Client,
+    tickets: Producer,
+    house: House,
+    receivers: dict[str, Receiver],
+    mended: None,
+    point: str,
+    sent: int,
+) -> None:
+    sub_id = (await client.create())[1]["entity_id"]
+    event_id = await tickets.ticket_created(client.company_id)
+    await restart(house, MAKEREADY_KILL_AT=point)
+    await broken(client)
+    await house.webhooks.killed()
+    requests = receivers["receiver.test"].requests
+    assert len(requests) == sent
+    house.webhooks.start()
+    await house.webhooks.serving()
+    # The dead process's lease is waited for: the call returns when everything due is attempted.
+    assert await client.sweep() == {"attempted": 1, "succeeded": 1, "failed": 0, "parked": 0}
+    assert len(requests) == sent + 1
+    assert len({request.body for request in requests}) == 1
+    (delivery,) = await client.deliveries(sub_id)
+    assert (delivery.event_id, delivery.state) == (event_id, pb.DELIVERY_STATE_SUCCEEDED)
+    assert [attempt.number for attempt in delivery.attempts] == [1]
+
+
+@pytest.mark.parametrize("point", ["consumer-before-commit", "consumer-before-ack"])
+async def test_a_consumer_killed_between_store_and_acknowledgement_stores_once(
+    client: Client,
+    tickets: Producer,
+    house: House,
+    receivers: dict[str, Receiver],
+    mended: None,
+    point: str,
+) -> None:
+    await client.create()
+    await restart(house, MAKEREADY_KILL_AT=point)
+    await tickets.ticket_created(client.company_id)
+    await house.webhooks.killed()
+    house.webhooks.start()
+    await house.webhooks.serving()
+    await client.sweep()
+    await client.sweep(datetime.datetime.now(datetime.UTC) + HOUR)
+    assert len(receivers["receiver.test"].requests) == 1
+
+
+@pytest.mark.parametrize("point", ["write-before-statement", "write-after-commit"])
+async def test_a_create_killed_at_any_point_leaves_no_stuck_key_and_one_subscription(
+    client: Client, house: House, mended: None, point: str
+) -> None:
+    await restart(house, MAKEREADY_KILL_AT=point)
+    with pytest.raises(grpc.aio.AioRpcError):
+        await client.create(key="one")
+    await house.webhooks.killed()
+    house.webhooks.start()
+    await house.webhooks.serving()
+    status, body, replayed = await client.create(key="one")
+    assert status == 201
+    assert replayed == (point == "write-after-commit")
+    assert ("secret" in body) != replayed
+    assert len(await client.subscriptions()) == 1
+
+
+async def test_a_stop_lets_the_attempts_under_way_be_recorded(
+    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+) -> None:
+    sub_id = (await client.create())[1]["entity_id"]
+    receivers["receiver.test"].answer = hanging
+    await tickets.ticket_created(client.company_id)
+    sweep = asyncio.create_task(client.sweep())
+    await until(lambda: len(receivers["receiver.test"].requests) == 1)
+    stopping = asyncio.create_task(asyncio.to_thread(house.webhooks.stop))
+    await asyncio.sleep(0.2)
+    receivers["receiver.test"].hang_up()
+    assert (await sweep)["failed"] == 1
+    await stopping
+    house.webhooks.start()
+    await house.webhooks.serving()
+    ((attempt,),) = [delivery.attempts for delivery in await client.deliveries(sub_id)]
+    assert attempt.error == "disconnected"
+
+
+async def test_events_arrive_without_nats(
+    client: Client, tickets: Producer, nats_server: Server, receivers: dict[str, Receiver], mended: None
+) -> None:
+    await client.create()
+    await asyncio.to_thread(nats_server.stop)
+    try:
+        await tickets.ticket_created(client.company_id)
+        assert (await client.sweep())["succeeded"] == 1
+    finally:
+        await asyncio.to_thread(nats_server.start)
+    assert len(receivers["receiver.test"].requests) == 1
+
+
+async def test_a_producer_that_is_away_fails_the_sweep_clearly_and_within_its_time(
+    client: Client, house: House, mended: None
+) -> None:
+    await asyncio.to_thread(house.producers["svc-tickets"].stop)
+    started = time.monotonic()
+    with pytest.raises(grpc.aio.AioRpcError) as found:
+        await client.sweep()
+    assert found.value.code() == grpc.StatusCode.UNAVAILABLE
+    assert time.monotonic() - started < 12
+    assert (await client.create())[0] == 201
+
+
+async def test_postgresql_killed_during_attempts_loses_none(
+    client: Client,
+    tickets: Producer,
+    postgres_server: PostgresServer,
+    receivers: dict[str, Receiver],
+    mended: None,
+) -> None:
+    sub_id = (await client.create())[1]["entity_id"]
+    for number in range(5):
+        await tickets.ticket_created(client.company_id, number)
+    await client.sweep(datetime.datetime.now(datetime.UTC) - HOUR)  # stored, nothing due
+    holding = asyncio.Event()
+
+    async def answer(_: object, writer: asyncio.StreamWriter) -> None:
+        await holding.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    receivers["receiver.test"].answer = answer
+    sweep = asyncio.create_task(client.sweep())
+    await until(lambda: len(receivers["receiver.test"].requests) == 5)
+    await asyncio.to_thread(postgres_server.kill)
+    holding.set()
+    await asyncio.sleep(0.5)
+    await asyncio.to_thread(postgres_server.start)
+    assert (await sweep)["succeeded"] == 5
+    found = await client.deliveries(sub_id)
+    assert [len(delivery.attempts) for delivery in found] == [1] * 5
+    assert len(receivers["receiver.test"].requests) == 5
+
+
+async def test_without_a_vault_nothing_is_created_and_nothing_is_lost(
+    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+) -> None:
+    sub_id = (await client.create())[1]["entity_id"]
+    await tickets.ticket_created(client.company_id)
+    await restart(house, WEBHOOKS_VAULT_KEYS="")
+    for raw in (None, b"not even json"):
+        with pytest.raises(Refusal) as refused:
+            await client.create(raw=raw)
+        assert (refused.value.status, refused.value.code) == (503, "vault_unavailable")
+    assert len(await client.subscriptions()) == 1
+    first = datetime.datetime.now(datetime.UTC)
+    for sweeps in range(8):  # more often than the ladder has rungs
+        assert (await client.sweep(first + sweeps * 24 * HOUR))["failed"] == 1
+    await restart(house)
+    (delivery,) = await client.deliveries(sub_id)
+    assert delivery.state == pb.DELIVERY_STATE_WAITING
+    assert {attempt.error for attempt in delivery.attempts} == {"vault"}
+    assert (await client.subscriptions())[0]["health"] == "healthy"
+    assert (await client.sweep(first + 300 * HOUR))["succeeded"] == 1
+    assert receivers["receiver.test"].requests[0].headers["service-attempt"] == "9"
+
+
+async def test_a_rotated_vault_opens_what_the_old_key_sealed(
+    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+) -> None:
+    await client.create()
+    newer = "k2:" + base64.b64encode(b"n" * 32).decode()
+    await restart(house, WEBHOOKS_VAULT_KEYS=f"{newer},{house.webhooks.environment['WEBHOOKS_VAULT_KEYS']}")
+    await client.create()
+    await tickets.ticket_created(client.company_id)
+    assert (await client.sweep())["succeeded"] == 2
+
+
+async def test_the_clock_alone_sweeps_at_every_slot(
+    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+) -> None:
+    await restart(house, WEBHOOKS_SWEEP_SECONDS="1", WEBHOOKS_RETRY_LADDER_HOURS="0.0003,0.0006")
+    sub_id = (await client.create())[1]["entity_id"]
+
+    async def always_broken(_: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n")
+
+    receivers["receiver.test"].answer = always_broken
+    await tickets.ticket_created(client.company_id)
+    await until(lambda: len(receivers["receiver.test"].requests) == 3, 15)
+    await asyncio.sleep(2.5)
+    assert len(receivers["receiver.test"].requests) == 3
+    (delivery,) = await client.deliveries(sub_id)
+    assert delivery.state == pb.DELIVERY_STATE_PARKED
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("WEBHOOKS_SWEEP_SECONDS", "0"),
+        ("WEBHOOKS_SWEEP_SECONDS", "1h"),
+        ("WEBHOOKS_RETRY_LADDER_HOURS", "1,2,2"),
+        ("WEBHOOKS_RETRY_LADDER_HOURS", "4,2"),
+        ("WEBHOOKS_RETRY_LADDER_HOURS", "-1,2"),
+        ("WEBHOOKS_RETRY_LADDER_HOURS", "one"),
+        ("WEBHOOKS_RETRY_LADDER_HOURS", "nan"),
+        ("WEBHOOKS_RETRY_LADDER_HOURS", "1e400"),
+        ("WEBHOOKS_EGRESS_HOSTS", "receiver.test"),
+        ("WEBHOOKS_EGRESS_HOSTS", "receiver.test=localhost:1"),
+        ("WEBHOOKS_EGRESS_HOSTS", "receiver.test=127.0.0.1:99999"),
+        ("WEBHOOKS_EGRESS_CA_FILE", "/no/such/file"),
+        ("WEBHOOKS_EGRESS_CA_FILE", __file__),
+        ("WEBHOOKS_VAULT_KEYS", "k1:c2VjcmV0"),
+    ],
+)
+async def test_a_bad_setting_stops_the_start_with_one_line(house: House, name: str, value: str) -> None:
+    ports = {
+        "MAKEREADY_GRPC_LISTEN": f"127.0.0.1:{free_port()}",
+        "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
+    }
+    ended = await asyncio.to_thread(
+        subprocess.run,
+        house.webhooks.command,
+        env=house.webhooks.environment | ports | {name: value},
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert ended.returncode == 2
+    (line,) = ended.stderr.decode().splitlines()
+    assert name in line
+    assert "c2VjcmV0" not in line

@@ -1,0 +1,127 @@
+"""When an attempt is due, and how a subscription fares."""
+
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chassis.refusals import Refusal
+from makeready.webhooks.v1 import webhooks_pb2
+from svc_webhooks import rules
+from svc_webhooks.rules import DEAD_LETTERED, HEALTHY, PAUSED, RETRYING, Standing
+
+HOUR = datetime.timedelta(hours=1)
+LADDER = tuple(hours * HOUR for hours in (1, 2, 4, 8, 24))
+NOON = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
+
+instants = st.datetimes(datetime.datetime(2000, 1, 1), datetime.datetime(2100, 1, 1), timezones=st.just(datetime.UTC))
+ladders = st.lists(st.integers(1, 500), min_size=1, max_size=8, unique=True).map(
+    lambda hours: tuple(n * HOUR for n in sorted(hours))
+)
+standings = st.one_of(
+    st.just(Standing(HEALTHY, 0)),
+    st.just(Standing(PAUSED, 0)),
+    st.integers(1, 19).map(lambda n: Standing(RETRYING, n)),
+    st.integers(1, 500).map(lambda n: Standing(DEAD_LETTERED, n)),
+)
+
+
+def test_retries_follow_the_first_attempt_after_1_2_4_8_and_24_hours() -> None:
+    slot, hours = NOON, []
+    for rung in range(1, 6):
+        due = rules.next_due(slot, rung, LADDER)
+        assert due is not None
+        slot = due
+        hours.append((due - NOON) / HOUR)
+    assert hours == [1, 2, 4, 8, 24]
+    assert rules.next_due(slot, 6, LADDER) is None
+
+
+def test_after_an_outage_the_later_rungs_keep_their_distance() -> None:
+    late = NOON + 26 * HOUR
+    assert rules.next_due(late, 2, LADDER) == late + HOUR
+    assert rules.next_due(late, 3, LADDER) == late + 2 * HOUR
+
+
+@given(instants, ladders)
+def test_punctual_attempts_stand_at_the_rungs_of_any_ladder(slot: datetime.datetime, ladder: rules.Ladder) -> None:
+    due: datetime.datetime | None = slot
+    for rung, step in enumerate(ladder, start=1):
+        assert due is not None
+        due = rules.next_due(due, rung, ladder)
+        assert due == slot + step
+    assert due is not None and rules.next_due(due, len(ladder) + 1, ladder) is None
+
+
+@given(instants, st.integers(1, 86400))
+def test_a_slot_is_a_multiple_of_the_period_and_not_in_the_future(instant: datetime.datetime, period: int) -> None:
+    slot = rules.slot_of(instant, period)
+    assert slot.timestamp() % period == 0
+    assert datetime.timedelta() <= instant - slot < datetime.timedelta(seconds=period)
+    assert rules.slot_of(slot, period) == slot
+
+
+@given(instants)
+def test_what_happened_within_the_second_of_a_sweep_is_due(occurred_at: datetime.datetime) -> None:
+    assert rules.first_due(occurred_at) <= occurred_at.replace(microsecond=0)
+
+
+def test_the_first_failure_makes_retrying() -> None:
+    assert rules.after_failure(Standing(HEALTHY, 0), parked=False) == Standing(RETRYING, 1)
+
+
+def test_twenty_failures_in_a_row_make_dead_lettered() -> None:
+    standing = Standing(HEALTHY, 0)
+    for _ in range(19):
+        standing = rules.after_failure(standing, parked=False)
+    assert standing == Standing(RETRYING, 19)
+    assert rules.after_failure(standing, parked=False) == Standing(DEAD_LETTERED, 20)
+
+
+@given(standings)
+def test_a_parked_delivery_makes_dead_lettered(standing: Standing) -> None:
+    after = rules.after_failure(standing, parked=True)
+    assert after.health == (PAUSED if standing.health == PAUSED else DEAD_LETTERED)
+
+
+@given(standings)
+def test_dead_lettered_stays_until_a_success(standing: Standing) -> None:
+    dead = rules.after_failure(rules.after_failure(standing, parked=True), parked=False)
+    if standing.health == PAUSED:
+        assert dead == standing
+    else:
+        assert dead.health == DEAD_LETTERED
+        assert rules.after_success(dead) == Standing(HEALTHY, 0)
+
+
+@given(standings, st.lists(st.sampled_from(["success", "failure", "parked"])))
+def test_health_and_failures_always_agree(standing: Standing, outcomes: list[str]) -> None:
+    for outcome in outcomes:
+        if outcome == "success":
+            standing = rules.after_success(standing)
+        else:
+            standing = rules.after_failure(standing, parked=outcome == "parked")
+        assert (standing.failures_in_a_row == 0) == (standing.health in (HEALTHY, PAUSED))
+        assert standing.health != RETRYING or standing.failures_in_a_row < 20
+
+
+def test_the_set_of_events_is_sorted_and_deduplicated() -> None:
+    assert rules.event_set(["vendor.hold", "ticket.created", "vendor.hold"]) == ["ticket.created", "vendor.hold"]
+
+
+@pytest.mark.parametrize(
+    ("events", "code"), [(None, "events_empty"), ([], "events_empty"), (["x"], "events_unknown_key")]
+)
+def test_no_events_and_unknown_events_are_refused(events: list[str] | None, code: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        rules.event_set(events)
+    assert (refused.value.status, refused.value.code) == (422, code)
+    assert refused.value.message.endswith(".")
+
+
+def test_the_contract_lists_the_same_delivery_states() -> None:
+    names = [
+        value.name.removeprefix("DELIVERY_STATE_").lower() for value in webhooks_pb2.DeliveryState.DESCRIPTOR.values
+    ]
+    assert names == ["unspecified", *rules.DELIVERY_STATES]

@@ -1,0 +1,23 @@
+"""A producer for the tests: an outbox in a database of its own, relayed and served by the chassis."""
+
+import sys
+
+from sqlalchemy import MetaData
+
+from chassis.outbox import outbox_table
+from chassis.server import App, run_process
+from chassis.settings import ServiceSettings, service_settings
+
+metadata = MetaData()
+outbox = outbox_table(metadata)
+
+
+def assemble(settings: ServiceSettings) -> App:
+    app = App(NAME, settings)
+    app.produces(outbox, consumers=["svc-webhooks"])
+    return app
+
+
+if __name__ == "__main__":
+    NAME = sys.argv.pop()
+    run_process(NAME, metadata, __name__, service_settings, assemble)

@@ -1,0 +1,162 @@
+"""Receivers of deliveries on loopback: real TLS, real HTTP, and every way to misbehave."""
+
+import asyncio
+import contextlib
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import trustme
+
+HOST = "receiver.test"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request as it came."""
+
+    request_line: str
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+
+
+Answer = Callable[[Received, asyncio.StreamWriter], Awaitable[None]]
+
+
+def answering(status: int, body: bytes = b"", *headers: str) -> Answer:
+    """Answers every request alike and keeps the connection."""
+
+    async def answer(_: Received, writer: asyncio.StreamWriter) -> None:
+        lines = [f"HTTP/1.1 {status} Answer", f"Content-Length: {len(body)}", *headers, "", ""]
+        writer.write("\r\n".join(lines).encode() + body)
+        await writer.drain()
+
+    return answer
+
+
+async def hanging(_: Received, __: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(60)
+
+
+async def trickling(_request: Received, writer: asyncio.StreamWriter) -> None:
+    """Headers at once, then a byte now and then, for ever."""
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    for _ in range(600):
+        writer.write(b"x")
+        await writer.drain()
+        await asyncio.sleep(0.1)
+
+
+async def trickling_headers(_request: Received, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\n")
+    for number in range(600):
+        writer.write(b"X-%d: x\r\n" % number)
+        await writer.drain()
+        await asyncio.sleep(0.1)
+
+
+async def gigabyte(_request: Received, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n")
+    chunk = b"x" * 1_048_576
+    for _ in range(1024):
+        writer.write(chunk)
+        await writer.drain()
+
+
+async def garbage(_: Received, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"\x00\xff\x16garbage, not a response at all\r\n\r\n")
+    await writer.drain()
+
+
+async def endless_header(_request: Received, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nX-Long: ")
+    for _ in range(64):
+        writer.write(b"x" * 65536)
+        await writer.drain()
+
+
+async def disconnecting(_: Received, writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
+@dataclass
+class Receiver:
+    """A receiver that is listening. `answer` may be replaced at any time."""
+
+    port: int
+    answer: Answer
+    requests: list[Received] = field(default_factory=list)
+    connections: int = 0
+    writers: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    @property
+    def override(self) -> dict[str, tuple[str, int]]:
+        return {HOST: ("127.0.0.1", self.port)}
+
+    def hang_up(self) -> None:
+        """Closes every connection that is open, as a receiver does with idle ones."""
+        for writer in list(self.writers):
+            writer.close()
+
+
+class Authority:
+    """A certificate authority of our own, and contexts with certificates of every quality."""
+
+    def __init__(self) -> None:
+        self._authority = trustme.CA()
+        self._folder = tempfile.TemporaryDirectory()
+        self.file = Path(self._folder.name) / "ca.pem"
+        self._authority.cert_pem.write_to_path(str(self.file))
+
+    def context(self, *names: str, **options: Any) -> ssl.SSLContext:
+        certificate = self._authority.issue_cert(*(names or (HOST,)), **options)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        return context
+
+
+@contextlib.asynccontextmanager
+async def receiver(context: ssl.SSLContext | None, answer: Answer, port: int = 0) -> AsyncIterator[Receiver]:
+    """A receiver on a free port of 127.0.0.1, closed at the end. Without a context it speaks plain HTTP."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        found.writers.add(writer)
+        found.connections += 1
+        connection = found.connections
+        try:
+            while not writer.is_closing():
+                request = await _request(reader, connection)
+                found.requests.append(request)
+                await found.answer(request, writer)
+        except (asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
+            pass
+        finally:
+            tasks.discard(task)
+            found.writers.discard(writer)
+            writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", port, ssl=context)
+    found = Receiver(server.sockets[0].getsockname()[1], answer)
+    try:
+        yield found
+    finally:
+        server.close()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _request(reader: asyncio.StreamReader, connection: int) -> Received:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    request_line, *lines = head.split("\r\n")[:-2]
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Received(request_line, headers, body, connection)
