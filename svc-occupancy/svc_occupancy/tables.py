@@ -1,4 +1,4 @@
-"""The tables of the database `occupancy`: the places and companies that its records will name."""
+"""The tables of the database `occupancy`: so far the replicas of what transitions will name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ metadata = MetaData()
 
 inbox = inbox_table(metadata)
 
-# Replicas: rows of other contexts by their own ids. Version 0 stands for a row that has not arrived yet.
+# Replicas: rows of other contexts by their own ids. Version 0 stands for a row that has not arrived yet: a unit may
+# arrive before its property. Nothing refers to a company's row, so the company may arrive last of all.
 
 company = Table(
     "company",
