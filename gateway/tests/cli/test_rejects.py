@@ -112,6 +112,9 @@ def test_a_rejects_file_that_can_not_be_is_told(write: Write, folder: Path) -> N
     path = write("a.csv", "a,b\n1,2\n")
     with pytest.raises(Failed, match="can't be the file that is imported"):
         reject_all(path, folder, path)
-    with pytest.raises(Failed, match="can't be written: No such file"):
+    with pytest.raises(Failed, match="No rejects file can be written in"):
         reject_all(path, folder / "none")
+    (folder / "taken").mkdir()
+    with pytest.raises(Failed, match="can't be written: Is a directory"):
+        reject_all(path, folder, folder / "taken")
     assert path.read_text() == "a,b\n1,2\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 from pathlib import Path
 from typing import TextIO
@@ -30,6 +31,10 @@ class Rejects:
         self.file: Path | None = None
         if chosen is not None and chosen.exists() and chosen.samefile(source_file):
             raise Failed("The rejects file can't be the file that is imported; name another with --rejects.")
+        # Told now, and not when half of the file has been imported.
+        place = folder if chosen is None else chosen.parent
+        if not place.is_dir() or not os.access(place, os.W_OK):
+            raise Failed(f"No rejects file can be written in {place.absolute()}; name another with --rejects.")
 
     def add(self, row: SourceRow, fault: Fault) -> None:
         stream = self._stream or self._open()
