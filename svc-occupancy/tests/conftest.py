@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 
+import asyncpg
 import pytest
 
 from chassis import migrations
@@ -19,6 +20,14 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
     return Keys(tmp_path_factory.mktemp("keys"))
 
 
+async def _number_apart(url: str) -> None:
+    """Other tests of the session have a svc-catalog too, whose events come over the same NATS."""
+    connection = await asyncpg.connect(url)
+    for kind in ("property", "location", "asset"):
+        await connection.execute(f"ALTER SEQUENCE {kind}_id RESTART 7000000000")
+    await connection.close()
+
+
 @pytest.fixture(scope="session")
 def catalog(
     postgres_server: PostgresServer, nats_server: Server, keys: Keys, tmp_path_factory: pytest.TempPathFactory
@@ -27,6 +36,7 @@ def catalog(
     log = tmp_path_factory.mktemp("svc-catalog") / "log"
     running = RunningService("svc-catalog", keys, url, nats_server.url, log)
     running.migrate()
+    asyncio.run(_number_apart(url))
     running.start()
     yield running
     running.stop()
