@@ -195,3 +195,13 @@ def make_secrets(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[
     """Runs the command of the handbook."""
     program = [sys.executable, "-P", str(K8S / "make_secrets.py"), str(folder), *arguments]
     return subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+
+
+def process(bundle: Bundle, workload: Workload, root: Path) -> dict[str, str]:
+    """The environment of the workload's process; the files of its volumes are laid below `root`."""
+    for path, text in bundle.files(workload).items():
+        file = root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    environment = bundle.environment(workload)
+    return {name: str(root) + value if value.startswith("/") else value for name, value in environment.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from manifests import Bundle, Workload
+from manifests import Bundle, process
 
 from chassis.settings import Environment, SettingsError
 
@@ -38,16 +38,6 @@ def config_of(name: str) -> ModuleType:
     if importlib.util.find_spec(f"{package}.config") is None:
         pytest.skip(f"{package} has no config.py yet")
     return importlib.import_module(f"{package}.config")
-
-
-def process(bundle: Bundle, workload: Workload, root: Path) -> dict[str, str]:
-    """The environment of the workload's process; the files of its volumes are laid below `root`."""
-    for path, text in bundle.files(workload).items():
-        file = root / path.lstrip("/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    environment = bundle.environment(workload)
-    return {name: str(root) + value if value.startswith("/") else value for name, value in environment.items()}
 
 
 @pytest.mark.parametrize("name", CODE)

@@ -1,0 +1,147 @@
+"""The Jobs migrate and the services start, answer their probes and stop, with the manifests' own commands and settings.
+
+On real PostgreSQL and NATS, on this machine: hosts and ports are replaced, nothing else.
+"""
+
+import importlib.util
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from manifests import Bundle, Workload, process
+
+from makeready_local.testing import PostgresServer, Server
+
+START_SECONDS = 60
+DRAIN_SECONDS = 1
+
+
+@dataclass
+class Running:
+    """A service's process, and where its container's ports lie on this machine."""
+
+    workload: Workload
+    environment: dict[str, str]
+    ports: dict[int, int]
+    log: Path
+    child: "subprocess.Popen[bytes] | None" = field(default=None)
+
+    def start(self) -> None:
+        program = [sys.executable, "-P", *self.workload.container["command"][1:]]
+        with self.log.open("wb") as log:
+            self.child = subprocess.Popen(program, env=self.environment, stderr=log, stdout=log)
+
+    def passes(self, kind: str) -> bool:
+        """Whether the container's probe of that kind succeeds."""
+        probe = self.workload.container[kind]
+        if "grpc" in probe:
+            with grpc.insecure_channel(f"127.0.0.1:{self.ports[probe['grpc']['port']]}") as channel:
+                try:
+                    answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=2)
+                except grpc.RpcError:
+                    return False
+            return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+        named = {port["name"]: port["containerPort"] for port in self.workload.container["ports"]}
+        return self.answers(named[probe["httpGet"]["port"]], probe["httpGet"]["path"])
+
+    def answers(self, container_port: int, path: str) -> bool:
+        """Whether a GET is answered with 200."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[container_port]}{path}", timeout=2) as response:
+                return bool(response.status == 200)
+        except OSError:
+            return False
+
+    def told(self) -> str:
+        return f"{self.workload.name}:\n{self.log.read_text()[-2000:]}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def until(condition: Callable[[], bool], running: Running, seconds: float = START_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, running.told()
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def system(
+    as_read: Bundle, tmp_path: Path, postgres_server: PostgresServer, nats_server: Server
+) -> Iterator[list[Running]]:
+    """All services, migrated, not started."""
+    missing = [w.name for w in as_read.servers() if importlib.util.find_spec(f"{w.package}.__main__") is None]
+    if missing:
+        pytest.skip(f"not all services are written: {', '.join(missing)}")
+    ports = {
+        workload.name: {port["containerPort"]: free_port() for port in workload.container["ports"]}
+        for workload in as_read.servers()
+    }
+    running = []
+    for server in as_read.servers():
+        given = process(as_read, server, tmp_path / server.name)
+        context = urlsplit(given["MAKEREADY_DATABASE_URL"]).path.strip("/")
+        url = postgres_server.create_database(f"k8s_system_{context}")
+        (job,) = [job for job in as_read.workloads("Job") if job.name == f"{server.name}-migrate"]
+        told = process(as_read, job, tmp_path / job.name) | {"MAKEREADY_DATABASE_URL": url}
+        program = [sys.executable, "-P", *job.container["command"][1:]]
+        done = subprocess.run(program, env=told, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        own = ports[server.name]
+        environment = {name: on_this_machine(name, value, own, ports) for name, value in given.items()}
+        environment["MAKEREADY_DATABASE_URL"] = url
+        environment["MAKEREADY_NATS_URL"] = nats_server.url
+        environment["MAKEREADY_DRAIN_SECONDS"] = str(DRAIN_SECONDS)
+        running.append(Running(server, environment, own, tmp_path / f"{server.name}.log"))
+    try:
+        yield running
+    finally:
+        for one in running:
+            if one.child is not None:
+                one.child.kill()
+                one.child.wait(timeout=10)
+
+
+def on_this_machine(name: str, value: str, own: dict[int, int], ports: dict[str, dict[int, int]]) -> str:
+    """A setting with this machine's ports in it."""
+    if target := re.fullmatch(r"dns:///([a-z-]+):(\d+)", value):
+        return f"127.0.0.1:{ports[target[1]][int(target[2])]}"
+    if listen := re.fullmatch(r"0\.0\.0\.0:(\d+)", value):
+        return f"127.0.0.1:{own[int(listen[1])]}"
+    if value.isdigit() and name.endswith("_PORT"):
+        return str(own[int(value)])
+    return "127.0.0.1" if value == "0.0.0.0" else value
+
+
+def test_the_manifests_settings_start_a_system_that_answers_and_stops(system: list[Running]) -> None:
+    for running in system:
+        running.start()
+    for running in system:
+        until(lambda: running.passes("startupProbe"), running)  # noqa: B023 - called at once
+        until(lambda: running.passes("readinessProbe"), running)  # noqa: B023 - called at once
+        assert running.passes("livenessProbe")
+        annotations = running.workload.manifest["spec"]["template"]["metadata"]["annotations"]
+        assert running.answers(int(annotations["prometheus.io/port"]), annotations["prometheus.io/path"])
+    for running in reversed(system):
+        assert running.child is not None
+        running.child.send_signal(signal.SIGTERM)
+        until(lambda: not running.passes("readinessProbe"), running, DRAIN_SECONDS + 2)  # noqa: B023 - called at once
+        grace = running.workload.pod["terminationGracePeriodSeconds"]
+        assert running.child.wait(timeout=grace) == 0, running.told()
+        assert "Traceback" not in running.log.read_text()
