@@ -56,6 +56,9 @@ def main(purpose: str) -> None:
         # compat: a plain path on sys.path; the default's import hook loses against the project's folder itself.
         editable = [word for project in PROJECTS for word in ("-e", f"./{project}")]
         pip("install", "--no-deps", "--no-build-isolation", "--config-settings", "editable_mode=compat", *editable)
+        # pip compiles what it installs; without this every start of every service compiles the projects anew
+        # where the folder may not be written later, or Python is told to keep no bytecode.
+        run([str(PYTHON), "-m", "compileall", "-q", *PROJECTS])
         for kept in ("run", purpose):  # the test lock holds all of the other
             (VENV / f"installed-{kept}").write_text(digest(kept))
 
