@@ -66,23 +66,19 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def command(*words: str) -> list[str]:
+def command(*words: str, **environment: str) -> list[str]:
     """Runs a command; its output where it failed."""
-    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    told = {**os.environ, **environment}
+    done = subprocess.run(words, capture_output=True, text=True, env=told, check=False)  # noqa: S603
     output = (done.stdout + done.stderr).strip().splitlines()
     return [] if done.returncode == 0 else output or [f"exit status {done.returncode}"]
 
 
 def mypy_of_tests(*mypy: str) -> list[str]:
-    """A run each: files of different projects' tests bear the same names."""
-    places = [
-        *sorted(Path().glob("*/tests")),
-        Path("deploy/local/tests"),
-        Path("tests/e2e"),
-        Path(".ci"),
-        Path("deploy/local/install.py"),
-    ]
-    return [line for place in places if place.exists() for line in command(*mypy, str(place))]
+    """A run each: files of different projects' tests bear the same names, and import one another by them."""
+    places = [*sorted(Path().glob("*/tests")), Path("deploy/local/tests"), Path("tests/e2e")]
+    places += [Path("bench"), Path(".ci"), Path("deploy/local/install.py")]
+    return [line for place in places if place.exists() for line in command(*mypy, str(place), MYPYPATH=str(place))]
 
 
 def buf() -> str:

@@ -171,7 +171,7 @@ class SweepDeliveriesRequest(_message.Message):
     NOW_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp:
-        """Decides what is due; absent: the real clock's last slot."""
+        """Decides what is due and the next due times; absent: the real clock."""
 
     def __init__(
         self,
