@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Header, Response
-from limits import RateLimitItemPerMinute
-from limits.aio.storage import MemoryStorage
-from limits.aio.strategies import MovingWindowRateLimiter
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import joinedload
@@ -21,8 +19,8 @@ from peer.database import Session
 from peer.errors import ApiError
 from peer.models import ApiKey
 
-RATE = RateLimitItemPerMinute(settings.REQUESTS_PER_MINUTE)
-_limiter = MovingWindowRateLimiter(MemoryStorage())
+WINDOW_SECONDS = 60
+_windows: defaultdict[int, deque[float]] = defaultdict(deque)
 _known: dict[str, tuple[float, Caller]] = {}
 
 
@@ -61,6 +59,22 @@ async def _caller_of(key: str, session: AsyncSession) -> Caller | None:
     return caller
 
 
+def _take(key_id: int) -> tuple[int, int]:
+    """Counts one request in the key's moving window: how many remain, and the seconds until one more does.
+
+    A few lines of one's own: the `limits` library's storage in memory sweeps all keys every 10 ms, which costs more
+    than the counting.
+    """
+    window, now = _windows[key_id], time.time()
+    while window and window[0] <= now - WINDOW_SECONDS:
+        window.popleft()
+    reset = int(window[0] + WINDOW_SECONDS - now) + 1 if window else WINDOW_SECONDS
+    if len(window) >= settings.REQUESTS_PER_MINUTE:
+        raise ApiError(429, "rate_limited", "Too many requests; wait and try again.", {"Retry-After": str(reset)})
+    window.append(now)
+    return settings.REQUESTS_PER_MINUTE - len(window), reset
+
+
 async def authenticated(
     session: Session, response: Response, authorization: Annotated[str | None, Header()] = None
 ) -> Caller:
@@ -74,13 +88,8 @@ async def authenticated(
         raise _unauthorized("key_revoked", "This API key was revoked.")
     if not caller.company_active:
         raise ApiError(403, "company_inactive", "The company account is inactive.")
-    key_id = str(caller.key_id)
-    allowed = await _limiter.hit(RATE, key_id)
-    reset_at, remaining = await _limiter.get_window_stats(RATE, key_id)
-    reset = max(0, int(reset_at - time.time()) + 1)
-    if not allowed:
-        raise ApiError(429, "rate_limited", "Too many requests; wait and try again.", {"Retry-After": str(reset)})
-    response.headers["RateLimit-Policy"] = f'"default";q={RATE.amount};w=60'
+    remaining, reset = _take(caller.key_id)
+    response.headers["RateLimit-Policy"] = f'"default";q={settings.REQUESTS_PER_MINUTE};w={WINDOW_SECONDS}'
     response.headers["RateLimit"] = f'"default";r={remaining};t={reset}'
     return caller
 

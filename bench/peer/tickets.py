@@ -86,9 +86,7 @@ async def create_ticket(
     await session.flush()
     reply = TicketOut.model_validate(ticket)
     json = reply.model_dump_json()
-    session.add(
-        Event(company_id=caller.company_id, event="ticket.created", data=json, occurred_at=ticket.created_at)
-    )
+    session.add(Event(company_id=caller.company_id, event="ticket.created", data=json, occurred_at=ticket.created_at))
     session.add(
         KeptReply(
             company_id=caller.company_id,
