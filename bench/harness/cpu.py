@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 
 import psutil
 
@@ -39,3 +40,21 @@ def used(roots: Mapping[str, int]) -> Used:
 def spent(before: Used, after: Used) -> Used:
     """What was used between two readings."""
     return {name: after[name] - before[name] for name in after}
+
+
+class Machine:
+    """How busy the machine was with other things since this was made. roots: the processes that are not others."""
+
+    def __init__(self, roots: Iterable[int]) -> None:
+        self._roots = {str(pid): pid for pid in (*roots, os.getpid())}
+        self._started = self._reading()
+
+    def share_of_others(self) -> float:
+        """Of all processors' time, from 0 to 1: what neither the servers nor the load generator used."""
+        total, busy, own = (now - then for now, then in zip(self._reading(), self._started, strict=True))
+        return max(0.0, busy - own) / total
+
+    def _reading(self) -> tuple[float, float, float]:
+        times = psutil.cpu_times()
+        total = float(sum(times)) - times.guest - times.guest_nice
+        return total, total - times.idle - times.iowait, sum(used(self._roots).values())

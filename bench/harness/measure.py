@@ -11,7 +11,7 @@ from harness.cpu import spent, used
 from harness.load import Client
 from harness.seed import Seeded
 from harness.sides import Side
-from harness.workloads import Workload
+from harness.workloads import Workload, greetings
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,13 @@ class Result:
 
 
 async def block(side: Side, workload: Workload, seeded: Seeded, connections: int, requests: int) -> Block:
-    """Warms up with one request a key, then measures."""
+    """Warms up, so that every key is known and every connection of the pools has its statements; then measures."""
     company_id = seeded.measured if workload.scope == "read" else seeded.written
-    keys: Iterator[str] = itertools.cycle(seeded.of(company_id, workload.scope))
-    warm = len(seeded.of(company_id, workload.scope))
+    own = seeded.of(company_id, workload.scope)
+    keys: Iterator[str] = itertools.cycle(own)
     async with Client(side.base_url, connections) as client:
-        await client.run(lambda: workload.script(client, side, seeded, keys), warm, workload.status)
+        await client.run(lambda: greetings(client, side, seeded, keys), len(own), 200)
+        await client.run(lambda: workload.script(client, side, seeded, keys), 2 * connections, workload.status)
         await side.settled()
         before = used(side.roots)
         seconds = await client.run(lambda: workload.script(client, side, seeded, keys), requests, workload.status)
@@ -66,8 +67,15 @@ async def pairs(
     go_on: Callable[[int], bool],
     share: float = 1.0,
 ) -> list[Result]:
-    """A B A B … over all workloads, for as long as `go_on(pairs done)` says. share: of each workload's requests."""
+    """A B A B … over all workloads, for as long as `go_on(pairs done)` says. share: of each workload's requests.
+
+    One small pair more comes first and is thrown away: PostgreSQL plans a statement anew the first five times on
+    each connection.
+    """
     results = [Result(workload, [], []) for workload in workloads]
+    for workload in workloads:
+        for side in sides:
+            await block(side, workload, seeded, connections, 5 * connections)
     done = 0
     while go_on(done):
         for result in results:

@@ -30,6 +30,8 @@ class Run:
     connections: int
     compared: int
     seconds: float
+    busy: float
+    """The share of the processors that other programs used meanwhile."""
 
 
 def table(results: Sequence[Result]) -> str:
@@ -82,6 +84,7 @@ def page(results: Sequence[Result], run: Run) -> str:
         connections=run.connections,
         compared=run.compared,
         minutes=f"{run.seconds / 60:.1f}",
+        others=others(run.busy),
     )
 
 
@@ -93,6 +96,10 @@ def machine() -> str:
     )
     kilobytes = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
     return f"{model}, {os.cpu_count()} processors, {kilobytes / 2**20:.0f} GiB, Linux {platform.release()}"
+
+
+def others(busy: float) -> str:
+    return f"other programs used {100 * busy:.0f} % of the processors meanwhile"
 
 
 def _lines(path: str) -> list[str]:

@@ -1,0 +1,44 @@
+"""The bench runs, with tiny counts; what it measures decides nothing here."""
+
+from __future__ import annotations
+
+import os
+
+from harness import report
+from harness.cpu import Machine, used
+from harness.measure import pairs
+from harness.seed import Sizes
+from harness.stage import scratch, stage
+from harness.workloads import WORKLOADS, next_cursor
+
+TINY = Sizes(companies=2, buildings=2, units_a_building=3, tickets_measured=205, tickets_elsewhere=10, keys=4)
+
+
+async def test_both_sides_answer_alike_and_every_workload_is_measured() -> None:
+    told: list[str] = []
+    with scratch() as folder:
+        async with stage(folder, TINY, told.append) as ready:
+            machine = Machine([pid for side in ready.sides for pid in side.roots.values()])
+            results = await pairs(ready.sides, WORKLOADS, ready.seeded, 4, lambda done: done < 1, share=0.01)
+            others = machine.share_of_others()
+    assert not folder.exists()
+    assert ready.compared == 205 and len(ready.seeded.unit_ids) == 6
+    assert 0 <= others <= 1
+    assert [len(result.ours) for result in results] == [len(result.peers) for result in results] == [1, 1, 1, 1]
+    assert all(result.ours[0].total > 0 and result.peers[0].total > 0 for result in results)
+    page = report.page(results, report.Run(TINY, 4, ready.compared, 1.0, others))
+    assert all(f"| {workload.name} |" in page for workload in WORKLOADS)
+    assert "| peer: uvicorn |" in page and "| Makeready: svc-webhooks |" in page
+
+
+def test_a_process_below_another_is_counted_once() -> None:
+    own, parent = os.getpid(), os.getppid()
+    both = used({"parent": parent, "own": own})
+    assert both["own"] > 0
+    assert both["parent"] <= used({"parent": parent})["parent"]
+
+
+def test_the_next_cursor_is_read_from_the_end_of_a_page() -> None:
+    row = b'{"title":"a \\"next_cursor\\":null trick"}'
+    assert next_cursor(b'{"data":[' + row + b'],"next_cursor":"a.b","limit":50}') == "a.b"
+    assert next_cursor(b'{"data":[],"next_cursor":null,"limit":50}') is None
