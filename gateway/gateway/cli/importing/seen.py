@@ -24,6 +24,8 @@ class Seen:
         self._database = sqlite3.connect("", isolation_level=None)  # no name: a temporary file, gone at the end
         self._database.execute("PRAGMA journal_mode = off")
         self._database.execute("PRAGMA synchronous = off")
+        # With 2 MB, the default, a million ids took 20 s; with 32 MB 8 s.
+        self._database.execute("PRAGMA cache_size = -32768")
         self._database.execute(
             "CREATE TABLE seen (external_id TEXT PRIMARY KEY, line INTEGER, digest BLOB) WITHOUT ROWID"
         )
