@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Integer, Table, Text, bindparam, func, select, update
+from sqlalchemy import BigInteger, Integer, Table, Text, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
+from chassis.batches import InsertMany, UpdateMany
 from chassis.database import Connection
 from chassis.statements import Statement
 from svc_tickets import tables as t
@@ -55,7 +56,7 @@ _PROPERTIES = _by_external_id(t.property_)
 _UNITS = _by_external_id(t.unit, "property_id", "unit_number")
 _ASSETS = _by_external_id(t.asset, "property_id")
 _EXISTING = Statement(
-    select(*(t.ticket.c[name] for name in ("id", "external_id", *_UPDATED)))
+    select(*(t.ticket.c[name] for name in ("company_id", "id", "external_id", *_UPDATED)))
     .where(t.ticket.c.company_id == _company_id, t.ticket.c.external_id == func.any(_external_ids))
     .order_by(t.ticket.c.id)
     .with_for_update()
@@ -105,49 +106,18 @@ async def take_numbers(connection: Connection, counts: Mapping[int, int]) -> dic
     return {row["property_id"]: row["last"] - counts[row["property_id"]] + 1 for row in rows}
 
 
-def _columns(names: Sequence[str]) -> Any:
-    arrays = [bindparam(name, type_=ARRAY(t.ticket.c[name].type)) for name in names]
-    return func.unnest(*arrays).table_valued(*names).render_derived(name="given")
-
-
-def _insert_tickets() -> Statement:
-    given = _columns(_INSERTED)
-    return Statement(insert(t.ticket).from_select(list(_INSERTED), select(*given.c), include_defaults=False))
-
-
-def _update_tickets() -> Statement:
-    given = _columns(("id", *_UPDATED))
-    return Statement(
-        update(t.ticket).where(t.ticket.c.id == given.c.id).values({name: given.c[name] for name in _UPDATED})
-    )
-
-
-def _insert_events() -> Statement:
-    names = ("event_id", "subject", "message")
-    arrays = [bindparam(name, type_=ARRAY(t.outbox.c[name].type)) for name in names]
-    given = func.unnest(*arrays).table_valued(*names).render_derived(name="given")
-    return Statement(insert(t.outbox).from_select(list(names), select(*given.c), include_defaults=False))
-
-
-_INSERT_TICKETS = _insert_tickets()
-_UPDATE_TICKETS = _update_tickets()
-_INSERT_EVENTS = _insert_events()
-
-
-def _turned(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
-    return {name: [row[name] for row in rows] for name in names}
+_INSERT_TICKETS = InsertMany(t.ticket, _INSERTED)
+_UPDATE_TICKETS = UpdateMany(t.ticket, _UPDATED)
+_INSERT_EVENTS = InsertMany(t.outbox, ("event_id", "subject", "message"))
 
 
 async def insert_tickets(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        await connection.execute(_INSERT_TICKETS, **_turned(rows, _INSERTED))
+    await _INSERT_TICKETS.run(connection, rows)
 
 
 async def update_tickets(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        await connection.execute(_UPDATE_TICKETS, **_turned(rows, ("id", *_UPDATED)))
+    await _UPDATE_TICKETS.run(connection, rows)
 
 
 async def insert_events(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        await connection.execute(_INSERT_EVENTS, **_turned(rows, ("event_id", "subject", "message")))
+    await _INSERT_EVENTS.run(connection, rows)

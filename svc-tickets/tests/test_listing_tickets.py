@@ -16,7 +16,9 @@ from chassis.refusals import Refusal
 from chassis.statements import Statement
 from makeready.common.v1.documents_pb2 import ImportRow
 from makeready.tickets.v1 import tickets_pb2 as pb
+from makeready_local.plans import page_plan, rows_looked_at
 from svc_tickets import tables as t
+from svc_tickets.queries import TICKETS_PAGE
 
 pytestmark = pytest.mark.usefixtures("places")
 
@@ -108,17 +110,42 @@ async def test_another_companys_ticket_is_as_unknown_as_none(client: Any, strang
     assert mine not in [row["entity_id"] for row in await walk(client, 50, stranger)]
 
 
-async def test_a_page_reads_no_more_rows_than_it_shows(database: Database) -> None:
-    """The plan walks the index of its filter set; nothing is sorted or counted."""
-    from svc_tickets.queries import TICKETS_PAGE
+@pytest.fixture(scope="module")
+async def crowd(database: Database) -> None:
+    """Thousands of tickets of two companies around twenty of company 90: statistics that know few companies."""
+    async with database.connection() as connection:
+        for company_id, first, many in (
+            (91, 9 * 10**9, 4000),
+            (90, 9 * 10**9 + 4000, 20),
+            (91, 9 * 10**9 + 4020, 4000),
+        ):
+            for replica in (
+                "property (id, company_id, version, name) SELECT i, $1, 1, 'x'",
+                "unit (id, company_id, version, name, property_id) SELECT i, $1, 1, 'x', i",
+                "ticket (id, company_id, version, title, category, priority, status, property_id, unit_id,"
+                " permission_to_enter, created_at, updated_at, source) SELECT i, $1, 1, 'x', 'Leak', 'Low',"
+                " (ARRAY['Open', 'In Progress', 'On Hold'])[1 + i % 3], i, i, true, now(), now(), 'import'",
+            ):
+                await connection.raw.execute(
+                    f"INSERT INTO {replica} FROM generate_series($2::bigint, $2 + $3 - 1) i", company_id, first, many
+                )
+        await connection.raw.execute("ANALYZE")
 
-    for filters in (set[str](), {"property_id"}, {"unit_id"}, {"status"}):
-        statement = TICKETS_PAGE._statement(frozenset(filters))
-        values = {"company_id": 7, "after_id": 0, "rows": 5, "property_id": 10, "unit_id": 100, "status": "Open"}
-        arguments = statement.arguments({name: values[name] for name in statement.parameters})
-        async with database.transaction() as connection:
-            await connection.raw.execute("SET LOCAL enable_seqscan = off")
-            plan = "\n".join(
-                row[0] for row in await connection.raw.fetch(f"EXPLAIN (COSTS off) {statement.sql}", *arguments)
-            )
-        assert "Sort" not in plan and "Index Scan" in plan, plan
+
+@pytest.mark.parametrize(
+    ("names", "index"),
+    [
+        ([], "ticket_pkey"),
+        (["property_id"], "ticket_page_of_property"),
+        (["unit_id"], "ticket_page_of_unit"),
+        (["status"], "ticket_page_of_status"),
+    ],
+)
+async def test_a_page_is_read_from_its_index_and_looks_at_no_other_companys_rows(
+    database: Database, crowd: None, names: list[str], index: str
+) -> None:
+    filters = {"property_id": 9 * 10**9 + 4000, "unit_id": 9 * 10**9 + 4000, "status": "Open"}
+    found = await page_plan(database, TICKETS_PAGE, 90, 50, **{name: filters[name] for name in names})
+    (scan,) = (node for node in found if node.get("Relation Name") == "ticket")
+    assert scan.get("Index Name") == index
+    assert max(map(rows_looked_at, found)) <= 51

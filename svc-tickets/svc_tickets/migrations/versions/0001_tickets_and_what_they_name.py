@@ -159,8 +159,8 @@ def upgrade() -> None:
     op.create_index("unit_external_id", "unit", ["company_id", "external_id"], unique=False)
     op.create_table(
         "ticket",
+        sa.Column("company_id", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("id", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("company_id", sa.BigInteger(), nullable=False),
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("ticket_number", sa.Integer(), nullable=True),
         sa.Column("title", sa.Text(), nullable=False),
@@ -230,11 +230,10 @@ def upgrade() -> None:
             ["vendor_id"],
             ["vendor.id"],
         ),
-        sa.PrimaryKeyConstraint("id"),
+        sa.PrimaryKeyConstraint("company_id", "id"),
         sa.UniqueConstraint("company_id", "external_id", name="ticket_external_id"),
         sa.UniqueConstraint("property_id", "ticket_number", name="ticket_number_in_property"),
     )
-    op.create_index("ticket_page", "ticket", ["company_id", "id"], unique=False)
     op.create_index("ticket_page_of_property", "ticket", ["company_id", "property_id", "id"], unique=False)
     op.create_index("ticket_page_of_status", "ticket", ["company_id", "status", "id"], unique=False)
     op.create_index("ticket_page_of_unit", "ticket", ["company_id", "unit_id", "id"], unique=False)
