@@ -100,7 +100,7 @@ def service(
     url = postgres_server.create_database("catalog_test")
     log = tmp_path_factory.mktemp("svc-catalog") / "log"
     running = RunningService("svc-catalog", keys, url, nats_server.url, log)
-    running.migrate()
+    running.migrate(first_id=5_000_000_000)
     running.start()
     yield running
     running.stop()

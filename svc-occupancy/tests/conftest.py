@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 
-import asyncpg
 import pytest
 
 from chassis import migrations
@@ -20,14 +19,6 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
     return Keys(tmp_path_factory.mktemp("keys"))
 
 
-async def _number_apart(url: str) -> None:
-    """Other tests of the session have a svc-catalog too, whose events come over the same NATS."""
-    connection = await asyncpg.connect(url)
-    for kind in ("property", "location", "asset"):
-        await connection.execute(f"ALTER SEQUENCE {kind}_id RESTART 7000000000")
-    await connection.close()
-
-
 @pytest.fixture(scope="session")
 def catalog(
     postgres_server: PostgresServer, nats_server: Server, keys: Keys, tmp_path_factory: pytest.TempPathFactory
@@ -35,8 +26,7 @@ def catalog(
     url = postgres_server.create_database("catalog_of_occupancy")
     log = tmp_path_factory.mktemp("svc-catalog") / "log"
     running = RunningService("svc-catalog", keys, url, nats_server.url, log)
-    running.migrate()
-    asyncio.run(_number_apart(url))
+    running.migrate(first_id=7_000_000_000)
     running.start()
     yield running
     running.stop()

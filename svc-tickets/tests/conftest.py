@@ -2,82 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
-from chassis import identity
-from chassis.clients import refusal_of
 from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, Identity, Issuer
+from chassis.identity import CALLER, OPERATOR, Identity
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
+from makeready_local.running import Keys, RunningService
 from makeready_local.testing import PostgresServer, Server
 from svc_tickets import consumers
 
 COMPANY, OTHER_COMPANY = 7, 8
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@dataclass
-class House:
-    """One running svc-tickets and the means to call it."""
-
-    environment: dict[str, str]
-    keys: Path
-    target: str
-    log: Path
-    process: subprocess.Popen[bytes] | None = None
-    issuers: dict[str, Issuer] = field(default_factory=dict)
-
-    def start(self, **more: str) -> None:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "svc_tickets"], env=self.environment | more, stdout=log, stderr=log
-            )
-
-    def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            assert self.process.wait(20) == 0, self.log.read_text()[-2000:]
-
-    def token(self, who: Identity, audience: str = "svc-tickets") -> str:
-        issuer = "operator" if who.kind == OPERATOR else "gateway"
-        if issuer not in self.issuers:
-            self.issuers[issuer] = Issuer(self.keys / f"{issuer}.jwk")
-        return self.issuers[issuer].token(audience, who)
-
-
 class Client:
     """Calls RPCs as somebody; a refusal comes out as Refusal."""
 
-    def __init__(self, house: House, channel: grpc.aio.Channel) -> None:
+    def __init__(self, house: RunningService, channel: grpc.aio.Channel) -> None:
         self.house = house
         self.stub: Any = TicketsServiceStub(channel)
 
     async def __call__(self, rpc: str, request: Any, who: Identity | None = None) -> Any:
-        metadata = [("authorization", self.house.token(who or caller())), ("x-request-id", "req-test")]
-        try:
-            return await getattr(self.stub, rpc)(request, metadata=metadata, timeout=15, wait_for_ready=True)
-        except grpc.aio.AioRpcError as error:
-            refused = refusal_of(error)
-            if refused is None:
-                raise
-            raise refused from None
+        return await self.house.call(getattr(self.stub, rpc), request, who or caller())
 
 
 def caller(company_id: int = COMPANY, api_key_id: int = 1, administrator_id: int | None = 3) -> Identity:
@@ -85,39 +35,58 @@ def caller(company_id: int = COMPANY, api_key_id: int = 1, administrator_id: int
 
 
 @pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    return Keys(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture(scope="session")
+def away_catalog(
+    postgres_server: PostgresServer, nats_server: Server, keys: Keys, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    """The svc-catalog that svc-tickets asks: not started, unless a test asks for `catalog`."""
+    url = postgres_server.create_database("catalog_of_tickets")
+    log = tmp_path_factory.mktemp("svc-catalog") / "log"
+    prepared = RunningService("svc-catalog", keys, url, nats_server.url, log)
+    prepared.migrate(first_id=6_000_000_000)
+    yield prepared
+    prepared.stop()
+
+
+@pytest.fixture
+def catalog(away_catalog: RunningService) -> Iterator[RunningService]:
+    """The same, running."""
+    if away_catalog.process is None or away_catalog.process.poll() is not None:
+        away_catalog.start()
+    yield away_catalog
+
+
+@pytest.fixture(scope="session")
 def house(
-    postgres_server: PostgresServer, nats_server: Server, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    folder = tmp_path_factory.mktemp("svc-tickets")
-    identity.make_keys(folder / "keys", ["gateway", "operator", "svc-tickets", "svc-catalog", "svc-webhooks"])
-    target = f"127.0.0.1:{free_port()}"
-    environment = os.environ | {
-        "MAKEREADY_DATABASE_URL": postgres_server.create_database("tickets_test"),
-        "MAKEREADY_NATS_URL": nats_server.url,
-        "MAKEREADY_GRPC_LISTEN": target,
-        "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
-        "MAKEREADY_IDENTITY_KEY_FILE": str(folder / "keys" / "svc-tickets.jwk"),
-        "MAKEREADY_IDENTITY_RING_FILE": str(folder / "keys" / "ring.jwks"),
-        "MAKEREADY_GATEWAY_ADDRESS": f"127.0.0.1:{free_port()}",
-        "MAKEREADY_CATALOG_ADDRESS": f"127.0.0.1:{free_port()}",
-        "MAKEREADY_LINKS_URL": "https://app.test",
-    }
-    started = House(environment, folder / "keys", target, folder / "log")
-    subprocess.run([sys.executable, "-m", "svc_tickets", "migrate"], env=environment, check=True, timeout=60)
+    away_catalog: RunningService,
+    postgres_server: PostgresServer,
+    nats_server: Server,
+    keys: Keys,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RunningService]:
+    url = postgres_server.create_database("tickets_test")
+    log = tmp_path_factory.mktemp("svc-tickets") / "log"
+    addresses = {"svc-catalog": away_catalog.target}
+    started = RunningService("svc-tickets", keys, url, nats_server.url, log, addresses=addresses)
+    started.migrate()
     started.start()
     yield started
     started.stop()
 
 
 @pytest.fixture(scope="session")
-async def client(house: House) -> AsyncIterator[Client]:
-    async with grpc.aio.insecure_channel(house.target) as channel:
+async def client(house: RunningService) -> AsyncIterator[Client]:
+    async with house.channel() as channel:
         yield Client(house, channel)
 
 
 @pytest.fixture(scope="session")
-async def database(house: House) -> AsyncIterator[Database]:
-    database = Database(house.environment["MAKEREADY_DATABASE_URL"], application="tests")
+async def database(house: RunningService) -> AsyncIterator[Database]:
+    database = Database(house.database_url, application="tests")
     await database.open()
     yield database
     await database.close()

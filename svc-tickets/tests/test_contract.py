@@ -29,7 +29,7 @@ def test_the_proto_lists_the_statuses_of_the_rules_in_their_order() -> None:
 
 
 async def test_a_migrated_database_is_what_the_tables_say(house: Any) -> None:
-    assert await migrations.differences(house.environment["MAKEREADY_DATABASE_URL"], tables.metadata) == []
+    assert await migrations.differences(house.database_url, tables.metadata) == []
 
 
 @pytest.mark.parametrize("state", ["completed_at", "cancelled_at"])
@@ -55,7 +55,7 @@ async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(house: Any, clie
     from chassis.identity import Issuer
 
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
-    token = Issuer(house.keys / f"{ISSUERS[kind]}.jwk").token("svc-tickets", Identity(kind, ISSUERS[kind], 7))
+    token = Issuer(house.keys.folder / f"{ISSUERS[kind]}.jwk").token("svc-tickets", Identity(kind, ISSUERS[kind], 7))
     assert await code_of(house, rpc, token) in (grpc.StatusCode.PERMISSION_DENIED,) or allowed
     if allowed:
         assert await code_of(house, rpc, token) is not grpc.StatusCode.PERMISSION_DENIED
@@ -69,8 +69,8 @@ async def test_a_token_that_proves_nothing_opens_nothing(house: Any, fault: str)
     token = {
         "none": "",
         "garbage": "ey.J.x",
-        "other_audience": Issuer(house.keys / "gateway.jwk").token("svc-webhooks", who),
-        "kind_of_another": Issuer(house.keys / "svc-webhooks.jwk").token("svc-tickets", who),
+        "other_audience": Issuer(house.keys.folder / "gateway.jwk").token("svc-webhooks", who),
+        "kind_of_another": Issuer(house.keys.folder / "svc-webhooks.jwk").token("svc-tickets", who),
     }[fault]
     for service in SERVICES:
         for rpc in service.methods:

@@ -1,5 +1,6 @@
 """Real services for tests: each its own process, database and keys, called over gRPC with real tokens."""
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import grpc
 
 from chassis.clients import CHANNEL_OPTIONS, refusal_of
@@ -42,6 +44,15 @@ class Keys:
         if name not in self._issuers:
             self._issuers[name] = Issuer(self.folder / f"{name}.jwk")
         return self._issuers[name].token(audience, who)
+
+
+async def _number_from(url: str, first_id: int) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        for (name,) in await connection.fetch("SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'"):
+            await connection.execute(f"ALTER SEQUENCE {name} RESTART {first_id}")
+    finally:
+        await connection.close()
 
 
 @dataclass
@@ -78,9 +89,11 @@ class RunningService:
             },
         }
 
-    def migrate(self) -> None:
+    def migrate(self, first_id: int = 1) -> None:
+        """first_id: where its sequences begin. The services of one session share a NATS, hence their replicas' ids."""
         command = [sys.executable, "-m", self._package, "migrate"]
         subprocess.run(command, env=self.environment, check=True, timeout=START_SECONDS)  # noqa: S603
+        asyncio.run(_number_from(self.database_url, first_id))
 
     def start(self, **more: str) -> None:
         """Starts it and waits until it serves. more: further environment, for example MAKEREADY_KILL_AT."""
