@@ -179,10 +179,12 @@ class Sweeper:
 
     async def _at(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
         """The sweep of `slot`. One still under way, for some endpoint that hangs, becomes this slot's."""
-        for task, sweep in self._sweeps.items():
-            if sweep is self._of_slots and not task.done():
-                sweep.now = slot
-                await sweep.look()
+        sweep = self._of_slots
+        task = next((task for task, one in self._sweeps.items() if one is sweep), None)
+        if sweep is not None and task is not None:
+            sweep.now = slot
+            await sweep.look()
+            if not task.done():
                 return task
         self._of_slots = Sweep(self, slot)
         return self._begin(self._of_slots, patient=False)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 from webhooks_house import HOUR, Client, House, Producer, free_port, until
-from webhooks_receivers import Receiver, hanging
+from webhooks_receivers import Receiver, answering, hanging
 
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -122,6 +122,25 @@ async def test_a_stop_lets_the_attempts_under_way_be_recorded(
     await house.webhooks.serving()
     ((attempt,),) = [delivery.attempts for delivery in await client.deliveries(sub_id)]
     assert attempt.error == "disconnected"
+
+
+async def test_a_receiver_that_hangs_does_not_hold_up_a_stop_and_gets_its_delivery_later(
+    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+) -> None:
+    await restart(house, WEBHOOKS_SWEEP_SECONDS="1")
+    sub_id = (await client.create())[1]["entity_id"]
+    receivers["receiver.test"].answer = hanging
+    await tickets.ticket_created(client.company_id)
+    await until(lambda: len(receivers["receiver.test"].requests) == 1)
+    started = time.monotonic()
+    await asyncio.to_thread(house.webhooks.stop)
+    assert time.monotonic() - started < 8
+    receivers["receiver.test"].answer = answering(200)
+    house.webhooks.start()
+    await house.webhooks.serving()
+    assert (await client.sweep())["succeeded"] == 1
+    (delivery,) = await client.deliveries(sub_id)
+    assert [attempt.number for attempt in delivery.attempts] == [1]
 
 
 async def test_events_arrive_without_nats(

@@ -16,7 +16,6 @@ from webhooks_receivers import Received, Receiver, answering, disconnecting, gar
 from chassis.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks import tables
 
 SECOND = datetime.timedelta(seconds=1)
 NOTHING = {"attempted": 0, "succeeded": 0, "failed": 0, "parked": 0}
@@ -393,12 +392,3 @@ async def test_a_delete_during_an_attempt_leaves_nothing(
     async with database.connection() as connection:
         for table in ("delivery", "attempt"):
             assert await connection.raw.fetchval(f"SELECT count(*) FROM {table}") == 0
-
-
-async def test_the_migrated_tables_are_the_declared_ones(house: House, database: Database) -> None:
-    from chassis.migrations import differences
-
-    found = await asyncio.to_thread(
-        lambda: asyncio.run(differences(house.webhooks.environment["MAKEREADY_DATABASE_URL"], tables.metadata))
-    )
-    assert found == []

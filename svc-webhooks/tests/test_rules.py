@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chassis.refusals import Refusal
-from makeready.webhooks.v1 import webhooks_pb2
 from svc_webhooks import rules
 from svc_webhooks.rules import DEAD_LETTERED, HEALTHY, PAUSED, RETRYING, Standing
 
@@ -118,10 +117,3 @@ def test_no_events_and_unknown_events_are_refused(events: list[str] | None, code
         rules.event_set(events)
     assert (refused.value.status, refused.value.code) == (422, code)
     assert refused.value.message.endswith(".")
-
-
-def test_the_contract_lists_the_same_delivery_states() -> None:
-    names = [
-        value.name.removeprefix("DELIVERY_STATE_").lower() for value in webhooks_pb2.DeliveryState.DESCRIPTOR.values
-    ]
-    assert names == ["unspecified", *rules.DELIVERY_STATES]

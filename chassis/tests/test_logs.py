@@ -1,0 +1,26 @@
+"""What a log line may hold."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import structlog
+from chassis import logs
+logs.configure("test")
+log = structlog.get_logger("test")
+
+def fails():
+    secret = "hunter2"
+    raise ValueError("it failed")
+
+try:
+    fails()
+except ValueError:
+    log.exception("fault", token="hunter2", authorization="hunter2", secret="hunter2", reason="known")
+"""
+
+
+def test_a_logged_exception_tells_where_and_why_but_no_local_variable_and_no_secret() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert "it failed" in done.stderr and '"reason": "known"' in done.stderr and "fails" in done.stderr
+    assert "hunter2" not in done.stderr

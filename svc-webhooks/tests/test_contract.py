@@ -1,0 +1,96 @@
+"""Proto, rules, SQL and identity say the same."""
+
+from typing import Any
+
+import asyncpg
+import grpc
+import pytest
+from google.protobuf.message_factory import GetMessageClass
+from webhooks_house import House
+
+from chassis import migrations
+from chassis.database import Database
+from chassis.identity import KINDS, Identity, Issuer
+from chassis.outbox import uuid7
+from makeready.common.v1 import options_pb2
+from makeready.events.v1 import events_pb2
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from svc_webhooks import rules, tables
+
+SERVICES = [
+    pb.DESCRIPTOR.services_by_name["SubscriptionsService"],
+    pb.DESCRIPTOR.services_by_name["DeliveriesService"],
+    events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
+]
+ISSUERS = {"caller": "gateway", "staff": "gateway", "operator": "operator", "service": "svc-tickets"}
+
+
+async def test_a_migrated_database_is_what_the_tables_say(house: House) -> None:
+    url = house.webhooks.environment["MAKEREADY_DATABASE_URL"]
+    assert await migrations.differences(url, tables.metadata) == []
+
+
+def test_the_proto_lists_the_delivery_states_of_the_rules_in_their_order() -> None:
+    labels = [value.GetOptions().Extensions[options_pb2.label] for value in pb.DeliveryState.DESCRIPTOR.values[1:]]
+    assert tuple(labels) == rules.DELIVERY_STATES
+
+
+def test_all_ten_events_may_be_subscribed_to() -> None:
+    assert len(set(rules.EVENTS)) == 10
+    assert list(rules.EVENTS) == sorted(rules.EVENTS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
+async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(
+    house: House, channel: grpc.aio.Channel, database: Database, rpc: Any, kind: str
+) -> None:
+    token = Issuer(house.keys / f"{ISSUERS[kind]}.jwk").token("svc-webhooks", Identity(kind, ISSUERS[kind], 7))
+    call: Any = channel.unary_unary(
+        f"/{rpc.containing_service.full_name}/{rpc.name}",
+        request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
+        response_deserializer=GetMessageClass(rpc.output_type).FromString,
+    )
+    code = grpc.StatusCode.OK
+    try:
+        await call(GetMessageClass(rpc.input_type)(), metadata=[("authorization", token)], timeout=30)
+    except grpc.aio.AioRpcError as error:
+        code = error.code()
+    if KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]:
+        assert code in (grpc.StatusCode.OK, grpc.StatusCode.FAILED_PRECONDITION)  # served or refused by a rule
+    else:
+        assert code == grpc.StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize(
+    ("constraint", "statement"),
+    [
+        ("subscription_events", "UPDATE subscription SET events = '{}'"),
+        ("subscription_events", "UPDATE subscription SET events = '{ticket.deleted}'"),
+        ("subscription_health", "UPDATE subscription SET health = 'sick', failures_in_a_row = 1"),
+        ("subscription_paused_at", "UPDATE subscription SET paused_at = now()"),
+        ("subscription_failures_in_a_row", "UPDATE subscription SET failures_in_a_row = 1"),
+        ("delivery_state", "UPDATE delivery SET state = 'lost', due_at = NULL, settled_at = now()"),
+        ("delivery_due_at", "UPDATE delivery SET due_at = NULL"),
+        ("delivery_settled_at", "UPDATE delivery SET settled_at = now()"),
+        ("delivery_settled_at", "UPDATE delivery SET state = 'parked', due_at = NULL"),
+        (
+            "delivery_leased_until",
+            "UPDATE delivery SET state = 'parked', due_at = NULL, settled_at = now(), leased_until = now()",
+        ),
+        ("delivery_rung", "UPDATE delivery SET rung = 1"),
+    ],
+)
+async def test_the_database_refuses_states_that_contradict_themselves(
+    database: Database, constraint: str, statement: str
+) -> None:
+    async with database.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id,"
+            " secret_sealed, created_at, source) VALUES (-1, 7, 'u', '{pm.stale}', 'p', 'k', '', now(), 'api')"
+        )
+        await connection.raw.execute(
+            "INSERT INTO delivery (event_id, subscription_id, due_at) VALUES ($1, -1, now())", uuid7()
+        )
+        with pytest.raises(asyncpg.CheckViolationError, match=f'"{constraint}"'):
+            await connection.raw.execute(statement)

@@ -1,0 +1,77 @@
+"""Days as partitions."""
+
+import asyncio
+import datetime
+import itertools
+import uuid
+
+import asyncpg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chassis.database import Database
+from svc_webhooks.partitions import Partitions, day_of, first_id
+
+DAY = datetime.timedelta(days=1)
+
+
+@given(st.dates(datetime.date(1970, 1, 2), datetime.date(5000, 1, 1)))
+def test_a_day_begins_with_its_first_id(day: datetime.date) -> None:
+    assert day_of(first_id(day)) == day
+    assert day_of(uuid.UUID(int=first_id(day).int - 1)) == day - DAY
+
+
+async def covered(database: Database) -> list[tuple[uuid.UUID, uuid.UUID]]:
+    """The bounds of each partition of each table, which must be the same for all three."""
+    found = []
+    for table in ("event", "delivery", "attempt"):
+        async with database.connection() as connection:
+            rows = await connection.raw.fetch(
+                "SELECT pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid"
+                " WHERE inhparent = $1::regclass ORDER BY c.relname",
+                table,
+            )
+        found.append([tuple(uuid.UUID(part) for part in row[0].split("'")[1::2]) for row in rows])
+    assert found[0] == found[1] == found[2]
+    return found[0]  # type: ignore[return-value]
+
+
+async def test_partitions_follow_one_another_without_a_gap(database: Database) -> None:
+    """Also where several processes make them at once, and where the service was away for weeks."""
+    later = datetime.datetime.now(datetime.UTC) + 20 * DAY
+    makers = [Partitions(database, lambda: later) for _ in range(4)]
+    await asyncio.gather(*(maker.ahead() for maker in makers))
+    bounds = await covered(database)
+    for (_, end), (begin, _) in itertools.pairwise(bounds):
+        assert end == begin
+    assert day_of(bounds[0][0]) <= datetime.datetime.now(datetime.UTC).date() - 30 * DAY
+    assert day_of(bounds[-1][0]) == (later + 3 * DAY).date()
+
+
+async def test_a_day_further_ahead_is_made_before_its_event_is_stored(database: Database) -> None:
+    partitions = Partitions(database, lambda: datetime.datetime.now(datetime.UTC))
+    day = datetime.datetime.now(datetime.UTC).date() + 30 * DAY
+    assert await partitions.hold(first_id(day))
+    assert day_of((await covered(database))[-1][0]) >= day
+
+
+async def test_an_id_of_a_broken_clock_makes_no_partitions(database: Database) -> None:
+    partitions = Partitions(database, lambda: datetime.datetime.now(datetime.UTC))
+    before = await covered(database)
+    with pytest.raises(ValueError, match="clock"):
+        await partitions.hold(first_id(datetime.date(4000, 1, 1)))
+    assert await covered(database) == before
+
+
+async def test_an_id_before_the_oldest_day_is_not_held(database: Database) -> None:
+    partitions = Partitions(database, lambda: datetime.datetime.now(datetime.UTC))
+    oldest = day_of((await covered(database))[0][0])
+    assert await partitions.hold(first_id(oldest))
+    assert not await partitions.hold(uuid.UUID(int=first_id(oldest).int - 1))
+    async with database.connection() as connection:
+        with pytest.raises(asyncpg.CheckViolationError, match="no partition"):
+            await connection.raw.execute(
+                "INSERT INTO event VALUES ($1, 1, 'pm.stale', 1, now(), '', '')",
+                uuid.UUID(int=first_id(oldest).int - 1),
+            )
