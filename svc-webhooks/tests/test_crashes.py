@@ -78,6 +78,7 @@ async def test_a_consumer_killed_between_store_and_acknowledgement_stores_once(
     point: str,
 ) -> None:
     await client.create()
+    await client.acknowledged()  # or what an earlier test left would kill the process too soon
     await restart(house, MAKEREADY_KILL_AT=point)
     await tickets.ticket_created(client.company_id)
     await house.webhooks.killed()

@@ -22,6 +22,7 @@ from chassis.database import Database
 from chassis.identity import CALLER, OPERATOR, Identity, Issuer
 from chassis.outbox import Outbox
 from makeready.events.v1 import events_pb2
+from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
 
@@ -159,6 +160,14 @@ class Client:
             request.now.FromDatetime(now)
         found = await self.call(self._deliveries.SweepDeliveries, request, operator())
         return {name: getattr(found, name) for name in ("attempted", "succeeded", "failed", "parked")}
+
+    async def acknowledged(self) -> None:
+        """Waits until no message of NATS is on its way or unacknowledged."""
+        consumer: Any = ConsumerServiceStub(self._channel)
+        async with asyncio.timeout(45):
+            request = events_pb2.GetLagRequest()
+            while (await self.call(consumer.GetLag, request, operator())).pending:  # noqa: ASYNC110 - polls a process
+                await asyncio.sleep(0.2)
 
     async def deliveries(self, sub_id: int, limit: int = 0) -> list[pb.Delivery]:
         request = pb.ListDeliveriesRequest(sub_id=sub_id, limit=limit)
