@@ -12,7 +12,8 @@ from chassis.database import Database, DatabaseUnavailable
 from svc_webhooks import queries, rules
 
 ATTEMPTS_AT_ONCE = 500
-TRIES_MAX = 5  # as long as the lease goes on after the attempt's deadline
+TRIES_MAX = 30  # the fence, not the clock, says whether a late record still counts
+FINISH_SECONDS = 5.0
 TRY_SECONDS = 1.0
 
 log = structlog.stdlib.get_logger(__name__)
@@ -45,9 +46,9 @@ class Recorder:
         return await recorded
 
     async def finish(self) -> None:
-        """Waits for what is being recorded."""
+        """Waits a moment for what is being recorded."""
         if self._flushing is not None:
-            await asyncio.wait({self._flushing})
+            await asyncio.wait({self._flushing}, timeout=FINISH_SECONDS)
 
     async def _flush(self) -> None:
         try:
