@@ -35,6 +35,14 @@ def test_selectors_select_their_own_pods_alone(bundle: Bundle) -> None:
         assert chosen == [budget["metadata"]["name"]]
 
 
+def test_workloads_bear_the_labels_of_their_pods(bundle: Bundle) -> None:
+    """The handbook's commands choose Jobs and Deployments by them."""
+    for workload in bundle.workloads():
+        assert workload.manifest["metadata"]["labels"] == workload.labels
+        assert workload.labels["app.kubernetes.io/part-of"] == "makeready"
+    assert {job.component for job in bundle.workloads("Job")} == {"migration"}
+
+
 def test_services_lead_to_ports_that_one_workload_opens(bundle: Bundle) -> None:
     for service in bundle.of("Service"):
         selector = {"matchLabels": service["spec"]["selector"]}
