@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import structlog
+from google.protobuf.message import DecodeError
 
 from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
@@ -96,7 +97,6 @@ class Consumer:
         }
         self._peers = peers
         self._catching_up = asyncio.Lock()
-        self._subscription: JetStreamContext.PullSubscription | None = None
         reconciled = inbox.metadata.tables["reconciled"]
         ids = given("ids", UUIDS)
         offered = sa.func.unnest(ids).column_valued("event_id")
@@ -118,8 +118,7 @@ class Consumer:
         while True:
             await self._transport.connected()
             try:
-                self._subscription = await self._subscribe()
-                await self._drain(self._subscription)
+                await self._drain(await self._subscribe())
             except (Unavailable, *FAULTS) as error:
                 log.warning("consumer_waits", reason=str(error) or type(error).__name__)
                 self._transport.suspect()
@@ -158,14 +157,11 @@ class Consumer:
         await subscription.unsubscribe()
 
     async def _take(self, messages: list[Msg]) -> None:
-        events = [pb.Event.FromString(message.data) for message in messages]
-        refused = await self.store_what_applies(events, by="nats")
+        events = [(message, event) for message in messages if (event := await _read(message)) is not None]
+        refused = await self.store_what_applies([event for _, event in events], by="nats")
         killed_here("consumer-before-ack")
-        for message, event in zip(messages, events, strict=True):
-            if event.event_id in refused:
-                await message.nak(delay=ACK_SECONDS)
-            else:
-                await message.ack()
+        for message, event in events:
+            await (message.nak(delay=ACK_SECONDS) if event.event_id in refused else message.ack())
 
     async def store_what_applies(self, events: Sequence[pb.Event], by: str) -> set[str]:
         """Applies the events together, else one by one, so that a bad one holds nobody up; the ids of the bad."""
@@ -257,3 +253,15 @@ class Consumer:
             except FAULTS:
                 pass
         return response
+
+
+async def _read(message: Msg) -> pb.Event | None:
+    """The event that a message carries; None, and the message is done with, where it carries none."""
+    try:
+        event = pb.Event.FromString(message.data)
+        uuid.UUID(event.event_id)
+    except (DecodeError, ValueError):
+        log.error("message_unreadable", subject=message.subject)
+        await message.ack()
+        return None
+    return event

@@ -7,13 +7,13 @@ cache 0.15 µs.
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -51,13 +51,12 @@ class Identity:
     administrator_id: int | None = None
 
 
-class Call(Protocol):
+@dataclass(frozen=True, slots=True)
+class Call:
     """What an RPC method learns besides its request."""
 
-    @property
-    def identity(self) -> Identity: ...
-    @property
-    def request_id(self) -> str: ...
+    identity: Identity
+    request_id: str
 
 
 def caller(call: Call) -> Identity:
@@ -80,11 +79,6 @@ def _may_issue(issuer: str, kind: str) -> bool:
     return kind == SERVICE or (issuer == "gateway" and kind in (CALLER, STAFF))
 
 
-def _expire_oldest(cache: OrderedDict[Any, Any]) -> None:
-    while len(cache) > CACHED_MAX:
-        cache.popitem(last=False)
-
-
 class Issuer:
     """Signs tokens with this process's own key."""
 
@@ -96,30 +90,24 @@ class Issuer:
             self._kid: str = jwk["kid"]
         except (OSError, ValueError, KeyError, jwt.InvalidKeyError) as error:
             raise SettingsError("MAKEREADY_IDENTITY_KEY_FILE holds no private key with iss and kid.") from error
-        self._tokens: OrderedDict[tuple[str, Identity], tuple[float, str]] = OrderedDict()
+        self._tokens = functools.lru_cache(CACHED_MAX)(self._signed)
 
     def token(self, audience: str, identity: Identity) -> str:
         """A token for one service, at least 20 s from its end."""
-        key = (audience, identity)
-        kept = self._tokens.get(key)
-        now = time.time()
-        if kept is not None and kept[0] > now:
-            return kept[1]
+        return self._tokens(audience, identity, int(time.time()) // REUSE_SECONDS)
+
+    def _signed(self, audience: str, identity: Identity, slot: int) -> str:
         claims: dict[str, Any] = {
             "iss": self.name,
             "aud": audience,
-            "exp": int(now) + TOKEN_SECONDS,
+            "exp": slot * REUSE_SECONDS + TOKEN_SECONDS,
             "kind": identity.kind,
             "company_id": identity.company_id,
             "api_key_id": identity.api_key_id,
             "scope": identity.scope,
             "administrator_id": identity.administrator_id,
         }
-        signed = jwt.encode(claims, self._key, algorithm="EdDSA", headers={"kid": self._kid})  # type: ignore[arg-type]
-        self._tokens[key] = (now + REUSE_SECONDS, signed)
-        self._tokens.move_to_end(key)
-        _expire_oldest(self._tokens)
-        return signed
+        return jwt.encode(claims, self._key, algorithm="EdDSA", headers={"kid": self._kid})  # type: ignore[arg-type]
 
     def as_service(self, about_company: int = 0) -> Identity:
         return Identity(SERVICE, self.name, company_id=about_company)
@@ -135,13 +123,16 @@ class Ring:
             self._keys = {key["kid"]: (key["iss"], OKPAlgorithm.from_jwk(key)) for key in keys}
         except (OSError, ValueError, KeyError, jwt.InvalidKeyError) as error:
             raise SettingsError("MAKEREADY_IDENTITY_RING_FILE holds no JWKS whose keys name kid and iss.") from error
-        self._verified: OrderedDict[str, tuple[int, Identity]] = OrderedDict()
+        self._tokens = functools.lru_cache(CACHED_MAX)(self._verified)
 
     def verify(self, token: str) -> Identity:
         """The identity behind a token. Raises IdentityError."""
-        kept = self._verified.get(token)
-        if kept is not None and kept[0] > time.time():
-            return kept[1]
+        expires, identity = self._tokens(token)
+        if expires <= time.time():
+            raise IdentityError("Signature has expired")
+        return identity
+
+    def _verified(self, token: str) -> tuple[float, Identity]:
         try:
             issuer, key = self._keys[jwt.get_unverified_header(token).get("kid", "")]
             claims = jwt.decode(
@@ -167,9 +158,7 @@ class Ring:
             scope=str(claims.get("scope") or ""),
             administrator_id=claims.get("administrator_id"),
         )
-        self._verified[token] = (int(claims["exp"]), identity)
-        _expire_oldest(self._verified)
-        return identity
+        return float(claims["exp"]), identity
 
 
 def make_keys(folder: Path, names: list[str]) -> None:

@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -24,7 +23,7 @@ from chassis import logs
 from chassis.clients import MESSAGE_BYTES_MAX, REFUSAL, Peer
 from chassis.consumer import Apply, Consumer
 from chassis.database import Database
-from chassis.identity import KINDS, Identity, IdentityError, Issuer, Ring
+from chassis.identity import KINDS, Call, IdentityError, Issuer, Ring
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, Unavailable
 from chassis.relay import Relay
@@ -56,14 +55,6 @@ SECONDS = Histogram(
     ["rpc"],
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ServedCall:
-    """What an RPC method learns besides its request (`identity.Call`)."""
-
-    identity: Identity
-    request_id: str
 
 
 Background = Callable[[], Awaitable[None]]
@@ -153,7 +144,7 @@ class App:
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, handlers),))
 
     def _guarded(
-        self, name: str, method: Callable[[Any, ServedCall], Awaitable[Any]], allowed: frozenset[int]
+        self, name: str, method: Callable[[Any, Call], Awaitable[Any]], allowed: frozenset[int]
     ) -> Callable[[Any, Any], Awaitable[Any]]:
         """The method behind identity, error mapping and metrics. No interceptor: one wrapper is cheaper."""
         short = name.rsplit(".", 2)
@@ -175,7 +166,7 @@ class App:
                 if KINDS[who.kind] not in allowed:
                     raise IdentityError(f"a {who.kind} may not call this")
                 structlog.contextvars.bind_contextvars(request_id=request_id)
-                response = await method(request, ServedCall(who, request_id))
+                response = await method(request, Call(who, request_id))
                 outcome = ""
                 return response
             except Refusal as refusal:

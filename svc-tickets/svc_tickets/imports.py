@@ -127,8 +127,8 @@ class Batch:
             await self._number(connection, fresh, changed, existing)
             for row, ticket_id in zip(fresh, await ids.take(len(fresh)), strict=True):
                 row["id"] = ticket_id
-            await queries_import.insert_tickets(connection, fresh)
-            await queries_import.update_tickets(connection, changed)
+            await queries_import.INSERT_TICKETS.run(connection, fresh)
+            await queries_import.UPDATE_TICKETS.run(connection, changed)
             if events:
                 opened = {row["id"]: (b"", self._moment) for row in fresh}
                 moved = {
@@ -223,7 +223,7 @@ class Batch:
                     request_id=self._request_id,
                 )
             )
-        await queries_import.insert_events(connection, announced)
+        await queries_import.INSERT_EVENTS.run(connection, announced)
 
 
 def _resolved(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, Table, Text, bindparam, func, select
@@ -106,18 +105,6 @@ async def take_numbers(connection: Connection, counts: Mapping[int, int]) -> dic
     return {row["property_id"]: row["last"] - counts[row["property_id"]] + 1 for row in rows}
 
 
-_INSERT_TICKETS = InsertMany(t.ticket, _INSERTED)
-_UPDATE_TICKETS = UpdateMany(t.ticket, _UPDATED)
-_INSERT_EVENTS = InsertMany(t.outbox, ("event_id", "subject", "message"))
-
-
-async def insert_tickets(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    await _INSERT_TICKETS.run(connection, rows)
-
-
-async def update_tickets(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    await _UPDATE_TICKETS.run(connection, rows)
-
-
-async def insert_events(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    await _INSERT_EVENTS.run(connection, rows)
+INSERT_TICKETS = InsertMany(t.ticket, _INSERTED)
+UPDATE_TICKETS = UpdateMany(t.ticket, _UPDATED)
+INSERT_EVENTS = InsertMany(t.outbox, ("event_id", "subject", "message"))
