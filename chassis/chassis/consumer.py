@@ -11,17 +11,11 @@ import contextlib
 import datetime
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
+import sqlalchemy as sa
 import structlog
 from google.protobuf.message import DecodeError
-
-from makeready.events.v1 import events_pb2 as pb
-from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
-
-if TYPE_CHECKING:
-    from makeready.events.v1.events_pb2_grpc import OutboxServiceAsyncStub  # a name of the stub file alone
-import sqlalchemy as sa
 from nats.aio.msg import Msg
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.client import JetStreamContext
@@ -35,6 +29,8 @@ from chassis.killpoints import killed_here
 from chassis.refusals import Refusal, Unavailable
 from chassis.statements import CLOCK, TIME, UUIDS, Statement, given
 from chassis.transport import FAULTS, STREAM, Transport
+from makeready.events.v1 import events_pb2 as pb
+from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
 
 BATCH = 200
 ACK_SECONDS = 30
@@ -61,13 +57,7 @@ def inbox_table(metadata: sa.MetaData) -> sa.Table:
         "inbox",
         metadata,
         sa.Column("event_id", UUID(as_uuid=True), primary_key=True),
-        sa.Column(
-            "applied_at",
-            TIME,
-            nullable=False,
-            server_default=CLOCK,
-            index=True,
-        ),
+        sa.Column("applied_at", TIME, nullable=False, server_default=CLOCK, index=True),
     )
 
 
@@ -92,9 +82,7 @@ class Consumer:
         self._prefixes = {
             producer: [f"events.{producer}.{prefix}" for prefix in prefixes] for producer, prefixes in subjects.items()
         }
-        self._outboxes: dict[str, OutboxServiceAsyncStub] = {
-            producer: OutboxServiceStub(peers[producer].channel) for producer in subjects
-        }
+        self._outboxes: dict[str, Any] = {producer: OutboxServiceStub(peers[producer].channel) for producer in subjects}
         self._peers = peers
         self._catching_up = asyncio.Lock()
         reconciled = inbox.metadata.tables["reconciled"]

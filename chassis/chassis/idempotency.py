@@ -34,13 +34,7 @@ def ledger(metadata: sa.MetaData) -> sa.Table:
         sa.Column("fingerprint", sa.LargeBinary, nullable=False),
         sa.Column("status", sa.Integer, nullable=False),
         sa.Column("reply", sa.LargeBinary, nullable=False),
-        sa.Column(
-            "recorded_at",
-            TIME,
-            nullable=False,
-            server_default=CLOCK,
-            index=True,
-        ),
+        sa.Column("recorded_at", TIME, nullable=False, server_default=CLOCK, index=True),
         sa.PrimaryKeyConstraint("company_id", "api_key_id", "idempotency_key", name="idempotency_claim"),
     )
 
@@ -61,11 +55,7 @@ class Claim:
         return int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "big", signed=True)
 
     def key(self) -> dict[str, Any]:
-        return {
-            "company_id": self.company_id,
-            "api_key_id": self.api_key_id,
-            "idempotency_key": self.idempotency_key,
-        }
+        return {"company_id": self.company_id, "api_key_id": self.api_key_id, "idempotency_key": self.idempotency_key}
 
 
 def claim(caller: Identity, idempotency_key: str, operation: str, canonical_body: bytes) -> Claim:
@@ -117,12 +107,7 @@ class InsertOnce:
         return _replay(row, claim)
 
     async def write(
-        self,
-        database: Database,
-        claim: Claim,
-        status: int,
-        reply: bytes,
-        rows: Mapping[sa.Table, Mapping[str, Any]],
+        self, database: Database, claim: Claim, status: int, reply: bytes, rows: Mapping[sa.Table, Mapping[str, Any]]
     ) -> WriteReply:
         """Inserts one row a table and keeps the reply, or answers what an earlier request left.
 

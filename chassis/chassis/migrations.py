@@ -9,7 +9,6 @@ from typing import Any
 import asyncpg
 from alembic import command
 from alembic.config import Config
-from alembic.migration import MigrationContext
 from sqlalchemy import MetaData, pool
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -48,18 +47,6 @@ def migrate(url: str, package: str, metadata: MetaData) -> None:
         asyncio.run(with_connection(url, upgrade))
     except (*LOST, asyncpg.PostgresError) as error:  # before SQLAlchemy has a connection, and wraps what goes wrong
         raise DatabaseUnavailable(str(error) or type(error).__name__) from error
-
-
-async def differences(url: str, metadata: MetaData) -> list[Any]:
-    """What the tables of a migrated database lack or have beyond `metadata`: for the drift test."""
-    from alembic.autogenerate import compare_metadata  # noqa: PLC0415 - tests alone need it
-
-    def compare(connection: Connection) -> list[Any]:
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": False})
-        return list(compare_metadata(context, metadata))
-
-    found: list[Any] = await with_connection(url, compare)
-    return found
 
 
 def run_environment() -> None:

@@ -49,9 +49,7 @@ def idempotency_in_progress() -> Refusal:
 
 def idempotency_mismatch() -> Refusal:
     return Refusal(
-        409,
-        "idempotency_mismatch",
-        "This Idempotency-Key was already used with a different request; use a new key.",
+        409, "idempotency_mismatch", "This Idempotency-Key was already used with a different request; use a new key."
     )
 
 

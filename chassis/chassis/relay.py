@@ -155,8 +155,6 @@ class Relay:
 
     async def ConfirmEvents(self, request: pb.ConfirmEventsRequest, call: Call) -> pb.ConfirmEventsResponse:
         await self._database.execute(
-            self._confirm,
-            consumer=call.identity.issuer,
-            recorded_until=request.recorded_until.ToDatetime(datetime.UTC),
+            self._confirm, consumer=call.identity.issuer, recorded_until=request.recorded_until.ToDatetime(datetime.UTC)
         )
         return pb.ConfirmEventsResponse()

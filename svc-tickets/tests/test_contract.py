@@ -8,12 +8,12 @@ import grpc
 import pytest
 from sqlalchemy import text
 
-from chassis import migrations
 from chassis.database import Database
 from chassis.identity import KINDS, Identity
 from makeready.common.v1 import options_pb2
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
+from makeready_local.revise import differences
 from svc_tickets import rules, tables
 
 SERVICES = [
@@ -29,7 +29,7 @@ def test_the_proto_lists_the_statuses_of_the_rules_in_their_order() -> None:
 
 
 async def test_a_migrated_database_is_what_the_tables_say(house: Any) -> None:
-    assert await migrations.differences(house.database_url, tables.metadata) == []
+    assert await differences(house.database_url, tables.metadata) == []
 
 
 @pytest.mark.parametrize("state", ["completed_at", "cancelled_at"])

@@ -120,13 +120,19 @@ async def test_fifty_at_once_with_one_key_have_one_effect(client: Any, database:
         (body(status=None), 422, "status"),
         (body(status="Open", nonsense=1), 422, "status"),
         (body(nonsense=1), 400, "keys"),
-        # Ids that nobody can have; others that a replica lacks are asked of the owner, who is not running here.
+        # Ids that nobody can have, then some that nobody has: the owner of units and assets is asked for those.
         (body(unit_id=0), 404, "unit"),
         (body(unit_id=-5), 404, "unit"),
         (body(unit_id=2**63), 404, "unit"),
         (body(unit_id=10**30), 404, "unit"),
+        (body(unit_id=999), 404, "unit"),
+        (body(unit_id=200), 404, "unit"),
+        (body(asset_id=0), 404, "asset"),
+        (body(asset_id=999), 404, "asset"),
+        (body(asset_id=600), 404, "asset"),
     ],
 )
+@pytest.mark.usefixtures("catalog")
 async def test_a_bad_body_is_refused_by_name(client: Any, sent: Any, status: int, about: str) -> None:
     with pytest.raises(Refusal) as refused:
         await create(client, sent)

@@ -8,13 +8,13 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 from webhooks_house import House
 
-from chassis import migrations
 from chassis.database import Database
 from chassis.identity import KINDS, Identity, Issuer
 from chassis.outbox import uuid7
 from makeready.common.v1 import options_pb2
 from makeready.events.v1 import events_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready_local.revise import differences
 from svc_webhooks import rules, tables
 
 SERVICES = [
@@ -27,7 +27,7 @@ ISSUERS = {"caller": "gateway", "staff": "gateway", "operator": "operator", "ser
 
 async def test_a_migrated_database_is_what_the_tables_say(house: House) -> None:
     url = house.webhooks.environment["MAKEREADY_DATABASE_URL"]
-    assert await migrations.differences(url, tables.metadata) == []
+    assert await differences(url, tables.metadata) == []
 
 
 def test_the_proto_lists_the_delivery_states_of_the_rules_in_their_order() -> None:

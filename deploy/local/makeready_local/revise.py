@@ -8,8 +8,12 @@ from __future__ import annotations
 import asyncio
 import importlib
 import sys
+from typing import Any
 
 from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import MetaData
 from sqlalchemy.engine import Connection
 
 from chassis import migrations
@@ -34,6 +38,17 @@ def main(package: str, message: str) -> None:
             asyncio.run(migrations.with_connection(url, revision))
         finally:
             server.stop()
+
+
+async def differences(url: str, metadata: MetaData) -> list[Any]:
+    """What the tables of a migrated database lack or have beyond `metadata`: for the drift test."""
+
+    def compare(connection: Connection) -> list[Any]:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": False})
+        return list(compare_metadata(context, metadata))
+
+    found: list[Any] = await migrations.with_connection(url, compare)
+    return found
 
 
 if __name__ == "__main__":
