@@ -57,6 +57,10 @@ def test_instants_are_printed_alike_and_sort_as_text(moment: datetime.datetime) 
     assert printed(moment + datetime.timedelta(microseconds=1)) > text
 
 
+def test_an_instant_without_a_fraction_is_printed_with_one() -> None:
+    assert printed(datetime.datetime(2026, 1, 31, 5, 6, 7, tzinfo=datetime.UTC)) == "2026-01-31T05:06:07.000000Z"
+
+
 def test_event_ids_are_version_7_and_sort_by_time() -> None:
     first = uuid7()
     time.sleep(0.002)
