@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,7 @@ from gateway.cli.importing.lines import ROW_BYTES_MAX
 from .conftest import Rows, Write
 
 
-def faults(found: list) -> list[tuple[int, str, str]]:
+def faults(found: list[Any]) -> list[tuple[int, str, str]]:
     return [(row.line, row.fault.field, row.fault.reason) for row in found if row.fault is not None]
 
 
@@ -169,7 +170,7 @@ tables = st.lists(st.lists(texts, min_size=3, max_size=3).filter(any), max_size=
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(table=tables, style=st.sampled_from([("\n", csv.QUOTE_ALL), ("\r\n", csv.QUOTE_MINIMAL)]))
 def test_whatever_csv_writes_is_read_back_with_its_lines(
-    write: Write, rows: Rows, table: list[list[str]], style: tuple[str, int]
+    write: Write, rows: Rows, table: list[list[str]], style: tuple[str, Literal[0, 1]]
 ) -> None:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator=style[0], quoting=style[1])
