@@ -78,6 +78,7 @@ class App:
         self._starting: list[Background] = []
         self._opening: list[Background] = []
         self._ending: list[Background] = []
+        self._started = False
         self.stopping = asyncio.Event()
         """Set once the process was told to stop, before anything stops."""
 
@@ -99,11 +100,12 @@ class App:
         self._starting.append(step)
 
     def on_serving(self, step: Background) -> None:
-        """A step while the RPCs are served, before health says SERVING; given up where the process is to stop."""
+        """A step while the RPCs are served, before health says SERVING."""
         self._opening.append(step)
 
     def on_stop(self, step: Background) -> None:
-        """A step after the RPCs have ended and before the database closes, in the reverse order of registration."""
+        """A step after the RPCs have ended and before the database closes, in the reverse order of registration;
+        also where the start has failed half way."""
         self._ending.append(step)
 
     def produces(self, outbox_table: Table, consumers: Sequence[str]) -> Outbox:
@@ -194,12 +196,33 @@ class App:
         return handle
 
     async def run(self) -> None:
-        """Starts, serves until SIGTERM or SIGINT, and stops: not ready first, then the calls under way finish."""
+        """Starts, serves until SIGTERM or SIGINT, and stops: not ready first, then the calls under way finish.
+
+        Told to stop while it starts, it starts no further. Raises SettingsError and Unavailable where it can't start.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
+        tasks: list[asyncio.Task[None]] = []
+        starting = asyncio.create_task(self._start(tasks))
+        told = asyncio.create_task(self.stopping.wait())
+        try:
+            await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await told
+                log.info("stopping")
+                await self._health.enter_graceful_shutdown()
+                await asyncio.sleep(self.settings.drain_seconds)
+        finally:
+            for task in (starting, told):
+                task.cancel()
+                await asyncio.wait({task})
+            await self._stop(tasks)
+
+    async def _start(self, tasks: list[asyncio.Task[None]]) -> None:
         await self.database.open()
-        tasks = [asyncio.create_task(self._keep(name, work)) for name, work in self._background.items()]
+        tasks += [asyncio.create_task(self._keep(name, work)) for name, work in self._background.items()]
         for step in self._starting:
             await step()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
@@ -209,39 +232,29 @@ class App:
         except RuntimeError:
             raise SettingsError(f"MAKEREADY_GRPC_LISTEN {self.settings.grpc_listen} can't be listened on.") from None
         await self._server.start()
+        self._started = True
         for step in self._opening:
-            await self._unless_stopping(step)
-        if not self.stopping.is_set():
-            await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
-            log.info("serving", grpc=self.settings.grpc_listen)
-        await self.stopping.wait()
-        log.info("stopping")
-        await self._health.enter_graceful_shutdown()
-        await asyncio.sleep(self.settings.drain_seconds)
-        await self._server.stop(GRACE_SECONDS)
+            await step()
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        log.info("serving", grpc=self.settings.grpc_listen)
+
+    async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
+        if self._started:
+            await self._server.stop(GRACE_SECONDS)
         # stop() returns before aborted handlers have run their `finally`.
         if self._handlers:
             await asyncio.wait(self._handlers, timeout=2)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        under_way = set(tasks)
+        while under_way:  # the client of NATS swallows a cancellation while it connects: ask until it is heard
+            for task in under_way:
+                task.cancel()
+            _, under_way = await asyncio.wait(under_way, timeout=0.5)
         for step in reversed(self._ending):
             await step()
         for peer in self.peers.values():
             await peer.close()
         await self.transport.close()
         await self.database.close()
-
-    async def _unless_stopping(self, step: Background) -> None:
-        work = asyncio.ensure_future(step())
-        stop = asyncio.ensure_future(self.stopping.wait())
-        await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
-        if work.done():
-            work.result()
-        else:
-            work.cancel()
-            await asyncio.wait({work})
 
     async def _keep(self, name: str, work: Background) -> None:
         while True:

@@ -86,8 +86,8 @@ def _cursor_keys(text: str) -> dict[str, bytes]:
 def _rate_limit_url(environment: Environment) -> str:
     url = environment.text("MAKEREADY_RATE_LIMIT_URL", "memory://")
     processes = environment.integer("MAKEREADY_GATEWAY_PROCESSES", 1, 1, 1000)
-    scheme = url.partition("://")[0]
-    if scheme not in ("memory", "valkey", "valkeys", "redis", "rediss"):
+    scheme, mark, _ = url.partition("://")
+    if not mark or scheme not in ("memory", "valkey", "valkeys", "redis", "rediss"):
         raise SettingsError("MAKEREADY_RATE_LIMIT_URL must be memory:// or the URL of a Valkey or Redis server.")
     if scheme == "memory" and processes > 1:
         raise SettingsError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Mapping
 
@@ -80,7 +81,7 @@ class Port:
             )
         except OSError as error:
             raise SettingsError(
-                f"{self._setting}: {self._host}:{self.number} can't be listened on: {error.strerror}."
+                f"{self._setting}: {self._host}:{self.number} can't be listened on: {os.strerror(error.errno or 0)}."
             ) from None
         self._watch = asyncio.create_task(self._look_at_the_clock())
         log.info("port_open", setting=self._setting, host=self._host, port=self.number)

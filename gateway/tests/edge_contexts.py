@@ -113,7 +113,7 @@ class Contexts:
             filters = {one.name: str(getattr(request, one.name)) for one in operation.filters}
             given = {name: value for name, value in filters.items() if request.HasField(name)}
             ids = [one for one in range(first, first + RECORDS) if one > request.after_id]
-            shown = [{"entity_id": one, "filters": given} for one in ids[: request.limit]]
+            shown: list[dict[str, Any]] = [{"entity_id": one, "filters": given} for one in ids[: request.limit]]
             page = documents_pb2.Page(data=json.dumps(shown).encode())
             if len(ids) > request.limit:
                 page.next_after_id = shown[-1]["entity_id"]

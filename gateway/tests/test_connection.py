@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 
 import pytest
-from raw_http import Api, free_port
+from edge_http import Api, free_port
 
 from gateway import connection as module
 from gateway import replies

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edge_contexts import Contexts, first_id
-from raw_http import Api
+from edge_http import Api
 
 
 async def test_whoami_tells_company_and_key(api: Api, key: str, company_id: int) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from edge_contexts import Contexts
-from raw_http import Api, Connection
+from edge_http import Api, Connection
 
 from gateway.connection import HEADERS_MAX, LINE_BYTES_MAX
 

@@ -6,16 +6,16 @@ import asyncio
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from edge_house import Gateway, House, Operator
+from edge_http import Api, free_port
 from prometheus_client import REGISTRY
-from raw_http import Api, free_port
 
-from conftest import Gateway, House, Operator
-from gateway import limits
 from gateway.limits import Limits, ProcessMemory
 
 
@@ -51,7 +51,7 @@ async def test_a_key_is_limited_by_itself_and_whatever_it_asks_counts(
 
 def test_a_window_moves_and_refused_requests_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     memory, now = ProcessMemory(), [1000.0]
-    monkeypatch.setattr(limits.time, "time", lambda: now[0])
+    monkeypatch.setattr(time, "time", lambda: now[0])
     for _ in range(3):
         assert memory.acquire_entry("k", 3, 60)
         now[0] += 10
@@ -82,7 +82,7 @@ async def test_counting_costs_little() -> None:
 
 
 def store_program() -> str | None:
-    places = os.environ.get("PATH", "") + os.pathsep + str(Path(os.sys.executable).parent)  # type: ignore[attr-defined]
+    places = os.environ.get("PATH", "") + os.pathsep + str(Path(sys.executable).parent)
     return shutil.which("valkey-server", path=places) or shutil.which("redis-server", path=places)
 
 

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 from edge_contexts import RECORDS, Contexts, first_id
-from raw_http import Api, Response
+from edge_house import Operator
+from edge_http import Api, Response
 
-from conftest import Operator
 from gateway.routes import OPERATIONS
 
 LISTS = [operation.route.path for operation in OPERATIONS if operation.kind == "list"]

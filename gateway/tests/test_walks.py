@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 from edge_contexts import RECORDS, Contexts, first_id
-from raw_http import Api, Response
+from edge_house import Operator
+from edge_http import Api, Response
 
-from conftest import Operator
 from gateway.routes import OPENED_BY, OPERATIONS, Operation, resource_of
 
 ROUTES = {f"{operation.route.method} {operation.route.path}": operation for operation in OPERATIONS}

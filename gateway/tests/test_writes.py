@@ -8,10 +8,10 @@ import time
 import grpc
 import pytest
 from edge_contexts import Contexts, fail, first_id, hang
-from raw_http import Api
+from edge_house import Operator
+from edge_http import Api
 
 from chassis.refusals import Refusal
-from conftest import Operator
 from gateway.routes import OPERATIONS
 
 WRITES = {operation.route.path: operation for operation in OPERATIONS if operation.kind == "write"}

@@ -177,4 +177,4 @@ class Api:
         return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b"")
 
     async def get(self, path: str, key: str | None = None, **headers: str) -> Response:
-        return await self.request("GET", path, key, **headers)
+        return await self.request("GET", path, key, None, **headers)
