@@ -17,12 +17,12 @@ from google.protobuf.message_factory import GetMessageClass
 
 from chassis.database import Database
 from chassis.identity import CALLER, KINDS, OPERATOR, SERVICE, STAFF, Identity, Issuer
-from chassis.migrations import differences
 from chassis.refusals import Refusal
 from gateway import passwords, rules, service, tables
 from makeready.common.v1 import options_pb2
 from makeready.events.v1.events_pb2 import Event
 from makeready.identity.v1 import identity_pb2 as pb
+from makeready_local.revise import differences
 
 
 async def refused(operator: Operator, rpc: str, request: object) -> Refusal:
