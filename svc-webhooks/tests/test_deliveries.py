@@ -7,15 +7,19 @@ import hmac
 import json
 import time
 import uuid
+from dataclasses import replace
 from typing import Any
 
+import grpc
 import pytest
-from webhooks_house import HOUR, Client, House, Producer, until
+from webhooks_house import HOUR, Client, House, Producer, free_port, until
 from webhooks_receivers import Received, Receiver, answering, disconnecting, garbage, gigabyte, hanging, trickling
 
 from chassis.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
+from svc_webhooks import queries
+from svc_webhooks.recorder import Recorder
 
 SECOND = datetime.timedelta(seconds=1)
 NOTHING = {"attempted": 0, "succeeded": 0, "failed": 0, "parked": 0}
@@ -392,3 +396,66 @@ async def test_a_delete_during_an_attempt_leaves_nothing(
     async with database.connection() as connection:
         for table in ("delivery", "attempt"):
             assert await connection.raw.fetchval(f"SELECT count(*) FROM {table}") == 0
+
+
+async def test_two_dispatchers_side_by_side_send_each_delivery_once(
+    client: Client, tickets: Producer, receivers: dict[str, Receiver], house: House
+) -> None:
+    listens = ("MAKEREADY_GRPC_LISTEN", "MAKEREADY_METRICS_LISTEN")
+    ports = {listen: f"127.0.0.1:{free_port()}" for listen in listens}
+    beside = replace(house.webhooks, target=ports["MAKEREADY_GRPC_LISTEN"], running=None)
+    beside.start(**ports)
+    try:
+        await beside.serving()
+        async with grpc.aio.insecure_channel(beside.target) as channel:
+            other = Client(house, channel, client.company_id)
+            for host in ("receiver.test", "second.test"):
+                await subscribe(client, host)
+            for number in range(60):
+                await tickets.ticket_created(client.company_id, number)
+            at = now()
+            counts = await asyncio.gather(client.sweep(at), other.sweep(at))
+    finally:
+        await asyncio.to_thread(beside.stop)
+    assert sum(count["succeeded"] for count in counts) == 120
+    for host in ("receiver.test", "second.test"):
+        assert len({request.body for request in receivers[host].requests}) == 60
+        assert len(receivers[host].requests) == 60
+
+
+async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
+    client: Client, tickets: Producer, database: Database
+) -> None:
+    sub_id, _ = await subscribe(client)
+    await tickets.ticket_created(client.company_id)
+    await client.sweep(now() - HOUR)  # stored, nothing due
+    (late,) = await queries.claimed_deliveries(database, sub_id, now(), 16, lease_seconds=0)
+    (holder,) = await queries.claimed_deliveries(database, sub_id, now(), 16, lease_seconds=60)
+    assert await queries.claimed_deliveries(database, sub_id, now(), 16, lease_seconds=60) == []
+    assert holder["fence"] == late["fence"] + 1
+    recorder = Recorder(database)
+    assert not await recorder.record(_failed(late), known_health="healthy")
+    assert await client.deliveries(sub_id) != []
+    assert (await client.deliveries(sub_id))[0].attempts == []
+    assert await health(client, sub_id) == "healthy"
+    assert await recorder.record(_failed(holder), known_health="healthy")
+    assert await health(client, sub_id) == "retrying"
+    assert not await recorder.record(_failed(holder), known_health="healthy")  # the same again
+
+
+def _failed(claimed: Any) -> queries.Attempt:
+    return queries.Attempt(
+        event_id=claimed["event_id"],
+        subscription_id=claimed["subscription_id"],
+        fence=claimed["fence"],
+        number=claimed["attempts"] + 1,
+        rung=claimed["rung"] + 1,
+        state="waiting",
+        due_at=now() + HOUR,
+        started_at=now(),
+        duration_milliseconds=1,
+        status=500,
+        error="status",
+        response_excerpt=b"",
+        ours=False,
+    )
