@@ -8,8 +8,9 @@ from makeready.webhooks.v1 import webhooks_pb2
 from svc_webhooks import config, consumers, tables
 from svc_webhooks.egress import Egress
 from svc_webhooks.partitions import Partitions
+from svc_webhooks.sender import Sender
 from svc_webhooks.service import DeliveriesService, SubscriptionsService
-from svc_webhooks.sweeps import Sender, Sweeper
+from svc_webhooks.sweeps import Sweeper
 
 NAME = "svc-webhooks"
 USER_AGENT = "Makeready-Webhooks/1"

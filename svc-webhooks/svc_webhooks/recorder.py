@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import structlog
 
 from chassis.database import Database, DatabaseUnavailable
-from svc_webhooks import queries, rules
+from svc_webhooks import queries_sweep as queries
+from svc_webhooks import rules
 
 ATTEMPTS_AT_ONCE = 500
 TRIES_MAX = 30  # the fence, not the clock, says whether a late record still counts

@@ -18,7 +18,7 @@ from webhooks_receivers import Received, Receiver, answering, disconnecting, gar
 from chassis.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks import queries
+from svc_webhooks import queries_sweep as queries
 from svc_webhooks.recorder import Recorder
 
 SECOND = datetime.timedelta(seconds=1)

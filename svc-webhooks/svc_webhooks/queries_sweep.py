@@ -1,0 +1,228 @@
+"""The SQL statements of a sweep: what is due, claimed, recorded, and how subscriptions stand after it."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from asyncpg import Record
+from sqlalchemy import (
+    BigInteger,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Text,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from chassis.database import Connection, Database
+from chassis.statements import Statement
+from svc_webhooks import rules
+from svc_webhooks import tables as t
+from svc_webhooks.queries import Instant, Uuid, array_rows, bigint
+
+# The states stand as literals, for the partial index.
+
+_due = and_(
+    t.delivery.c.subscription_id == t.subscription.c.id,
+    text("delivery.state = 'waiting'"),
+    t.delivery.c.due_at <= bindparam("now", type_=Instant),
+)
+_unleased = or_(t.delivery.c.leased_until.is_(None), t.delivery.c.leased_until < func.now())
+_sending = and_(text("subscription.health <> 'paused'"), t.company.c.active.is_not(False))
+_subscriptions = t.subscription.outerjoin(t.company, t.company.c.id == t.subscription.c.company_id)
+
+# LATERAL with a limit: one look into the index for each subscription, however many deliveries wait.
+_one_due = select(t.delivery.c.leased_until).where(_due).limit(1).lateral("one_due")
+_SUBSCRIPTIONS_DUE = Statement(
+    select(t.subscription.c.id, t.subscription.c.health)
+    .select_from(_subscriptions.join(_one_due, true()))
+    .where(_sending, t.subscription.c.id > bigint("after_id"))
+    .order_by(t.subscription.c.id)
+    .limit(bindparam("rows", type_=Integer))
+)
+
+
+async def subscriptions_due(database: Database, now: datetime.datetime, after_id: int, rows: int) -> list[Record]:
+    """Ids and health, ascending by id, of subscriptions with a delivery due, leased or not."""
+    return await database.rows(_SUBSCRIPTIONS_DUE, now=now, after_id=after_id, rows=rows)
+
+
+def _claim_deliveries() -> Statement:
+    picked = (
+        select(t.delivery.c.event_id, t.delivery.c.subscription_id)
+        .select_from(_subscriptions.join(t.delivery, true()))
+        .where(_due, _unleased, _sending, t.subscription.c.id == bigint("subscription_id"))
+        .order_by(t.delivery.c.due_at)
+        .limit(bindparam("rows", type_=Integer))
+        .with_for_update(of=t.delivery, skip_locked=True)
+        .cte("picked")
+    )
+    claimed = (
+        update(t.delivery)
+        .where(
+            t.delivery.c.event_id == picked.c.event_id,
+            t.delivery.c.subscription_id == picked.c.subscription_id,
+        )
+        .values(
+            fence=t.delivery.c.fence + literal_column("1"),
+            leased_until=func.now() + bindparam("lease_seconds", type_=Integer) * literal_column("interval '1 second'"),
+        )
+        .returning(
+            t.delivery.c.event_id,
+            t.delivery.c.subscription_id,
+            t.delivery.c.attempts,
+            t.delivery.c.rung,
+            t.delivery.c.fence,
+        )
+        .cte("claimed")
+    )
+    return Statement(
+        select(
+            *claimed.c,
+            t.event.c.request_id,
+            t.event.c.body,
+            t.subscription.c.destination_url,
+            t.subscription.c.health,
+            t.subscription.c.secret_key_id,
+            t.subscription.c.secret_sealed,
+        )
+        .select_from(claimed.join(t.event, t.event.c.event_id == claimed.c.event_id))
+        .join(t.subscription, t.subscription.c.id == claimed.c.subscription_id)
+    )
+
+
+_CLAIM_DELIVERIES = _claim_deliveries()
+
+
+async def claimed_deliveries(
+    database: Database, subscription_id: int, now: datetime.datetime, rows: int, lease_seconds: int
+) -> list[Record]:
+    """Leases up to `rows` due deliveries of one subscription, with all that sending them takes."""
+    return await database.rows(
+        _CLAIM_DELIVERIES, subscription_id=subscription_id, now=now, rows=rows, lease_seconds=lease_seconds
+    )
+
+
+class Attempt(NamedTuple):
+    """One attempt and what it makes of its delivery."""
+
+    event_id: uuid.UUID
+    subscription_id: int
+    fence: int
+    number: int
+    rung: int
+    state: str
+    due_at: datetime.datetime | None
+    started_at: datetime.datetime
+    duration_milliseconds: int
+    status: int | None
+    error: str
+    response_excerpt: bytes
+    ours: bool  # not stored: the fault was on our side, the receiver's standing stays as it is
+
+
+def _record_attempts() -> Statement:
+    made = array_rows(
+        "made",
+        event_id=Uuid,
+        subscription_id=BigInteger,
+        fence=BigInteger,
+        number=SmallInteger,
+        rung=SmallInteger,
+        state=Text,
+        due_at=Instant,
+        started_at=Instant,
+        duration_milliseconds=Integer,
+        status=SmallInteger,
+        error=Text,
+        response_excerpt=LargeBinary,
+    )
+    # A subscription's delete waits for this, or this for the delete: no attempt outlives its subscription.
+    alive = (
+        select(t.subscription.c.id)
+        .where(t.subscription.c.id.in_(select(made.c.subscription_id)))
+        .with_for_update(read=True, key_share=True)
+        .cte("alive")
+    )
+    moved = (
+        update(t.delivery)
+        .where(
+            t.delivery.c.subscription_id == alive.c.id,
+            t.delivery.c.event_id == made.c.event_id,
+            t.delivery.c.subscription_id == made.c.subscription_id,
+            t.delivery.c.fence == made.c.fence,
+            t.delivery.c.attempts == made.c.number - literal_column("1"),
+            text("delivery.state = 'waiting'"),
+        )
+        .values(
+            state=made.c.state,
+            due_at=made.c.due_at,
+            attempts=made.c.number,
+            rung=made.c.rung,
+            leased_until=null(),
+            settled_at=case((text("made.state <> 'waiting'"), func.now())),
+        )
+        .returning(t.delivery.c.event_id, t.delivery.c.subscription_id)
+        .cte("moved")
+    )
+    kept = (
+        "event_id", "subscription_id", "number", "started_at", "duration_milliseconds", "status", "error",
+        "response_excerpt",
+    )  # fmt: skip
+    stands = and_(moved.c.event_id == made.c.event_id, moved.c.subscription_id == made.c.subscription_id)
+    record = insert(t.attempt).from_select(
+        kept, select(*(made.c[name] for name in kept)).select_from(made.join(moved, stands)), include_defaults=False
+    )
+    return Statement(record.returning(t.attempt.c.event_id, t.attempt.c.subscription_id))
+
+
+_RECORD_ATTEMPTS = _record_attempts()
+_STANDINGS = Statement(
+    select(t.subscription.c.id, t.subscription.c.health, t.subscription.c.failures_in_a_row)
+    .where(t.subscription.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
+    .order_by(t.subscription.c.id)
+    .with_for_update(key_share=True)
+)
+_moved = array_rows("moved", id=BigInteger, health=Text, failures_in_a_row=Integer)
+_SAVE_STANDINGS = Statement(
+    update(t.subscription)
+    .where(t.subscription.c.id == _moved.c.id)
+    .values(health=_moved.c.health, failures_in_a_row=_moved.c.failures_in_a_row)
+)
+
+
+async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt]) -> set[tuple[uuid.UUID, int]]:
+    """Records what the fences still allow; returns (event_id, subscription_id) of those."""
+    columns = dict(zip(Attempt._fields, map(list, zip(*attempts, strict=True)), strict=True))
+    del columns["ours"]
+    rows = await connection.rows(_RECORD_ATTEMPTS, **columns)
+    return {(row["event_id"], row["subscription_id"]) for row in rows}
+
+
+async def standings_for_update(connection: Connection, ids: Sequence[int]) -> dict[int, rules.Standing]:
+    """Locked in the order of their ids; fan-outs go on beside."""
+    rows = await connection.rows(_STANDINGS, ids=ids)
+    return {row["id"]: rules.Standing(row["health"], row["failures_in_a_row"]) for row in rows}
+
+
+async def save_standings(connection: Connection, standings: dict[int, rules.Standing]) -> None:
+    await connection.execute(
+        _SAVE_STANDINGS,
+        id=list(standings),
+        health=[standing.health for standing in standings.values()],
+        failures_in_a_row=[standing.failures_in_a_row for standing in standings.values()],
+    )
