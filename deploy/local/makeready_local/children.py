@@ -15,6 +15,7 @@ from pathlib import Path
 LOOPBACK = "127.0.0.1"
 LEASH = Path(__file__).with_name("leash.py")
 LOG_TAIL_BYTES = 8192
+_keepers: list[socket.socket] = []
 
 
 class LocalError(Exception):
@@ -138,18 +139,29 @@ def port_is_free(port: int, host: str = LOOPBACK) -> bool:
 
 
 def free_port() -> int:
-    """A free loopback port below those that clients get, so that it stays free while a server restarts."""
+    """A loopback port that is free, and kept for our children for as long as we live.
+
+    It lies below those that the kernel gives to clients, so that none takes it while a server restarts. We stay
+    bound to it without listening: other runners find it taken, and our child, which asks to reuse the address as
+    every server does, does not.
+    """
     try:
         first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     except (OSError, ValueError):
         first_of_clients = 0
-    for _ in range(50 if first_of_clients > 20_000 else 0):
-        port = first_of_clients - 1 - secrets.randbelow(12_000)
-        if port_is_free(port):
-            return port
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    for attempt in range(100):
+        port = first_of_clients - 1 - secrets.randbelow(12_000) if first_of_clients > 20_000 and attempt < 90 else 0
+        keeper = socket.socket()
+        try:
+            keeper.bind((LOOPBACK, port))
+        except OSError:
+            keeper.close()
+            continue
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        _keepers.append(keeper)
+        return int(keeper.getsockname()[1])
+    raise LocalError("no free port was found on the loopback address")
 
 
 def processes_bearing(mark: str) -> list[int]:

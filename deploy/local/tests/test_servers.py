@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import nats
 import pytest
 
 from makeready_local import containers
-from makeready_local.children import Child, LocalError, processes_bearing
+from makeready_local.children import Child, LocalError, free_port, port_is_free, processes_bearing
 from makeready_local.databases import close_own_databases, make_database
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres, unprivileged_account
@@ -92,6 +93,14 @@ def test_a_port_taken_before_the_first_start_is_exchanged(folder: Path, postgres
         assert second.port != postgres.port
     finally:
         second.stop()
+
+
+def test_a_port_is_kept_for_the_child_that_it_is_meant_for() -> None:
+    port = free_port()
+    assert port_is_free(port)
+    with socket.socket() as stranger, pytest.raises(OSError):
+        stranger.bind(("127.0.0.1", port))
+    assert len({free_port() for _ in range(200)} | {port}) == 201
 
 
 def test_a_note_of_a_dead_server_with_our_own_pid_does_not_stop_the_start(postgres: Postgres, folder: Path) -> None:
