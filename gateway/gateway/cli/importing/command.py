@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from tqdm import tqdm
 
 from gateway.cli import arguments as types
 from gateway.cli.answers import Answer
 from gateway.cli.companies import ensure_company
-from gateway.cli.failures import Failed
+from gateway.cli.failures import Failed, printable
 from gateway.cli.importing import mapping_file
 from gateway.cli.importing.csv_source import CsvSource
 from gateway.cli.importing.json_source import JsonSource
@@ -106,20 +105,15 @@ def _telling(file: Path, lines: Lines) -> Iterator[tuple[Say, Callable[[Counts],
     if not sys.stderr.isatty():
         yield lambda line: _to_stderr(f"{line}\n"), lambda _counts: None
         return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TextColumn("{task.fields[rows]} rows", markup=False),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(file.name, total=file.stat().st_size, rows=0)
-        yield (
-            lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True),
-            lambda counts: bar.update(task, completed=lines.position, rows=counts.read),
-        )
+    with tqdm(
+        desc=printable(file.name), total=file.stat().st_size, unit="B", unit_scale=True, leave=True, file=sys.stderr
+    ) as bar:
+
+        def progress(counts: Counts) -> None:
+            bar.set_postfix_str(f"{counts.read} rows", refresh=False)
+            bar.update(lines.position - bar.n)
+
+        yield (lambda line: tqdm.write(line, file=sys.stderr)), progress
 
 
 def _to_stderr(text: str) -> None:
