@@ -211,6 +211,7 @@ def test_an_interrupted_demo_load_is_finished_at_the_next_start(system: System) 
 @pytest.mark.parametrize("port", [0, 1])
 def test_a_port_in_use_is_named(system: System, port: int) -> None:
     with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # free_port() keeps it for those who ask so
         taken.bind(("127.0.0.1", system.ports[port]))
         taken.listen()
         assert system.start().wait(30) == 1
