@@ -46,7 +46,7 @@ def assemble(settings: config.Config) -> App:
         Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls),
         Port("MAKEREADY_ADMIN_PORT", host, settings.admin_port, page.answer, tls),
     ]
-    app.on_serving(functools.partial(every_service_serves, peers))
+    app.on_serving(functools.partial(every_service_serves, peers, settings.wait_seconds))
     for port in ports:
         app.on_serving(port.open)
         app.on_stop(port.close)

@@ -25,6 +25,8 @@ class Config:
     """By key id; the first one signs."""
     rate_limit_url: str
     tls: ssl.SSLContext | None
+    wait_seconds: int
+    """How long the ports stay closed for services that do not serve yet."""
 
 
 def read(environment: Environment) -> Config:
@@ -52,6 +54,7 @@ def read(environment: Environment) -> Config:
         cursor_keys=_cursor_keys(environment.text("MAKEREADY_CURSOR_KEYS")),
         rate_limit_url=_rate_limit_url(environment),
         tls=tls,
+        wait_seconds=environment.integer("MAKEREADY_WAIT_FOR_SERVICES_SECONDS", 3600, 0, 86400),
     )
 
 

@@ -23,11 +23,11 @@ BACKLOG = 1024
 log = structlog.stdlib.get_logger(__name__)
 
 
-async def every_service_serves(peers: Mapping[str, Peer]) -> None:
-    """Waits until all report SERVING, and says now and then for whom."""
+async def every_service_serves(peers: Mapping[str, Peer], wait_seconds: int) -> None:
+    """Waits until all report SERVING, so long at the most, and says now and then for whom."""
     loop = asyncio.get_running_loop()
     waiting = dict(peers)
-    tell_at = loop.time() + TELL_SECONDS
+    give_up_at, tell_at = loop.time() + wait_seconds, loop.time() + TELL_SECONDS
     while waiting:
         serving = await asyncio.gather(*(_serves(peer) for peer in waiting.values()))
         came = [name for name, serves in zip(waiting, serving, strict=True) if serves]
@@ -36,6 +36,9 @@ async def every_service_serves(peers: Mapping[str, Peer]) -> None:
         if waiting and (came or loop.time() >= tell_at):
             log.info("waiting_for_services", waiting=sorted(waiting))
             tell_at = loop.time() + TELL_SECONDS
+        if waiting and loop.time() >= give_up_at:
+            log.warning("opening_without", services=sorted(waiting))
+            return
         if waiting:
             await asyncio.sleep(ASK_SECONDS)
 

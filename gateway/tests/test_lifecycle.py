@@ -52,6 +52,20 @@ async def test_the_ports_open_when_every_service_serves(house: House, contexts: 
     assert await gateway.stop() == 0
 
 
+async def test_a_service_that_stays_away_keeps_the_ports_closed_no_longer_than_told(
+    house: House, contexts: Contexts
+) -> None:
+    await contexts.say("svc-tickets", serving=False)
+    try:
+        gateway = house.gateway(MAKEREADY_WAIT_FOR_SERVICES_SECONDS="1")
+        gateway.start()
+        await gateway.ready()
+        assert "opening_without" in gateway.log.read_text()
+        assert await gateway.stop() == 0
+    finally:
+        await contexts.say("svc-tickets", serving=True)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_during_the_wait_ends_it_cleanly(house: House, contexts: Contexts, number: int) -> None:
     await contexts.say("svc-catalog", serving=False)
