@@ -24,7 +24,8 @@ NAME = "gateway"
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     services = identity_pb2.DESCRIPTOR.services_by_name
-    outbox = app.produces(tables.outbox, consumers=config.CONTEXTS)
+    # Who keeps companies as replicas: an outbox row goes only once each of them has confirmed it.
+    outbox = app.produces(tables.outbox, consumers=["svc-tickets", "svc-occupancy", "svc-webhooks"])
     app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, instants.now))
     app.serve(services["KeysService"], KeysService(app.database))
     keys = Keys(app.database)
