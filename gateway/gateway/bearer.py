@@ -19,7 +19,7 @@ import structlog
 from asyncpg import Record
 from prometheus_client import Gauge
 
-from chassis.database import LOST, Database
+from chassis.database import LOST, Database, DatabaseUnavailable
 from chassis.identity import CALLER, Identity
 from chassis.instants import printed
 from gateway import queries, rules
@@ -30,6 +30,7 @@ KNOWN_MAX = 8192
 UNKNOWN_MAX = 4096
 # Whoever sends random keys gets this many connections of the pool at most; keys seen before never queue behind them.
 STRANGERS_MAX = 3
+READ_SECONDS_MAX = 3.0
 PROBE_SECONDS = 0.25
 PROBE_SECONDS_MAX = 0.5
 RECONNECT_SECONDS = 0.2
@@ -86,7 +87,7 @@ class Keys:
         self._epoch = 0
 
     async def find(self, digest: bytes) -> Caller | None:
-        """The key with this digest; None where nobody has it. Raises DatabaseUnavailable."""
+        """The key with this digest; None where nobody has it. Raises DatabaseUnavailable, soon."""
         if self.listening:
             now = asyncio.get_running_loop().time()
             kept = self._known.get(digest)
@@ -99,7 +100,11 @@ class Keys:
         if reading is None:
             reading = asyncio.ensure_future(self._read(digest))
             self._reading[digest] = reading
-        return await asyncio.shield(reading)
+        try:
+            async with asyncio.timeout(READ_SECONDS_MAX):
+                return await asyncio.shield(reading)
+        except TimeoutError:
+            raise DatabaseUnavailable("the key was not read in time") from None
 
     async def _read(self, digest: bytes) -> Caller | None:
         task = asyncio.current_task()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import ssl
 from collections.abc import Mapping
 
@@ -73,6 +74,7 @@ class Port:
     async def open(self) -> None:
         """Raises SettingsError where it can't."""
         loop = asyncio.get_running_loop()
+        _allow_many_connections()
         try:
             self._server = await loop.create_server(
                 lambda: Connection(self._answer, self._connections, loop),
@@ -111,3 +113,9 @@ class Port:
             now = loop.time()
             for connection in list(self._connections):
                 connection.look_at_the_clock(now)
+
+
+def _allow_many_connections() -> None:
+    """As many open files as the machine grants; the usual 1,024 would be all connections."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

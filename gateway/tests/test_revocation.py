@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import asyncpg
 import pytest
-from edge_house import House, Operator
+from edge_house import Gateway, House, Operator
 from edge_http import Api
 
 from chassis.database import Database
@@ -181,3 +181,19 @@ async def test_a_database_that_restarts_gives_500_then_service_again(
     async with asyncio.timeout(10):
         while (await api.get("//readyz")).status != 200:  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.05)
+
+
+async def test_a_database_that_hangs_gives_500_in_time(
+    gateway: Gateway, api: Api, operator: Operator, company_id: int, database: Database
+) -> None:
+    _, key = await operator.minted(company_id)
+    async with database.connection() as connection:
+        await connection.raw.execute("BEGIN; LOCK TABLE api_key IN ACCESS EXCLUSIVE MODE")
+        try:
+            started = time.monotonic()
+            response = await api.get("/whoami", key)
+            assert (response.status, response.code) == (500, "internal_error")
+            assert time.monotonic() - started < 5
+        finally:
+            await connection.raw.execute("ROLLBACK")
+    await until(api, key, None)
