@@ -31,27 +31,37 @@ class Environment:
 
     def integer(self, name: str, default: int, minimum: int, maximum: int) -> int:
         value = self._values.get(name) or str(default)
-        if not (value.isascii() and value.isdigit() and minimum <= int(value) <= maximum):
+        # int() itself refuses thousands of digits, in words of its own.
+        is_number = value.isascii() and value.isdigit() and len(value) < 20
+        if not (is_number and minimum <= int(value) <= maximum):
             raise SettingsError(f"{name} must be a whole number from {minimum} to {maximum}.")
         return int(value)
 
     def url(self, name: str, schemes: tuple[str, ...], default: str | None = None) -> str:
         value = self.text(name, default)
-        parts = urlsplit(value)
-        if parts.scheme not in schemes or not parts.netloc:
+        try:
+            parts = urlsplit(value)
+            is_url = parts.scheme in schemes and bool(parts.netloc) and parts.port != 0
+        except ValueError:
+            is_url = False
+        if not is_url:
             raise SettingsError(f"{name} must be a URL that starts with {' or '.join(s + '://' for s in schemes)}.")
         return value
 
     def listen(self, name: str, default: str) -> str:
         value = self.text(name, default)
         host, colon, port = value.rpartition(":")
-        if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        if not (colon and host and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536):
             raise SettingsError(f"{name} must be HOST:PORT.")
         return value
 
     def file(self, name: str) -> Path:
         path = Path(self.text(name))
-        if not path.is_file():
+        try:
+            is_file = path.is_file()
+        except OSError as error:  # in a folder that is closed to us
+            raise SettingsError(f"{name} names a file that cannot be read: {error.strerror}.") from None
+        if not is_file:
             raise SettingsError(f"{name} names a file that does not exist.")
         return path
 

@@ -75,6 +75,18 @@ def test_a_bad_port_is_named(port: str) -> None:
         Environment({"LISTEN": f"127.0.0.1:{port}"}).listen("LISTEN", "127.0.0.1:1")
 
 
+@pytest.mark.parametrize("text", ["9" * 5000, "-1", "1e3", " 7", "٣"])
+def test_a_number_out_of_place_is_told_with_the_settings_name(text: str) -> None:
+    with pytest.raises(SettingsError, match="^COUNT must be"):
+        Environment({"COUNT": text}).integer("COUNT", 1, 1, 86400)
+
+
+@pytest.mark.parametrize("text", ["nats://[", "nats://host:x", "nats://host:99999", "http://host", "nats:"])
+def test_what_is_no_url_is_told_with_the_settings_name(text: str) -> None:
+    with pytest.raises(SettingsError, match="^PLACE must be"):
+        Environment({"PLACE": text}).url("PLACE", ("nats",))
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(arrivals=st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), min_size=1, max_size=5))
 async def test_whatever_order_versions_arrive_in_the_highest_stays(

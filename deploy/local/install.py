@@ -4,6 +4,11 @@ Nothing is done where .venv holds it already: its stamp is a digest of the locks
 Packages come from the lock, each with its hash; the projects are installed in place.
 """
 
+import signal
+
+if __name__ == "__main__":  # before there is something to tell: a Ctrl-C ends us without a stack trace
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import contextlib
 import fcntl
 import hashlib
@@ -139,6 +144,7 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         main(sys.argv[1] if sys.argv[1:] else "run")
     except InstallError as error:

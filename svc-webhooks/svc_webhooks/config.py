@@ -67,7 +67,7 @@ def _hosts(setting: str) -> dict[str, tuple[str, int]]:
         address = address.removeprefix("[").removesuffix("]")
         try:
             ip_address(address)
-            known = equals and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536
+            known = equals and host and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536
         except ValueError:
             known = False
         if not known:

@@ -1,14 +1,17 @@
 """`python -m makeready_local`: what `make run` runs."""
 
 import os
+import signal
 import sys
-
-from makeready_local import config
-from makeready_local.runner import Runner, complain
 
 
 def main() -> int:
     """Returns the exit status: 0 stopped when told, 1 failed, 2 a bad setting."""
+    # Until the runner listens to signals there is nothing to stop: end at once, without a stack trace.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from makeready_local import config  # noqa: PLC0415 - only now, for the reason above
+    from makeready_local.runner import Runner, complain  # noqa: PLC0415
+
     try:
         settings = config.read(os.environ)
     except config.SettingsError as error:

@@ -1,5 +1,6 @@
 """The runner's settings from the environment; a bad one stops the start with one line."""
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ class Settings:
     api_port: int
     admin_port: int
     api_url: str
+    local_api_url: str
     admin_url: str
     links_url: str
     database_url: str | None
@@ -36,20 +38,24 @@ def read(environment: Mapping[str, str]) -> Settings:
     if api_port == admin_port:
         raise SettingsError(f"MAKEREADY_API_PORT and MAKEREADY_ADMIN_PORT are both {api_port}: give two")
     host = environment.get("MAKEREADY_API_HOST") or "127.0.0.1"
+    if not _is_own(host):
+        raise SettingsError("MAKEREADY_API_HOST must be an address or a name of this machine")
     local_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     shown = f"[{local_host}]" if ":" in local_host else local_host
     scheme = "https" if environment.get("MAKEREADY_TLS_CERT_FILE") else "http"
     admin_url = f"{scheme}://{shown}:{admin_port}"
+    local_api_url = f"{scheme}://{shown}:{api_port}/api/v1"
     demo = environment.get("MAKEREADY_DEMO") or "1"
     if demo not in ("0", "1"):
         raise SettingsError("MAKEREADY_DEMO must be 0 or 1")
     return Settings(
-        state_dir=Path(environment.get("MAKEREADY_STATE_DIR") or ".state").expanduser().absolute(),
+        state_dir=_folder(environment, "MAKEREADY_STATE_DIR", ".state"),
         api_host=host,
         local_host=local_host,
         api_port=api_port,
         admin_port=admin_port,
-        api_url=_url(environment, "MAKEREADY_API_URL", "http", "https") or f"{scheme}://{shown}:{api_port}/api/v1",
+        api_url=_url(environment, "MAKEREADY_API_URL", "http", "https") or local_api_url,
+        local_api_url=local_api_url,
         admin_url=admin_url,
         links_url=_url(environment, "MAKEREADY_LINKS_URL", "http", "https") or admin_url,
         database_url=_url(environment, "MAKEREADY_DATABASE_URL", "postgresql", "postgres"),
@@ -58,9 +64,26 @@ def read(environment: Mapping[str, str]) -> Settings:
     )
 
 
+def _folder(environment: Mapping[str, str], name: str, default: str) -> Path:
+    try:
+        return Path(environment.get(name) or default).expanduser().absolute()
+    except RuntimeError:
+        raise SettingsError(f"{name} begins with the home of a user whom this machine does not know") from None
+
+
+def _is_own(host: str) -> bool:
+    """Whether a server could listen there, on some port."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        try:
+            probe.bind((host, 0))
+        except (OSError, UnicodeError):
+            return False
+    return True
+
+
 def _port(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name) or str(default)
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65536):
         raise SettingsError(f"{name} must be a port: a number from 1 to 65535")
     return int(text)
 
@@ -71,7 +94,9 @@ def _url(environment: Mapping[str, str], name: str, *schemes: str) -> str | None
         return None
     try:
         parts = urlsplit(text)
-        good = parts.scheme in schemes and parts.hostname and (parts.port or 1)
+        good = parts.scheme in schemes and parts.hostname and parts.port != 0 and text.isprintable()
+        if parts.scheme in ("http", "https"):  # a base, which paths are put behind
+            good = good and " " not in text and not parts.query and not parts.fragment
     except ValueError:
         good = False
     if not good:

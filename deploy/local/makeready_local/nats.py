@@ -6,7 +6,9 @@ import os
 import signal
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from makeready_local.children import LOOPBACK, Child, LocalError, end_leftovers, free_port, port_is_free
 
@@ -71,7 +73,8 @@ class Nats:
         }
         settings_file.unlink(missing_ok=True)
         settings_file.touch(mode=0o600)
-        settings_file.write_text(json.dumps(settings, indent=1))  # its format includes JSON
+        # Its format includes JSON, but for the escapes of other letters: the path's bytes go in as they are.
+        settings_file.write_bytes(os.fsencode(json.dumps(settings, indent=1, ensure_ascii=False)))
         self._child = Child("nats", [binary(), "-c", str(settings_file)], log=self.log, environment={})
         deadline = time.monotonic() + START_SECONDS
         while not answers(self.port):
@@ -81,6 +84,16 @@ class Nats:
                 self._child.kill()
                 raise LocalError(f"NATS was not ready within {START_SECONDS} s; see {self.log}")
             time.sleep(0.01)
+
+
+def is_there(url: str) -> bool:
+    """Whether somebody listens at one of the comma-separated URLs."""
+    for one in url.split(","):
+        with suppress(OSError, ValueError):
+            parts = urlsplit(one.strip())
+            socket.create_connection((parts.hostname or LOOPBACK, parts.port or 4222), timeout=2).close()
+            return True
+    return False
 
 
 def answers(port: int) -> bool:

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-from makeready_local import databases, demo, services
+from makeready_local import databases, demo, nats, services
 from makeready_local.children import Child, LocalError, port_is_free
 from makeready_local.config import Settings, SettingsError
 from makeready_local.make import Make
-from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
 from makeready_local.state import State
 
@@ -73,6 +72,8 @@ class Runner:
         processes: dict[str, dict[str, object]] = {}
         database_url = settings.database_url or self._start_postgres(state, processes)
         nats_url = settings.nats_url or self._start_nats(state, processes)
+        if settings.nats_url and not nats.is_there(nats_url):
+            say("Nobody answers at MAKEREADY_NATS_URL: no event flows, and nothing is delivered, until somebody does.")
         services.make_keys(state)
         all_services = services.make_databases(state, database_url)
         environments = {
@@ -122,7 +123,7 @@ class Runner:
         return server.url
 
     def _start_nats(self, state: State, processes: dict[str, dict[str, object]]) -> str:
-        server = Nats(state.folder / "nats", state.secret("nats"), log=state.log("nats"))
+        server = nats.Nats(state.folder / "nats", state.secret("nats"), log=state.log("nats"))
         self._undo.append(server.stop)
         server.start()
         self._children.append(server.child)

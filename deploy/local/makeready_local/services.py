@@ -192,8 +192,11 @@ def check(children: Sequence[Child], *, starting: bool = False) -> None:
     """Raises LocalError where one of them has ended; a service ends with 2 where a setting is bad."""
     for child in children:
         if not child.alive:
-            kind = SettingsError if starting and child.exit_code == 2 else LocalError
-            raise kind(f"{child.name} stopped ({child.ending()}): {child.last_words()}; see {child.log}")
+            if starting and child.exit_code == 2:
+                raise SettingsError(child.last_words())
+            # What a killed one wrote last has nothing to do with its end.
+            words = "" if (child.exit_code or 0) < 0 else f": {child.last_words()}"
+            raise LocalError(f"{child.name} stopped ({child.ending()}){words}; see {child.log}")
 
 
 def stop(children: Sequence[Child]) -> None:

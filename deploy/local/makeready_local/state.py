@@ -1,6 +1,7 @@
 """STATE_DIR: everything that one installation keeps, held by one runner at a time."""
 
 import base64
+import errno
 import fcntl
 import json
 import os
@@ -23,6 +24,8 @@ class State:
             folder.mkdir(mode=0o711, parents=True, exist_ok=True)
             self.logs.mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if not os.access(folder, os.W_OK):  # all that is needed at first may be there from before
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(folder))
         except OSError as error:
             reason = f"{error.strerror} ({error.filename})"
             raise LocalError(

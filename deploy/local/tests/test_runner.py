@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from makeready_local.children import free_port
+from makeready_local.postgres import Postgres
 from makeready_local.testing import server_folder
 
 READY_SECONDS = 120
@@ -111,7 +112,7 @@ def wait_for(condition: Any, seconds: float = READY_SECONDS) -> None:
 @pytest.fixture
 def system() -> Iterator[System]:
     with server_folder() as folder:
-        made = System(folder / "a state")
+        made = System(folder / 'état 台所 "$x')
         yield made
         if made.runner is not None and made.runner.poll() is None:
             made.runner.kill()
@@ -165,7 +166,7 @@ def test_a_service_that_dies_is_named_and_everything_stops(system: System) -> No
     os.kill(system.read("runtime.json")["processes"]["svc-tickets"]["pid"], signal.SIGKILL)
     assert system.runner is not None
     assert system.runner.wait(60) == 1
-    assert "svc-tickets stopped (killed by SIGKILL)" in system.one_line()
+    assert "svc-tickets stopped (killed by SIGKILL); see " in system.one_line()
     assert system.remains() == []
 
 
@@ -175,6 +176,50 @@ def test_a_killed_runner_leaves_nothing_and_the_next_start_works(system: System)
     system.started(MAKEREADY_DEMO="0")
     assert system.stop() == 0
     assert system.remains() == []
+
+
+def test_a_ctrl_c_while_modules_are_imported_shows_no_stack_trace() -> None:
+    for module, imported in (("makeready_local", "makeready_local.runner"), ("gateway.cli", "gateway.cli.companies")):
+        code = f"""
+import os, runpy, signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {imported!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["makeready", "company", "list"]
+runpy.run_module({module!r}, run_name="__main__")
+"""
+        done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, timeout=30, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_a_demo_of_another_database_is_loaded_anew(system: System) -> None:
+    first = system.started().read("demo.json")
+    assert system.stop() == 0
+    with server_folder() as folder:
+        server = Postgres(folder / "postgres", "other", log=folder / "postgres.log")
+        server.start()
+        try:
+            second = system.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
+            assert second["keys"] != first["keys"]
+            assert system.get("/whoami", second["keys"]["read"])["company"]["name"] == "Makeready Demo"
+            assert system.stop() == 0
+            # Neither does a lost file keep the next one from being made beside what it told of.
+            (system.folder / "demo.json").unlink()
+            third = system.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
+            assert third["administrator"]["email"] != second["administrator"]["email"]
+            for demo in (second, third):
+                assert system.get("/whoami", demo["keys"]["write"])["company"]["id"] == demo["company_id"]
+            assert system.stop() == 0
+        finally:
+            server.stop()
+
+
+def test_a_nats_that_is_not_there_is_told(system: System) -> None:
+    system.started(MAKEREADY_DEMO="0", MAKEREADY_NATS_URL=f"nats://127.0.0.1:{free_port()}")
+    assert "Nobody answers at MAKEREADY_NATS_URL" in system.terminal.read_text()
+    assert system.stop() == 0
 
 
 def test_a_second_runner_is_refused(system: System) -> None:
@@ -223,10 +268,18 @@ def test_a_port_in_use_is_named(system: System, port: int) -> None:
     ("settings", "status", "words"),
     [
         ({"MAKEREADY_API_PORT": "no"}, 2, "MAKEREADY_API_PORT"),
+        ({"MAKEREADY_API_PORT": "9" * 5000}, 2, "MAKEREADY_API_PORT"),
+        ({"MAKEREADY_API_HOST": "nowhere.invalid"}, 2, "MAKEREADY_API_HOST"),
+        ({"MAKEREADY_API_HOST": "x" * 70}, 2, "MAKEREADY_API_HOST"),
+        ({"MAKEREADY_API_HOST": "0.0.0.0"}, 2, "MAKEREADY_TLS_CERT_FILE"),
+        ({"MAKEREADY_API_URL": "http://here/api/v1?x=1"}, 2, "MAKEREADY_API_URL"),
+        ({"MAKEREADY_LINKS_URL": "https://he re/"}, 2, "MAKEREADY_LINKS_URL"),
+        ({"MAKEREADY_STATE_DIR": "~nobody-of-that-name/state"}, 2, "MAKEREADY_STATE_DIR"),
         ({"MAKEREADY_DEMO": "yes"}, 2, "MAKEREADY_DEMO"),
         ({"MAKEREADY_NATS_URL": "http://here"}, 2, "MAKEREADY_NATS_URL"),
         ({"MAKEREADY_LOG_LEVEL": "loud"}, 2, "MAKEREADY_LOG_LEVEL"),
         ({"WEBHOOKS_SWEEP_SECONDS": "never"}, 2, "WEBHOOKS_SWEEP_SECONDS"),
+        ({"WEBHOOKS_SWEEP_SECONDS": "9" * 5000}, 2, "WEBHOOKS_SWEEP_SECONDS"),
         ({"MAKEREADY_STATE_DIR": "/proc/nothing"}, 1, "/proc/nothing"),
         ({"MAKEREADY_DATABASE_URL": "postgresql://a:b@127.0.0.1:1/c"}, 1, "127.0.0.1:1"),
     ],

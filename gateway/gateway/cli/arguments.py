@@ -36,7 +36,7 @@ def group(commands: Commands, name: str, brief: str) -> Commands:
 
 def record_id(text: str) -> int:
     """A positive 64-bit integer."""
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= ID_MAX):
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) <= ID_MAX):
         raise argparse.ArgumentTypeError("must be a positive whole number")
     return int(text)
 
@@ -62,7 +62,7 @@ def seconds(text: str) -> float:
 
 def hours(text: str) -> int:
     """A whole number of hours, up to a year."""
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 8760):
+    if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= 8760):
         raise argparse.ArgumentTypeError("must be a whole number of hours from 1 to 8760")
     return int(text)
 

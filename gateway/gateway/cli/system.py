@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -43,7 +44,10 @@ class Runtime:
 
 def runtime(environment: Mapping[str, str]) -> Runtime:
     """Finds the system of MAKEREADY_STATE_DIR. Raises Failed where none runs there."""
-    folder = Path(environment.get("MAKEREADY_STATE_DIR") or ".state").expanduser().absolute()
+    try:
+        folder = Path(environment.get("MAKEREADY_STATE_DIR") or ".state").expanduser().absolute()
+    except RuntimeError:
+        raise Failed("MAKEREADY_STATE_DIR begins with the home of a user whom this machine does not know.") from None
     path = folder / "runtime.json"
     try:
         found = json.loads(path.read_text())
@@ -68,6 +72,9 @@ def runtime(environment: Mapping[str, str]) -> Runtime:
 def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
+        # Ended, but its parent has not looked: the state stands behind the name, which may hold anything.
+        with contextlib.suppress(OSError):
+            return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in ("Z", "X")
     except ProcessLookupError:
         return False
     except OSError:

@@ -12,6 +12,7 @@ import pytest
 
 from chassis.identity import make_keys
 from gateway.cli.__main__ import main
+from gateway.cli.system import is_alive
 
 from .conftest import Write
 
@@ -204,3 +205,27 @@ def test_every_command_explains_itself(run: Run, words: str) -> None:
     status, out, err = run(*words.split(), "--help")
     assert (status, err) == (0, "")
     assert out.startswith(f"usage: makeready {words}".rstrip())
+
+
+def test_numbers_of_any_length_are_refused_in_a_phrase(run: Run) -> None:
+    for words in (("key", "list", "9" * 5000), ("company", "update", "1", "--ticket-stale-after-hours", "9" * 5000)):
+        status, _out, err = run(*words)
+        assert status == 2
+        assert err.splitlines()[-1].partition(": ")[2].endswith(("positive whole number", "from 1 to 8760"))
+
+
+def test_a_folder_below_an_unknown_home_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAKEREADY_STATE_DIR", "~nobody-of-that-name/state")
+    status, _out, err = run("status")
+    assert (status, err.count("\n")) == (1, 1)
+    assert "MAKEREADY_STATE_DIR" in err
+
+
+def test_a_process_that_nobody_waited_for_is_not_alive() -> None:
+    ended = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)
+    try:
+        assert not is_alive(ended)
+        assert is_alive(os.getpid())
+    finally:
+        os.waitpid(ended, 0)

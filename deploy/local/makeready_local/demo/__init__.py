@@ -5,7 +5,11 @@ import os
 import secrets
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +32,9 @@ def load(state: State, settings: Settings, say: Callable[[str], None], check: Ca
     `check` raises where a service has ended. Raises LocalError.
     """
     done = state.read(DONE)
-    if not done:
+    if done and not {"company_id", "keys", "administrator"} <= done.keys():
+        raise LocalError(f"{state.folder / DONE} is damaged; without it the demo company is loaded anew")
+    if not done or is_of_another_database(done, settings):
         say("Loading the demo company ...")
         done = _load(state, check)
     # Ports and addresses are those of this start.
@@ -60,20 +66,12 @@ def _load(state: State, check: Callable[[], None]) -> dict[str, Any]:
         )
     company = str(progress["company_id"])
     if "administrator" not in progress:
-        words = ("administrator", "create", company, EMAIL, "--name", "Demo Administrator", "--password-stdin")
-        tried = progress.get("administrator_tried")
-        keep("administrator_tried", True)
-        try:
-            command(*words, given=progress["password"])
-        except LocalError:
-            # Made just before the interruption: with this very password, which was kept first.
-            if not tried:
-                raise
-        keep("administrator", EMAIL)
+        keep("administrator", _administrator(company, progress, keep, command))
+    email = progress["administrator"]
     for scope in SCOPES:
         if scope not in progress.setdefault("keys", {}):
             minted = command(
-                "key", "mint", company, "--scope", scope, "--administrator", EMAIL, "--name", f"demo {scope}"
+                "key", "mint", company, "--scope", scope, "--administrator", email, "--name", f"demo {scope}"
             )
             keep("keys", {**progress["keys"], scope: minted["key"]})
     for kind in KINDS:
@@ -83,8 +81,45 @@ def _load(state: State, check: Callable[[], None]) -> dict[str, Any]:
     return {
         "company_id": progress["company_id"],
         "keys": progress["keys"],
-        "administrator": {"email": EMAIL, "password": progress["password"]},
+        "administrator": {"email": email, "password": progress["password"]},
     }
+
+
+def _administrator(
+    company: str, progress: dict[str, Any], keep: Callable[[str, object], None], command: Callable[..., dict[str, Any]]
+) -> str:
+    """Makes the administrator, under an email of the company's own where an earlier demo in this database has the
+    plain one. Its email."""
+    for email in (EMAIL, EMAIL.replace("@", f".{company}@")):
+        tried = email in progress.setdefault("emails_tried", [])
+        keep("emails_tried", [*progress["emails_tried"], email])
+        words = ("administrator", "create", company, email, "--name", "Demo Administrator", "--password-stdin")
+        try:
+            command(*words, given=progress["password"])
+            return email
+        except LocalError as error:
+            if "with that email exists" not in str(error):
+                raise
+            # Made just before an interruption: with this very password, which was kept first.
+            if tried:
+                return email
+    raise LocalError("the demo company cannot be loaded: its administrator's emails are taken")
+
+
+def is_of_another_database(done: dict[str, Any], settings: Settings) -> bool:
+    """Whether the gateway has never heard of the demo's key: other servers were named since it was loaded."""
+    request = urllib.request.Request(  # noqa: S310
+        f"{settings.local_api_url}/whoami",
+        headers={"Authorization": f"Bearer {done['keys']['read']}"},
+    )
+    try:
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5).close()
+    except urllib.error.HTTPError as error:
+        with error, suppress(ValueError, TypeError, LookupError):
+            return bool(error.code == HTTPStatus.UNAUTHORIZED and json.load(error)["error"]["code"] == "unauthorized")
+    except OSError:  # it speaks TLS, under a name that is not for us to know
+        pass
+    return False
 
 
 def run(state: State, words: tuple[str, ...], given: str = "") -> dict[str, Any]:

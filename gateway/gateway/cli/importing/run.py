@@ -116,4 +116,4 @@ class Import:
         self.counts.rejected += 1
         self._rejects.add(row, fault)
         field = printable(fault.field) or "the row"
-        self._say(f"{self._file.name}:{row.line}: {field}: {printable(fault.reason)}")
+        self._say(f"{printable(self._file.name)}:{row.line}: {field}: {printable(fault.reason)}")
