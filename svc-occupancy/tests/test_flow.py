@@ -88,21 +88,25 @@ async def test_properties_and_units_reach_the_replicas_and_follow_their_changes(
     )
 
 
+# Far from the ids of companies that other tests make: NATS carries the events of all of them.
+COMPANY = 7_100_000_000_071
+
+
 async def test_what_nats_brings_out_of_order_and_twice_ends_right(
     occupancy: RunningService, nats_server: Any, served: Database
 ) -> None:
     def message(event_id: str, **rows: Any) -> bytes:
         references = events_pb2.References(**rows)
-        return events_pb2.Event(event_id=event_id, company_id=71, references=references).SerializeToString()
+        return events_pb2.Event(event_id=event_id, company_id=COMPANY, references=references).SerializeToString()
 
     def unit(version: int) -> events_pb2.UnitReference:
         return events_pb2.UnitReference(
-            id=710_001, version=version, company_id=71, property_id=710_000, name=f"v{version}"
+            id=7_100_000_000_001, version=version, company_id=COMPANY, property_id=7_100_000_000_000, name=f"v{version}"
         )
 
     newest, older, house = str(uuid7()), str(uuid7()), str(uuid7())
-    place = events_pb2.PropertyReference(id=710_000, version=1, company_id=71, name="Elm Court")
-    company = events_pb2.CompanyReference(id=71, version=1, name="Late", active=True, timezone="Asia/Tokyo")
+    place = events_pb2.PropertyReference(id=7_100_000_000_000, version=1, company_id=COMPANY, name="Elm Court")
+    company = events_pb2.CompanyReference(id=COMPANY, version=1, name="Late", active=True, timezone="Asia/Tokyo")
     messages = [
         message(newest, units=[unit(2)]),
         message(older, units=[unit(1)]),
@@ -121,9 +125,9 @@ async def test_what_nats_brings_out_of_order_and_twice_ends_right(
     async def state() -> list[Any]:
         companies = await served.rows(Statement(select(t.company)))
         return [
-            [(row["name"], row["version"]) for row in await held(served, t.unit, 71)],
-            [(row["name"], row["version"]) for row in await held(served, t.property_, 71)],
-            [(row["name"], row["timezone"]) for row in companies if row["id"] == 71],
+            [(row["name"], row["version"]) for row in await held(served, t.unit, COMPANY)],
+            [(row["name"], row["version"]) for row in await held(served, t.property_, COMPANY)],
+            [(row["name"], row["timezone"]) for row in companies if row["id"] == COMPANY],
         ]
 
     await until(state, [[("v2", 2)], [("Elm Court", 1)], [("Late", "Asia/Tokyo")]])
