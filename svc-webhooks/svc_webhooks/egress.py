@@ -8,6 +8,7 @@ brought its address and found it public.
 """
 
 import asyncio
+import functools
 import socket
 import ssl
 import threading
@@ -20,6 +21,7 @@ from types import SimpleNamespace
 from typing import NamedTuple, Self
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from svc_webhooks.destinations import Address, Destination, DestinationRefused, is_public, parse
@@ -117,6 +119,23 @@ class _Exchange:
     reused: bool = False
 
 
+class _HeadFirst(ResponseHandler):
+    """Shows aiohttp's parser a response's head by itself.
+
+    In one piece with it, bytes that are no HTTP (a 204 with a body, a malformed chunk) would undo the status, and
+    a delivery that the receiver accepted would be sent again.
+    """
+
+    def data_received(self, data: bytes) -> None:
+        head, mark, rest = data.partition(b"\r\n\r\n")
+        super().data_received(head + mark)
+        if rest and self.exception() is None:
+            super().data_received(rest)
+        # The parser leaves whoever reads a malformed body waiting.
+        if self.exception() is not None and self._payload is not None and not self._payload.is_eof():
+            self._payload.set_exception(aiohttp.ClientPayloadError())
+
+
 class Egress:
     """Sends to destinations. One per process; made inside the event loop."""
 
@@ -141,8 +160,12 @@ class Egress:
             self._tls.load_verify_locations(cafile=ca_file)
         reuse = aiohttp.TraceConfig()
         reuse.on_connection_reuseconn.append(_note_reuse)
+        connector = aiohttp.TCPConnector(ssl=self._tls, limit=0, keepalive_timeout=15)
+        # There is no public way to choose the protocol of its connections.
+        protocol: functools.partial[ResponseHandler] = functools.partial(_HeadFirst, loop=asyncio.get_running_loop())
+        connector._factory = protocol
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._tls, limit=0, keepalive_timeout=15),
+            connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,

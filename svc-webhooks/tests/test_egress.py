@@ -19,6 +19,7 @@ from webhooks_receivers import (
     gigabyte,
     hanging,
     receiver,
+    saying,
     trickling,
     trickling_headers,
 )
@@ -69,6 +70,26 @@ async def test_any_2xx_is_success(authority: Authority, status: int) -> None:
         egress(authority, found.override) as out,
     ):
         assert (await out.post(URL, b"{}", {})).succeeded
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n<html></html>",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\nok\r\n",
+        b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    ],
+)
+async def test_what_follows_a_2xx_takes_nothing_back(authority: Authority, raw: bytes) -> None:
+    async with (
+        receiver(authority.context(), saying(raw)) as found,
+        egress(authority, found.override) as out,
+    ):
+        for _ in range(2):
+            assert (await out.post(URL, b"{}", {})).succeeded
+    assert len(found.requests) == 2
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,16 @@ def answering(status: int, body: bytes = b"", *headers: str) -> Answer:
     return answer
 
 
+def saying(raw: bytes) -> Answer:
+    """Answers with exactly these bytes, in one piece."""
+
+    async def answer(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(raw)
+        await writer.drain()
+
+    return answer
+
+
 async def hanging(_: Received, __: asyncio.StreamWriter) -> None:
     await asyncio.sleep(60)
 
