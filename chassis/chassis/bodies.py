@@ -69,7 +69,12 @@ def _constant(_name: str) -> NoReturn:
     _refuse_json("NaN and Infinity are not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+def _whole_number(digits: str) -> int:
+    # Python reads 4,300 digits at most; a number that long is out of every range here, whatever its tail.
+    return int(digits[:4000])
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_int=_whole_number)
 
 
 def parse(raw: bytes) -> dict[str, Any]:
@@ -247,8 +252,9 @@ def _date(value: Any, name: str) -> datetime.date:
 
 def date_time(value: str) -> datetime.datetime | None:
     """An ISO 8601 instant with a UTC offset, in UTC; None where it is not one."""
-    # fromisoformat alone also takes week dates, dates without dashes, and any separator.
-    if not value.isascii() or value[4:5] + value[7:8] + value[10:11].upper() != "--T":
+    # fromisoformat alone also takes week dates, dates without dashes, and any separator; a lower-case z it does not.
+    value = value.upper()
+    if not value.isascii() or value[4:5] + value[7:8] + value[10:11] != "--T":
         return None
     try:
         found = datetime.datetime.fromisoformat(value)

@@ -87,6 +87,17 @@ def test_an_id_that_no_record_can_have_becomes_nobodys(value: int) -> None:
     assert bodies.check(Body, ONE_EACH | {"unit_id": value}).unit_id == 0
 
 
+def test_a_number_of_any_length_is_json() -> None:
+    body = bodies.parse(b'{"unit_id": 1' + b"0" * 9999 + b', "title": "Tap", "level": "Low"}')
+    assert bodies.check(Body, body).unit_id == 0
+    assert bodies.canonical(body)
+
+
+@pytest.mark.parametrize("text", ["2026-02-28T00:00:00Z", "2026-02-28t00:00:00z", "2026-02-28T01:00:00+01:00"])
+def test_an_instant_is_read_in_either_case(text: str) -> None:
+    assert bodies.date_time(text) == datetime.datetime(2026, 2, 28, tzinfo=datetime.UTC)
+
+
 def test_what_a_caller_sent_is_never_repeated() -> None:
     assert "Zwölf" not in refusal(level="Zwölf").message
     assert "Zwölf" not in refusal(Zwölf=1).message
