@@ -162,8 +162,8 @@ class Egress:
         reuse.on_connection_reuseconn.append(_note_reuse)
         connector = aiohttp.TCPConnector(ssl=self._tls, limit=0, keepalive_timeout=15)
         # There is no public way to choose the protocol of its connections.
-        protocol: functools.partial[ResponseHandler] = functools.partial(_HeadFirst, loop=asyncio.get_running_loop())
-        connector._factory = protocol
+        protocol: type[ResponseHandler] = _HeadFirst
+        connector._factory = functools.partial(protocol, loop=asyncio.get_running_loop())
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
