@@ -20,7 +20,7 @@ class ApiError(Exception):
 
 
 def not_found(noun: str) -> ApiError:
-    return ApiError(404, "not_found", f"No {noun} with that id is visible to this key.")
+    return ApiError(404, "not_found", f"No {noun} with that id is visible to this key; check the id and the key.")
 
 
 def _envelope(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -37,7 +37,7 @@ async def _invalid(_request: Request, error: Exception) -> JSONResponse:
     first = error.errors()[0]
     where, field = first["loc"][0], str(first["loc"][-1])
     if where == "path":
-        return _envelope(404, "not_found", "No record with that id is visible to this key.")
+        return _envelope(404, "not_found", "No record with that id is visible to this key; check the id and the key.")
     if where == "header" and first["type"] == "missing":
         return _envelope(400, "idempotency_key_required", "Send an Idempotency-Key header to create a ticket.")
     if field == "limit":

@@ -114,7 +114,9 @@ async def _new_ticket(session: AsyncSession, company_id: int, administrator_id: 
             )
         )
         if asset is None:
-            raise ApiError(404, "not_found", "No asset with that id is visible to this key on the unit's property.")
+            raise ApiError(
+                404, "not_found", "No asset with that id is visible to this key on the unit's property; check both ids."
+            )
     now = datetime.datetime.now(datetime.UTC)
     return Ticket(
         company_id=company_id,

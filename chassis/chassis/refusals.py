@@ -28,7 +28,7 @@ def invalid_request(message: str, field: str = "", status: int = 400) -> Refusal
 
 def not_found(noun: str) -> Refusal:
     """One sentence for a record that does not exist and for one of another company: nobody can tell which."""
-    return Refusal(404, "not_found", f"No {noun} with that id is visible to this key.")
+    return Refusal(404, "not_found", f"No {noun} with that id is visible to this key; check the id and the key.")
 
 
 def created_by_missing() -> Refusal:

@@ -290,4 +290,4 @@ async def test_an_id_that_nobody_has_is_not_found(company: Any, entity_id: int) 
         with pytest.raises(Refusal) as refused:
             await company.catalog(rpc, request, company.caller)
         assert (refused.value.status, refused.value.code) == (404, "not_found")
-        assert refused.value.message == f"No {noun} with that id is visible to this key."
+        assert refused.value.message == f"No {noun} with that id is visible to this key; check the id and the key."

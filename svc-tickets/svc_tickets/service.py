@@ -90,7 +90,9 @@ class TicketsService:
         if place is None:
             raise not_found("unit")
         if wanted.asset_id is not None and place["asset_id"] is None:
-            raise Refusal(404, "not_found", "No asset with that id is visible to this key on the unit's property.")
+            raise Refusal(
+                404, "not_found", "No asset with that id is visible to this key on the unit's property; check both ids."
+            )
         return place
 
     async def _open(

@@ -127,7 +127,7 @@ def _host(authority: str) -> str:
     if authority.startswith("["):
         host, bracket, rest = authority.partition("]")
         if not bracket:
-            raise DestinationRefused("has a malformed address")
+            raise DestinationRefused("must hold a well-formed address")
         host += bracket
     else:
         host, colon, rest = authority.partition(":")
@@ -144,10 +144,10 @@ def _host(authority: str) -> str:
 def _encoded(host: str) -> str:
     try:
         if len(host) > 253:  # before the encoder, whose work grows with the square of the length
-            raise DestinationRefused("has a host name that is too long")
+            raise DestinationRefused("must have a host name of at most 253 characters")
         return idna.encode(host, uts46=True, std3_rules=True).decode("ascii")
     except (idna.IDNAError, UnicodeError) as error:
-        raise DestinationRefused("has a host name that cannot be encoded") from error
+        raise DestinationRefused("must have a host name that can be encoded for the DNS") from error
 
 
 def _literal(host: str) -> Address | None:
@@ -156,9 +156,9 @@ def _literal(host: str) -> Address | None:
         try:
             address = IPv6Address(host[1:-1])
         except ValueError as error:
-            raise DestinationRefused("has a malformed address") from error
+            raise DestinationRefused("must hold a well-formed address") from error
         if address.scope_id is not None:
-            raise DestinationRefused("has a malformed address")
+            raise DestinationRefused("must hold a well-formed address")
         return address
     if not _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
         return None
@@ -172,7 +172,7 @@ def _refuse_special_name(host: str) -> None:
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         # The empty last label of a trailing dot ends here too: no certificate bears it.
-        raise DestinationRefused("has a malformed host name")
+        raise DestinationRefused("must have a well-formed host name, without a final dot")
     if len(labels) < 2 or labels[-1] in _SPECIAL_NAMES:
         raise DestinationRefused("must have a public host")
 

@@ -289,3 +289,10 @@ def test_a_refusal_never_repeats_the_destination() -> None:
         with pytest.raises(DestinationRefused) as refused:
             parse(url)
         assert len(url) < 9 or url not in refused.value.reason
+
+
+def test_a_refusal_says_what_would_be_taken() -> None:
+    for url in REFUSED:
+        with pytest.raises(DestinationRefused) as refused:
+            parse(url)
+        assert refused.value.reason.startswith("must ")

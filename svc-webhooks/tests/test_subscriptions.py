@@ -197,7 +197,7 @@ async def test_another_company_sees_and_deletes_nothing(client: Client) -> None:
             await other.delete(unknown)
         assert (found.value.status, found.value.code) == (404, "not_found")
         sentences.add(found.value.message)
-    assert sentences == {"No webhook subscription with that id is visible to this key."}
+    assert sentences == {"No webhook subscription with that id is visible to this key; check the id and the key."}
     assert len(await client.subscriptions()) == 1
 
 
