@@ -77,13 +77,13 @@ def test_a_bad_port_is_named(port: str) -> None:
 
 @pytest.mark.parametrize("text", ["9" * 5000, "-1", "1e3", " 7", "٣"])
 def test_a_number_out_of_place_is_told_with_the_settings_name(text: str) -> None:
-    with pytest.raises(SettingsError, match="^COUNT must be"):
+    with pytest.raises(SettingsError, match=r"^COUNT must be"):
         Environment({"COUNT": text}).integer("COUNT", 1, 1, 86400)
 
 
 @pytest.mark.parametrize("text", ["nats://[", "nats://host:x", "nats://host:99999", "http://host", "nats:"])
 def test_what_is_no_url_is_told_with_the_settings_name(text: str) -> None:
-    with pytest.raises(SettingsError, match="^PLACE must be"):
+    with pytest.raises(SettingsError, match=r"^PLACE must be"):
         Environment({"PLACE": text}).url("PLACE", ("nats",))
 
 
