@@ -49,12 +49,8 @@ SERVER_OPTIONS = [
 
 log = structlog.stdlib.get_logger(__name__)
 CALLS = Counter("makeready_rpc_total", "RPCs answered", ["rpc", "outcome"])
-SECONDS = Histogram(
-    "makeready_rpc_seconds",
-    "Time to answer an RPC",
-    ["rpc"],
-    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-)
+SECONDS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+SECONDS = Histogram("makeready_rpc_seconds", "Time to answer an RPC", ["rpc"], buckets=SECONDS_BUCKETS)
 
 
 Background = Callable[[], Awaitable[None]]
@@ -222,7 +218,7 @@ class App:
 
     async def _start(self, tasks: list[asyncio.Task[None]]) -> None:
         await self.database.open()
-        tasks += [asyncio.create_task(self._keep(name, work)) for name, work in self._background.items()]
+        tasks += [asyncio.create_task(self._keep(name, work), name=name) for name, work in self._background.items()]
         for step in self._starting:
             await step()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
@@ -244,11 +240,14 @@ class App:
         # stop() returns before aborted handlers have run their `finally`.
         if self._handlers:
             await asyncio.wait(self._handlers, timeout=2)
+        for task in tasks:
+            task.cancel()
         under_way = set(tasks)
-        while under_way:  # the client of NATS swallows a cancellation while it connects: ask until it is heard
-            for task in under_way:
-                task.cancel()
+        while under_way:
             _, under_way = await asyncio.wait(under_way, timeout=0.5)
+            # The client of NATS swallows a cancellation while it connects; all others end in their own time.
+            for task in under_way & {task for task in tasks if task.get_name() == "nats"}:
+                task.cancel()
         for step in reversed(self._ending):
             await step()
         for peer in self.peers.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,21 +33,17 @@ class Environment:
     def integer(self, name: str, default: int, minimum: int, maximum: int) -> int:
         value = self._values.get(name) or str(default)
         # int() itself refuses thousands of digits, in words of its own.
-        is_number = value.isascii() and value.isdigit() and len(value) < 20
-        if not (is_number and minimum <= int(value) <= maximum):
+        if not (value.isascii() and value.isdigit() and len(value) < 20 and minimum <= int(value) <= maximum):
             raise SettingsError(f"{name} must be a whole number from {minimum} to {maximum}.")
         return int(value)
 
     def url(self, name: str, schemes: tuple[str, ...], default: str | None = None) -> str:
         value = self.text(name, default)
-        try:
+        with contextlib.suppress(ValueError):
             parts = urlsplit(value)
-            is_url = parts.scheme in schemes and bool(parts.netloc) and parts.port != 0
-        except ValueError:
-            is_url = False
-        if not is_url:
-            raise SettingsError(f"{name} must be a URL that starts with {' or '.join(s + '://' for s in schemes)}.")
-        return value
+            if parts.scheme in schemes and parts.netloc and parts.port != 0:
+                return value
+        raise SettingsError(f"{name} must be a URL that starts with {' or '.join(s + '://' for s in schemes)}.")
 
     def listen(self, name: str, default: str) -> str:
         value = self.text(name, default)

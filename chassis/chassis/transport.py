@@ -16,7 +16,6 @@ from prometheus_client import Gauge
 from chassis.outbox import SUBJECTS
 
 STREAM = "EVENTS"
-STREAM_SECONDS = 3 * 24 * 3600
 FAULTS = (nats.errors.Error, nats.js.errors.Error, TimeoutError, OSError)
 
 log = structlog.stdlib.get_logger(__name__)
@@ -86,7 +85,7 @@ class Transport:
             subjects=[SUBJECTS],
             retention=RetentionPolicy.LIMITS,
             storage=StorageType.FILE,
-            max_age=STREAM_SECONDS,
+            max_age=3 * 24 * 3600,
             duplicate_window=120,
         )
         try:

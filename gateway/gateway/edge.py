@@ -16,6 +16,7 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from chassis.refusals import Refusal, Unavailable, invalid_request
+from chassis.server import SECONDS_BUCKETS
 from gateway import bearer, filters, replies
 from gateway.bearer import Caller, Keys
 from gateway.calls import Calls
@@ -29,12 +30,7 @@ IDEMPOTENCY_KEY_CHARACTERS_MAX = 64
 
 log = structlog.stdlib.get_logger(__name__)
 ANSWERED = Counter("makeready_http_requests_total", "Requests answered", ["route", "method", "status"])
-SECONDS = Histogram(
-    "makeready_http_request_seconds",
-    "Time to answer a request",
-    ["route"],
-    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-)
+SECONDS = Histogram("makeready_http_request_seconds", "Time to answer a request", ["route"], buckets=SECONDS_BUCKETS)
 
 _UNAUTHORIZED = (
     401,
