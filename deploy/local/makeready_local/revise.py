@@ -19,11 +19,12 @@ from sqlalchemy.engine import Connection
 from chassis import migrations
 from makeready_local.databases import make_database
 from makeready_local.postgres import Postgres
-from makeready_local.testing import server_folder
 
 
 def main(package: str, message: str) -> None:
     """Migrates an empty database, compares it with the package's tables, and writes the difference."""
+    from makeready_local.testing import server_folder  # noqa: PLC0415 - of the tests' packages, not the product's
+
     metadata = importlib.import_module(f"{package}.tables").metadata
 
     def revision(connection: Connection) -> None:
