@@ -13,7 +13,7 @@ from chassis.database import Database
 from chassis.ids import Ids
 from chassis.instants import printed
 from chassis.paging import page
-from chassis.refusals import Unavailable, not_found
+from chassis.refusals import Unavailable, invalid_request, not_found
 from makeready.common.v1.documents_pb2 import WriteReply
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries, records, rules
@@ -24,6 +24,7 @@ from svc_webhooks.sweeps import Sweeper
 from svc_webhooks.vault import Vault, new_secret, prefix_of
 
 DELIVERIES_DEFAULT, DELIVERIES_MAX = 50, 200
+YEAR_MAX = 9000
 
 Clock = Callable[[], datetime.datetime]
 
@@ -129,6 +130,8 @@ class DeliveriesService:
         self, request: pb.SweepDeliveriesRequest, _call: identity.Call
     ) -> pb.SweepDeliveriesResponse:
         now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else self.clock()
+        if now.year > YEAR_MAX:
+            raise invalid_request("now is too far ahead for a ladder to follow it.", "now")
         stored, counts = await self.sweeper.sweep(now)
         response = pb.SweepDeliveriesResponse(
             stored=stored,

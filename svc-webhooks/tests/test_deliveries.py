@@ -459,3 +459,9 @@ def _failed(claimed: Any) -> queries.Attempt:
         response_excerpt=b"",
         ours=False,
     )
+
+
+async def test_a_sweep_that_no_ladder_could_follow_is_refused(client: Client) -> None:
+    with pytest.raises(Refusal) as refused:
+        await client.sweep(datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC))
+    assert (refused.value.status, refused.value.code) == (400, "invalid_request")
