@@ -27,7 +27,6 @@ CHANNEL_OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
 ]
 
-Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 

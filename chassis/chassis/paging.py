@@ -6,7 +6,7 @@ One statement with `(:p IS NULL OR …)` would get one generic plan for all: 127
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -18,7 +18,6 @@ from chassis.statements import Statement
 from makeready.common.v1.documents_pb2 import Page
 
 ROWS_MAX = 200
-Row = TypeVar("Row", bound=msgspec.Struct)
 
 _encode = msgspec.json.Encoder().encode
 

@@ -25,7 +25,6 @@ from svc_tickets.owners import Owners
 
 CREATED, CHANGED = common.IMPORT_OUTCOME_CREATED, common.IMPORT_OUTCOME_CHANGED
 UNCHANGED, REJECTED = common.IMPORT_OUTCOME_UNCHANGED, common.IMPORT_OUTCOME_REJECTED
-NUMBER_MAX = 2**31 - 1
 
 _NAMED = {"property": "property_id", "unit": "unit_id", "asset": "asset_id"}
 _DEFAULTS: dict[str, Any] = {
