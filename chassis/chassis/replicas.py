@@ -13,6 +13,35 @@ from chassis.database import Connection
 from chassis.statements import Statement
 
 
+def company_replica(metadata: sa.MetaData) -> sa.Table:
+    """The gateway's companies. One that has not arrived yet counts as active."""
+    return sa.Table(
+        "company",
+        metadata,
+        sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("version", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("name", sa.Text, nullable=False, server_default=sa.text("''")),
+        sa.Column("active", sa.Boolean, nullable=False, server_default=sa.text("true")),
+        sa.Column("timezone", sa.Text, nullable=False, server_default=sa.text("'UTC'")),
+    )
+
+
+def replica_table(metadata: sa.MetaData, name: str, *columns: sa.Column[Any]) -> sa.Table:
+    """Rows of another context by their own ids. Version 0 stands for a row that has not arrived yet."""
+    table = sa.Table(
+        name,
+        metadata,
+        sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("version", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+        sa.Column("company_id", sa.BigInteger, nullable=False),
+        sa.Column("name", sa.Text, nullable=False, server_default=sa.text("''")),
+        sa.Column("external_id", sa.Text),
+        *columns,
+    )
+    sa.Index(f"{name}_external_id", table.c.company_id, table.c.external_id)
+    return table
+
+
 class Replica:
     """One replica table, whose columns are fields of the reference message by name.
 

@@ -16,6 +16,7 @@ from sqlalchemy.sql import ClauseElement
 
 TIME = sa.DateTime(timezone=True)
 UUIDS = ARRAY(UUID(as_uuid=True))
+TEXTS = ARRAY(sa.Text)
 CLOCK = sa.text("clock_timestamp()")  # moves within a transaction, as now() does not
 
 

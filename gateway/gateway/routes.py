@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import pkgutil
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -93,8 +95,7 @@ def _operation(route: Route) -> Operation:
         return Operation(route, "own", "", "", None, None, "", (), (), opened_by, READ_SECONDS)
     context, _, rpc = route.rpc.partition(".")
     service_name, _, method_name = rpc.partition("/")
-    module = importlib.import_module(f"makeready.{context}.v1.{context}_pb2")
-    service: ServiceDescriptor = module.DESCRIPTOR.services_by_name[service_name]
+    service = _contracts(context)[service_name]
     method = service.methods_by_name[method_name]
     kind = _kind(method)
     segment = route.path.rpartition("/")[2] if "{" not in route.path else route.path.split("/")[2]
@@ -116,6 +117,15 @@ def _operation(route: Route) -> Operation:
         opened_by,
         WRITE_SECONDS if kind in ("write", "delete") else READ_SECONDS,
     )
+
+
+@functools.cache
+def _contracts(context: str) -> dict[str, ServiceDescriptor]:
+    """The services that a context's contracts declare, by their short names."""
+    package = importlib.import_module(f"makeready.{context}.v1")
+    names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name.endswith("_pb2")]
+    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    return {name: found for one in modules for name, found in one.DESCRIPTOR.services_by_name.items()}
 
 
 def _kind(method: MethodDescriptor) -> Kind:

@@ -8,19 +8,20 @@ from typing import Any
 from asyncpg import Record
 
 from chassis.database import Connection
+from chassis.imports import Batch, Line
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as q
 from svc_catalog import records_import as records
 from svc_catalog import rules
-from svc_catalog.imports import Batch, Line, find_properties
 
 
 async def save(connection: Connection, batch: Batch[records.AssetRow]) -> References:
     """Saves a batch's rows; returns what other contexts must hear of."""
-    await find_properties(connection, batch)
+    named = await q.PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
+    batch.resolve("property", named)
     await batch.meet(connection, q.ASSETS)
-    units_named = await q.units(connection, batch.company_id, batch.named("location"))
+    units_named = await q.UNITS_NAMED.by_external_id(connection, batch.company_id, batch.named("location"))
     batch.each(lambda line: _locate(line, units_named))
     keys = {line.row.external_id: key for line in batch.good.values() if (key := _other_location(line))}
     ids = await q.LOCATIONS.ids(connection, batch.company_id, keys.values())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from chassis.database import Connection
+from chassis.imports import Batch
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as q
 from svc_catalog import records_import as records
-from svc_catalog.imports import Batch
 
 
 async def save(connection: Connection, batch: Batch[records.PropertyRow]) -> References:

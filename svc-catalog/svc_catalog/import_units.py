@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from chassis.database import Connection
+from chassis.imports import Batch, Line
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as q
 from svc_catalog import records_import as records
-from svc_catalog.imports import Batch, Line, find_properties
 
 
 async def save(connection: Connection, batch: Batch[records.UnitRow]) -> References:
     """Saves a batch's rows; returns what other contexts must hear of."""
-    await find_properties(connection, batch)
+    named = await q.PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
+    batch.resolve("property", named)
     await batch.meet(connection, q.UNITS)
     batch.each(_check_unit_stays)
     wanted = _Measures()

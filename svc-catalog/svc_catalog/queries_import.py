@@ -2,64 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from asyncpg import Record
-from sqlalchemy import BigInteger, Table, Text, and_, bindparam, func, select
+from sqlalchemy import BigInteger, Table, and_, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.batches import InsertMany, UpdateMany, offered, turned
 from chassis.database import Connection
+from chassis.imports import Known, Stored
 from chassis.statements import Statement
 from svc_catalog import tables as t
 
 _company_id = bindparam("company_id", type_=BigInteger)
-_external_ids = bindparam("external_ids", type_=ARRAY(Text))
-
-_LOCK = Statement(select(func.pg_advisory_xact_lock(bindparam("lock", type_=BigInteger)).label("locked")))
-
-
-async def lock_company(connection: Connection, company_id: int) -> None:
-    """One batch of a company at a time: two that name the same records would wait for each other in a ring."""
-    named = hashlib.blake2b(f"import/{company_id}".encode(), digest_size=8).digest()
-    await connection.execute(_LOCK, lock=int.from_bytes(named, "big", signed=True))
-
-
-class Stored:
-    """The records of one kind, as an import meets them. changeable: the columns that a row may change."""
-
-    def __init__(self, table: Table, *changeable: str) -> None:
-        self.changeable = changeable
-        stamped = [name for name in ("version", "updated_at") if name in table.c]
-        self._known = Statement(
-            select(*(table.c[name] for name in ("id", "external_id", *stamped, *changeable)))
-            .where(table.c.company_id == _company_id, table.c.external_id == func.any(_external_ids))
-            .order_by(table.c.id)
-            .with_for_update()
-        )
-        own = ("company_id", "external_id", "source")
-        fresh = (*own, *(name for name in stamped if name != "version"), *changeable)
-        self._insert = InsertMany(table, fresh, table.c.id, table.c.external_id)
-        self._update = UpdateMany(table, (*stamped, *changeable))
-
-    async def for_update(
-        self, connection: Connection, company_id: int, external_ids: Sequence[str]
-    ) -> dict[str, Record]:
-        """The records that exist already, by external_id, locked."""
-        rows = await connection.rows(self._known, company_id=company_id, external_ids=external_ids)
-        return {row["external_id"]: row for row in rows}
-
-    async def insert(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-        """Inserts the rows and gives each its id."""
-        ids = {row["external_id"]: row["id"] for row in await self._insert.run(connection, rows)}
-        for row in rows:
-            row["id"] = ids[row["external_id"]]
-
-    async def update(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-        await self._update.run(connection, rows)
-
 
 PROPERTIES = Stored(
     t.property_,
@@ -98,28 +53,9 @@ ASSETS = Stored(
 )
 
 
-def _by_external_id(table: Table, *columns: str) -> Statement:
-    # Shared, so that what a row of the file names is still there, as it is, when the row is stored.
-    return Statement(
-        select(table.c.id, table.c.external_id, *(table.c[name] for name in columns))
-        .where(table.c.company_id == _company_id, table.c.external_id == func.any(_external_ids))
-        .with_for_update(read=True, key_share=True)
-    )
-
-
-_PROPERTY_IDS = _by_external_id(t.property_)
-_UNIT_IDS = _by_external_id(t.unit, "property_id")
-
-
-async def property_ids(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, int]:
-    rows = await connection.rows(_PROPERTY_IDS, company_id=company_id, external_ids=external_ids)
-    return {row["external_id"]: row["id"] for row in rows}
-
-
-async def units(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
-    """`id` and `property_id` of each unit, by its external_id."""
-    rows = await connection.rows(_UNIT_IDS, company_id=company_id, external_ids=external_ids)
-    return {row["external_id"]: row for row in rows}
+# What a row of the file names is still there, as it is, when the row is stored.
+PROPERTIES_NAMED = Known(t.property_)
+UNITS_NAMED = Known(t.unit, "property_id")
 
 
 class Places:

@@ -9,12 +9,13 @@ from asyncpg import Record
 
 from chassis import identity
 from chassis.database import Database
+from chassis.imports import Importer
 from chassis.paging import page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import catalog_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import AssetReference, PropertyReference, References, UnitReference
-from svc_catalog import import_assets, import_properties, import_units, imports, queries, records, records_import, rules
+from svc_catalog import import_assets, import_properties, import_units, queries, records, records_import, rules
 
 _STATUS_LABELS = dict(enumerate(rules.ASSET_STATUSES, start=1))
 
@@ -27,7 +28,7 @@ def _document(record: Any, row: Record) -> Document:
 class PropertiesService:
     """Lists, fetches and imports properties (spec 4.3)."""
 
-    def __init__(self, database: Database, importer: imports.Importer, links: records.Links) -> None:
+    def __init__(self, database: Database, importer: Importer, links: records.Links) -> None:
         self.database = database
         self.importer = importer
         self.links = links
@@ -53,7 +54,7 @@ class PropertiesService:
 class UnitsService:
     """Lists, fetches and imports units (spec 4.4)."""
 
-    def __init__(self, database: Database, importer: imports.Importer, links: records.Links) -> None:
+    def __init__(self, database: Database, importer: Importer, links: records.Links) -> None:
         self.database = database
         self.importer = importer
         self.links = links
@@ -78,7 +79,7 @@ class UnitsService:
 class AssetsService:
     """Lists, fetches and imports assets (spec 4.6)."""
 
-    def __init__(self, database: Database, importer: imports.Importer, links: records.Links) -> None:
+    def __init__(self, database: Database, importer: Importer, links: records.Links) -> None:
         self.database = database
         self.importer = importer
         self.links = links

@@ -24,6 +24,7 @@ from sqlalchemy import (
 from chassis.consumer import inbox_table
 from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
+from chassis.replicas import company_replica, replica_table
 from svc_tickets import rules
 
 metadata = MetaData()
@@ -40,41 +41,19 @@ def _one_of(column: str, values: Iterable[str]) -> CheckConstraint:
 
 # Replicas: rows of other contexts by their own ids. Version 0 stands for a row that has not arrived yet.
 
-company = Table(
-    "company",
+company = company_replica(metadata)
+
+
+property_ = replica_table(metadata, "property")
+unit = replica_table(
     metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("version", BigInteger, nullable=False, server_default=text("0")),
-    Column("name", Text, nullable=False, server_default=text("''")),
-    Column("active", Boolean, nullable=False, server_default=text("true")),
-    Column("timezone", Text, nullable=False, server_default=text("'UTC'")),
-)
-
-
-def _replica(name: str, *columns: Column[object]) -> Table:
-    table = Table(
-        name,
-        metadata,
-        Column("id", BigInteger, primary_key=True, autoincrement=False),
-        Column("version", BigInteger, nullable=False, server_default=text("0")),
-        Column("company_id", BigInteger, nullable=False),
-        Column("name", Text, nullable=False, server_default=text("''")),
-        Column("external_id", Text),
-        *columns,
-    )
-    Index(f"{name}_external_id", table.c.company_id, table.c.external_id)
-    return table
-
-
-property_ = _replica("property")
-unit = _replica(
     "unit",
     Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False),
     Column("unit_number", Text),
 )
-asset = _replica("asset", Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False))
-vendor = _replica("vendor")
-staff = _replica("staff")
+asset = replica_table(metadata, "asset", Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False))
+vendor = replica_table(metadata, "vendor")
+staff = replica_table(metadata, "staff")
 
 # What this context owns.
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     CheckConstraint,
     Column,
     DateTime,
@@ -31,6 +30,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
 from chassis.consumer import inbox_table
 from chassis.idempotency import ledger
+from chassis.replicas import company_replica
 from svc_webhooks import rules
 
 PARTITIONS = "partitions"
@@ -48,15 +48,7 @@ def _listed(values: Iterable[str]) -> str:
 
 # A replica: rows of the gateway by their own ids. A company that has not arrived yet counts as active.
 
-company = Table(
-    "company",
-    metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("version", BigInteger, nullable=False, server_default=text("0")),
-    Column("name", Text, nullable=False, server_default=text("''")),
-    Column("active", Boolean, nullable=False, server_default=text("true")),
-    Column("timezone", Text, nullable=False, server_default=text("'UTC'")),
-)
+company = company_replica(metadata)
 
 # What this context owns.
 

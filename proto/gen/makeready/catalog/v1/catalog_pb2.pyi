@@ -464,6 +464,8 @@ class BatchGetReferencesRequest(_message.Message):
     PROPERTY_EXTERNAL_IDS_FIELD_NUMBER: _builtins.int
     UNIT_EXTERNAL_IDS_FIELD_NUMBER: _builtins.int
     ASSET_EXTERNAL_IDS_FIELD_NUMBER: _builtins.int
+    VENDOR_IDS_FIELD_NUMBER: _builtins.int
+    VENDOR_EXTERNAL_IDS_FIELD_NUMBER: _builtins.int
     company_id: _builtins.int
     """The company whose records are meant; the answer holds no other's."""
     @_builtins.property
@@ -478,6 +480,10 @@ class BatchGetReferencesRequest(_message.Message):
     def unit_external_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def asset_external_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    @_builtins.property
+    def vendor_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def vendor_external_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     def __init__(
         self,
         *,
@@ -488,10 +494,12 @@ class BatchGetReferencesRequest(_message.Message):
         property_external_ids: _abc.Iterable[_builtins.str] | None = ...,
         unit_external_ids: _abc.Iterable[_builtins.str] | None = ...,
         asset_external_ids: _abc.Iterable[_builtins.str] | None = ...,
+        vendor_ids: _abc.Iterable[_builtins.int] | None = ...,
+        vendor_external_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asset_external_ids", b"asset_external_ids", "asset_ids", b"asset_ids", "company_id", b"company_id", "property_external_ids", b"property_external_ids", "property_ids", b"property_ids", "unit_external_ids", b"unit_external_ids", "unit_ids", b"unit_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asset_external_ids", b"asset_external_ids", "asset_ids", b"asset_ids", "company_id", b"company_id", "property_external_ids", b"property_external_ids", "property_ids", b"property_ids", "unit_external_ids", b"unit_external_ids", "unit_ids", b"unit_ids", "vendor_external_ids", b"vendor_external_ids", "vendor_ids", b"vendor_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -107,6 +107,7 @@ class References(_message.Message):
     UNITS_FIELD_NUMBER: _builtins.int
     ASSETS_FIELD_NUMBER: _builtins.int
     VENDORS_FIELD_NUMBER: _builtins.int
+    UNIT_OCCUPANCIES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def companies(self) -> _containers.RepeatedCompositeFieldContainer[Global___CompanyReference]: ...
     @_builtins.property
@@ -119,6 +120,8 @@ class References(_message.Message):
     def assets(self) -> _containers.RepeatedCompositeFieldContainer[Global___AssetReference]: ...
     @_builtins.property
     def vendors(self) -> _containers.RepeatedCompositeFieldContainer[Global___VendorReference]: ...
+    @_builtins.property
+    def unit_occupancies(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnitOccupancyReference]: ...
     def __init__(
         self,
         *,
@@ -128,10 +131,11 @@ class References(_message.Message):
         units: _abc.Iterable[Global___UnitReference] | None = ...,
         assets: _abc.Iterable[Global___AssetReference] | None = ...,
         vendors: _abc.Iterable[Global___VendorReference] | None = ...,
+        unit_occupancies: _abc.Iterable[Global___UnitOccupancyReference] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assets", b"assets", "companies", b"companies", "properties", b"properties", "staff", b"staff", "units", b"units", "vendors", b"vendors"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assets", b"assets", "companies", b"companies", "properties", b"properties", "staff", b"staff", "unit_occupancies", b"unit_occupancies", "units", b"units", "vendors", b"vendors"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -347,6 +351,49 @@ class VendorReference(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__external_id) -> _WhichOneofReturnType__external_id | None: ...
 
 Global___VendorReference: _TypeAlias = VendorReference  # noqa: Y015
+
+@_typing.final
+class UnitOccupancyReference(_message.Message):
+    """UnitOccupancyReference is what svc-occupancy knows of a unit that svc-catalog serves."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    COMPANY_ID_FIELD_NUMBER: _builtins.int
+    UNIT_STATUS_FIELD_NUMBER: _builtins.int
+    PROJECTED_READY_ON_FIELD_NUMBER: _builtins.int
+    id: _builtins.int
+    """The unit's id."""
+    version: _builtins.int
+    company_id: _builtins.int
+    unit_status: _builtins.str
+    """For example "Vacant Ready"; absent while no turn has told of the unit."""
+    projected_ready_on: _builtins.str
+    """A date as YYYY-MM-DD; absent where no active turn has one."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.int = ...,
+        version: _builtins.int = ...,
+        company_id: _builtins.int = ...,
+        unit_status: _builtins.str | None = ...,
+        projected_ready_on: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_projected_ready_on", b"_projected_ready_on", "_unit_status", b"_unit_status", "projected_ready_on", b"projected_ready_on", "unit_status", b"unit_status"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_projected_ready_on", b"_projected_ready_on", "_unit_status", b"_unit_status", "company_id", b"company_id", "id", b"id", "projected_ready_on", b"projected_ready_on", "unit_status", b"unit_status", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__projected_ready_on: _TypeAlias = _typing.Literal["projected_ready_on"]  # noqa: Y015
+    _WhichOneofArgType__projected_ready_on: _TypeAlias = _typing.Literal["_projected_ready_on", b"_projected_ready_on"]  # noqa: Y015
+    _WhichOneofReturnType__unit_status: _TypeAlias = _typing.Literal["unit_status"]  # noqa: Y015
+    _WhichOneofArgType__unit_status: _TypeAlias = _typing.Literal["_unit_status", b"_unit_status"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__projected_ready_on) -> _WhichOneofReturnType__projected_ready_on | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unit_status) -> _WhichOneofReturnType__unit_status | None: ...
+
+Global___UnitOccupancyReference: _TypeAlias = UnitOccupancyReference  # noqa: Y015
 
 @_typing.final
 class GetOutboxRequest(_message.Message):

@@ -6,27 +6,91 @@ A column that the file has and that is blank in a row clears the field; a column
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+import msgspec
+import sqlalchemy as sa
 from asyncpg import Record
 
 from chassis import bodies, identity
+from chassis.batches import InsertMany, UpdateMany
 from chassis.database import Connection, Database
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
+from chassis.statements import TEXTS, Statement, given
 from makeready.common.v1 import documents_pb2 as common
 from makeready.events.v1.events_pb2 import References
-from svc_catalog import queries_import as q
-from svc_catalog import records_import as records
 
 CREATED, CHANGED = common.IMPORT_OUTCOME_CREATED, common.IMPORT_OUTCOME_CHANGED
 UNCHANGED, REJECTED = common.IMPORT_OUTCOME_UNCHANGED, common.IMPORT_OUTCOME_REJECTED
 ROWS_MAX = 500
 _TICK = datetime.timedelta(microseconds=1)
+_LOCK = Statement(sa.select(sa.func.pg_advisory_xact_lock(given("lock", sa.BigInteger)).label("locked")))
 
-Row = TypeVar("Row", records.PropertyRow, records.UnitRow, records.AssetRow)
-Clock = Callable[[], datetime.datetime]
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+class Stored:
+    """The records of one kind, as an import meets them. Their table is keyed by company_id and id, has external_id,
+    source and version, and may have created_at and updated_at. changeable: the columns that a row may change."""
+
+    def __init__(self, table: sa.Table, *changeable: str) -> None:
+        self.changeable = changeable
+        stamped = [name for name in ("version", "updated_at") if name in table.c]
+        self._known = Statement(
+            sa.select(*(table.c[name] for name in ("id", "external_id", *stamped, *changeable)))
+            .where(table.c.company_id == given("company_id", sa.BigInteger), _named(table))
+            .order_by(table.c.id)
+            .with_for_update()
+        )
+        own = ("company_id", "external_id", "source")
+        fresh = (*own, *(name for name in stamped if name != "version"), *changeable)
+        self._insert = InsertMany(table, fresh, table.c.id, table.c.external_id)
+        self._update = UpdateMany(table, (*stamped, *changeable))
+
+    async def for_update(
+        self, connection: Connection, company_id: int, external_ids: Sequence[str]
+    ) -> dict[str, Record]:
+        """The records that exist already, by external_id, locked."""
+        rows = await connection.rows(self._known, company_id=company_id, external_ids=external_ids)
+        return {row["external_id"]: row for row in rows}
+
+    async def insert(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        """Inserts the rows and gives each its id."""
+        ids = {row["external_id"]: row["id"] for row in await self._insert.run(connection, rows)}
+        for row in rows:
+            row["id"] = ids[row["external_id"]]
+
+    async def update(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        await self._update.run(connection, rows)
+
+
+def _named(table: sa.Table) -> sa.ColumnElement[bool]:
+    return table.c.external_id == sa.func.any(given("external_ids", TEXTS))
+
+
+class Known:
+    """Finds records of a table that rows name by external_id. Own ones stay as they are until the commit; of a
+    replica those count that have arrived."""
+
+    def __init__(self, table: sa.Table, *columns: str, replica: bool = False) -> None:
+        names = ("id", "external_id", *columns)
+        form = sa.select(*(table.c[name] for name in names)).where(
+            table.c.company_id == given("company_id", sa.BigInteger), _named(table)
+        )
+        locked = form.with_for_update(read=True, key_share=True)
+        self._statement = Statement(form.where(table.c.version > 0) if replica else locked)
+
+    async def by_external_id(
+        self, connection: Connection | Database, company_id: int, external_ids: Sequence[str]
+    ) -> dict[str, Record]:
+        """The records that exist, with `id` and the columns."""
+        if not external_ids:
+            return {}
+        rows = await connection.rows(self._statement, company_id=company_id, external_ids=external_ids)
+        return {row["external_id"]: row for row in rows}
 
 
 class Line(Generic[Row]):
@@ -35,7 +99,7 @@ class Line(Generic[Row]):
     __slots__ = ("before", "given", "result", "row", "touched", "values")
 
     def __init__(self, row: Row, given: Iterable[str], result: common.ImportResult) -> None:
-        self.row: Row = row
+        self.row: Any = row
         self.given = frozenset(given)
         self.result = result
         # The record as it is, where it exists.
@@ -81,12 +145,24 @@ class Batch(Generic[Row]):
         """The external ids that the good rows give in this field."""
         return sorted({name for line in self.good.values() if (name := getattr(line.row, field)) is not None})
 
-    async def meet(self, connection: Connection, stored: q.Stored) -> None:
+    def resolve(self, field: str, known: Mapping[str, Record], column: str = "") -> None:
+        """Gives every good row that names a record in this field that record's id, in `column` (field + "_id")."""
+
+        def find(line: Line[Row]) -> None:
+            name = getattr(line.row, field)
+            if name is not None and name not in known:
+                raise invalid_request(f"No {field} with that external_id is known.", field)
+            if field in line.given:
+                line.values[column or f"{field}_id"] = None if name is None else known[name]["id"]
+
+        self.each(find)
+
+    async def meet(self, connection: Connection, stored: Stored) -> None:
         """Finds the records that exist already, and locks them."""
         for external_id, row in (await stored.for_update(connection, self.company_id, list(self.good))).items():
             self.good[external_id].before = row
 
-    async def save(self, connection: Connection, stored: q.Stored, defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def save(self, connection: Connection, stored: Stored, defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Inserts and updates what differs; returns the rows that did, with their ids and versions."""
         fresh, changed = [], []
         for line in self.good.values():
@@ -101,7 +177,7 @@ class Batch(Generic[Row]):
         await stored.update(connection, changed)
         return fresh + changed
 
-    def _after(self, line: Line[Row], stored: q.Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    def _after(self, line: Line[Row], stored: Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """The whole record as it will be."""
         before = line.before
         values = {name: line.values[name] for name in stored.changeable if name in line.values}
@@ -110,11 +186,11 @@ class Batch(Generic[Row]):
         for name, default in defaults.items():
             if after[name] is None:
                 after[name] = default
-        if after["created_at"] is None:
-            after["created_at"] = self.moment if before is None else before["created_at"]
+        created_at = after.get("created_at") or (self.moment if before is None else before.get("created_at"))
         after |= {"company_id": self.company_id, "external_id": line.row.external_id, "source": "import"}
+        after["created_at"] = created_at
         after["version"] = 1 if before is None else before["version"] + 1
-        updated_at = max(self.moment, after["created_at"])
+        updated_at = max(self.moment, created_at or self.moment)
         if before is not None and "updated_at" in before:
             updated_at = max(updated_at, before["updated_at"] + _TICK)
         after["updated_at"] = updated_at
@@ -137,18 +213,6 @@ def _reject(result: common.ImportResult, refusal: Refusal) -> None:
     result.outcome, result.field, result.reason = REJECTED, refusal.field, refusal.message
 
 
-async def find_properties(connection: Connection, batch: Batch[records.UnitRow] | Batch[records.AssetRow]) -> None:
-    """Gives every good row the property_id of the property that it names."""
-    ids = await q.property_ids(connection, batch.company_id, batch.named("property"))
-
-    def find(line: Any) -> None:
-        if line.row.property not in ids:
-            raise invalid_request("No property with that external_id is known.", "property")
-        line.values["property_id"] = ids[line.row.property]
-
-    batch.each(find)
-
-
 class _DryRunDone(Exception):  # noqa: N818 - not an error
     """Rolls back what a dry run has tried."""
 
@@ -156,7 +220,7 @@ class _DryRunDone(Exception):  # noqa: N818 - not an error
 class Importer:
     """Runs batches: each is one transaction, under a lock of the company's."""
 
-    def __init__(self, database: Database, outbox: Outbox, clock: Clock) -> None:
+    def __init__(self, database: Database, outbox: Outbox, clock: Callable[[], datetime.datetime]) -> None:
         self._database = database
         self._outbox = outbox
         self._clock = clock
@@ -167,15 +231,22 @@ class Importer:
         kind: type[Row],
         request: Any,
         call: identity.Call,
+        prepare: Callable[[Batch[Row]], Awaitable[None]] | None = None,
     ) -> list[common.ImportResult]:
-        """What became of each row of an import request. A dry run does all of it and then undoes it."""
+        """What became of each row of an import request. A dry run does all of it and then undoes it.
+
+        save: stores the batch and returns what other contexts must hear of. prepare: runs before the transaction,
+        to ask other contexts for what a replica lacks.
+        """
         company_id = identity.company_id(call)
         batch = Batch(kind, company_id, request.rows)
+        if prepare is not None:
+            await prepare(batch)
         if not batch.good:
             return batch.results
         try:
             async with self._database.transaction() as connection:
-                await q.lock_company(connection, company_id)
+                await connection.execute(_LOCK, lock=_lock_of(company_id))
                 batch.moment = self._clock()
                 told = await save(connection, batch)
                 if request.dry_run:
@@ -189,3 +260,9 @@ class Importer:
             return batch.results
         self._outbox.wake()
         return batch.results
+
+
+def _lock_of(company_id: int) -> int:
+    """One batch of a company at a time: two that name the same records would wait for each other in a ring."""
+    named = hashlib.blake2b(f"import/{company_id}".encode(), digest_size=8).digest()
+    return int.from_bytes(named, "big", signed=True)
