@@ -25,7 +25,7 @@ def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     services = identity_pb2.DESCRIPTOR.services_by_name
     # Who keeps companies as replicas: an outbox row goes only once each of them has confirmed it.
-    outbox = app.produces(tables.outbox, consumers=["svc-tickets", "svc-occupancy", "svc-webhooks"])
+    outbox = app.produces(tables.outbox, consumers=["svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
     app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, instants.now))
     app.serve(services["KeysService"], KeysService(app.database))
     keys = Keys(app.database)

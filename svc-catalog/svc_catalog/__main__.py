@@ -6,7 +6,7 @@ from chassis import instants
 from chassis.imports import Importer
 from chassis.server import App, run_process
 from makeready.catalog.v1 import catalog_pb2
-from svc_catalog import config, records, service, tables
+from svc_catalog import config, consumers, records, service, tables
 
 NAME = "svc-catalog"
 
@@ -14,6 +14,7 @@ NAME = "svc-catalog"
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     outbox = app.produces(tables.outbox, consumers=["svc-tickets", "svc-occupancy"])
+    app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
     importer = Importer(app.database, outbox, instants.now)
     links = records.Links(settings.service.links_url)
     served = catalog_pb2.DESCRIPTOR.services_by_name

@@ -28,12 +28,19 @@ from sqlalchemy import (
     text,
 )
 
+from chassis.consumer import inbox_table
 from chassis.outbox import outbox_table
+from chassis.replicas import company_replica, replica_table
 from svc_catalog import rules
 
 metadata = MetaData()
 
 outbox = outbox_table(metadata)
+inbox = inbox_table(metadata)
+
+# Replicas: rows of the gateway by their own ids. Version 0 stands for a row that has not arrived yet.
+company = company_replica(metadata)
+staff = replica_table(metadata, "staff")
 
 # One sequence a kind, for all companies. Units are locations (spec 2.5): both draw from the same.
 property_id = Sequence("property_id", metadata=metadata, data_type=BigInteger)

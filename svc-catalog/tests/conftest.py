@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -10,13 +11,16 @@ from typing import Any
 import grpc
 import pytest
 
+from chassis import migrations
 from chassis.database import Database
 from chassis.identity import CALLER, OPERATOR, SERVICE, Identity
 from makeready.catalog.v1 import catalog_pb2 as pb
 from makeready.catalog.v1 import catalog_pb2_grpc
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
+from makeready_local.nats import Nats
 from makeready_local.running import Keys, RunningService
-from makeready_local.testing import PostgresServer, Server
+from makeready_local.testing import PostgresServer, Server, server_folder
+from svc_catalog import tables
 
 _companies = itertools.count(1000)
 
@@ -94,12 +98,43 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 
 
 @pytest.fixture(scope="session")
+def own_nats() -> Iterator[Server]:
+    """A NATS that no other svc-catalog of the session consumes from: one durable consumer brings an event to one."""
+    with server_folder() as folder:
+        server = Nats(folder / "nats", "test", log=folder / "nats.log")
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def occupancy(
+    postgres_server: PostgresServer, own_nats: Server, keys: Keys, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    """The svc-occupancy that svc-catalog hears from."""
+    url = postgres_server.create_database("occupancy_of_catalog")
+    log = tmp_path_factory.mktemp("svc-occupancy") / "log"
+    running = RunningService("svc-occupancy", keys, url, own_nats.url, log)
+    running.migrate()
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
 def service(
-    postgres_server: PostgresServer, nats_server: Server, keys: Keys, tmp_path_factory: pytest.TempPathFactory
+    occupancy: RunningService,
+    postgres_server: PostgresServer,
+    own_nats: Server,
+    keys: Keys,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[RunningService]:
     url = postgres_server.create_database("catalog_test")
     log = tmp_path_factory.mktemp("svc-catalog") / "log"
-    running = RunningService("svc-catalog", keys, url, nats_server.url, log)
+    addresses = {"svc-occupancy": occupancy.target}
+    running = RunningService("svc-catalog", keys, url, own_nats.url, log, addresses=addresses)
     running.migrate(first_id=5_000_000_000)
     running.start()
     yield running
@@ -117,6 +152,39 @@ async def database(service: RunningService) -> AsyncIterator[Database]:
     database = Database(service.database_url, application="tests")
     await database.open()
     yield database
+    await database.close()
+
+
+class Alone:
+    """A migrated database that no process uses."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def make_units(self, company_id: int) -> list[int]:
+        """A property with two units; their ids."""
+        async with self.database.connection() as connection:
+            property_id = await connection.raw.fetchval(
+                "INSERT INTO property (company_id, name, address, created_at, source)"
+                " VALUES ($1, 'P', 'A', now(), 'import') RETURNING id",
+                company_id,
+            )
+            rows = await connection.raw.fetch(
+                "INSERT INTO unit (company_id, property_id, name, created_at, source)"
+                " SELECT $1, $2, 'U', now(), 'import' FROM generate_series(1, 2) RETURNING id",
+                company_id,
+                property_id,
+            )
+        return sorted(row["id"] for row in rows)
+
+
+@pytest.fixture(scope="session")
+async def alone(postgres_server: PostgresServer) -> AsyncIterator[Alone]:
+    url = postgres_server.create_database("catalog_alone")
+    await asyncio.to_thread(migrations.migrate, url, "svc_catalog", tables.metadata)
+    database = Database(url, application="tests")
+    await database.open()
+    yield Alone(database)
     await database.close()
 
 

@@ -10,6 +10,7 @@ NAME = "svc-occupancy"
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
+    app.produces(tables.outbox, consumers=["svc-catalog"])
     app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
     return app
 

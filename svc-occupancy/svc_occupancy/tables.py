@@ -5,10 +5,12 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, ForeignKey, MetaData, Text
 
 from chassis.consumer import inbox_table
+from chassis.outbox import outbox_table
 from chassis.replicas import company_replica, replica_table
 
 metadata = MetaData()
 
+outbox = outbox_table(metadata)
 inbox = inbox_table(metadata)
 
 # Replicas: rows of other contexts by their own ids. Version 0 stands for a row that has not arrived yet: a unit may

@@ -1,0 +1,27 @@
+"""The events that svc-catalog listens to: companies and staff (gateway), and what svc-occupancy knows of the units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chassis.database import Connection
+from chassis.replicas import Replica
+from makeready.events.v1 import events_pb2 as pb
+from svc_catalog import queries_occupancy
+from svc_catalog import tables as t
+
+SUBJECTS = {"gateway": ["references"], "svc-occupancy": ["references"]}
+
+_company = Replica(t.company)
+_staff = Replica(t.staff)
+
+
+async def put_references(connection: Connection, references: Sequence[pb.References]) -> None:
+    """Takes rows into the replicas."""
+    await _company.put(connection, (row for one in references for row in one.companies))
+    await _staff.put(connection, (row for one in references for row in one.staff))
+    await queries_occupancy.take(connection, (row for one in references for row in one.unit_occupancies))
+
+
+async def apply(connection: Connection, events: Sequence[pb.Event]) -> None:
+    await put_references(connection, [event.references for event in events if event.HasField("references")])
