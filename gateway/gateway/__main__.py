@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from chassis import instants
+from chassis.imports import Importer
 from chassis.server import App, run_process
 from gateway import config, tables
 from gateway.admin import AdminPage
@@ -16,7 +17,8 @@ from gateway.limits import Limits
 from gateway.ports import Port, every_service_serves
 from gateway.routes import OPERATIONS
 from gateway.service import CompaniesService, KeysService
-from makeready.identity.v1 import identity_pb2
+from gateway.service_staff import StaffService
+from makeready.identity.v1 import identity_pb2, staff_pb2
 
 NAME = "gateway"
 
@@ -24,10 +26,12 @@ NAME = "gateway"
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     services = identity_pb2.DESCRIPTOR.services_by_name
-    # Who keeps companies as replicas: an outbox row goes only once each of them has confirmed it.
+    # Who keeps companies and staff as replicas: an outbox row goes only once each of them has confirmed it.
     outbox = app.produces(tables.outbox, consumers=["svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
     app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, instants.now))
     app.serve(services["KeysService"], KeysService(app.database))
+    staff = StaffService(app.database, Importer(app.database, outbox, instants.now))
+    app.serve(staff_pb2.DESCRIPTOR.services_by_name["StaffService"], staff)
     keys = Keys(app.database)
     app.background("keys", keys.listen)
     limits = Limits(settings.rate_limit_url)

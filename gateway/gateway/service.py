@@ -32,7 +32,7 @@ def _checked(rule: Callable[[str], Checked], value: str) -> Checked:
         raise invalid_request(str(error)) from None
 
 
-def _no_company() -> Refusal:
+def no_company() -> Refusal:
     return Refusal(404, "not_found", "No company has that id; list the companies to see their ids.")
 
 
@@ -73,7 +73,7 @@ class CompaniesService:
         async with self.database.transaction() as connection:
             row = await queries.company_for_update(connection, request.company_id)
             if row is None:
-                raise _no_company()
+                raise no_company()
             active: bool = request.active if request.HasField("active") else row["active"]
             wanted: dict[str, Any] = {"active": active, "timezone": timezone or str(row["timezone"])}
             changed = {name: value for name, value in wanted.items() if value != row[name]}
@@ -99,7 +99,7 @@ class CompaniesService:
         try:
             async with self.database.transaction() as connection:
                 if await queries.company(connection, request.company_id) is None:
-                    raise _no_company()
+                    raise no_company()
                 found = await queries.new_administrator_id(connection, request.company_id, email, name, password)
                 await _audit(connection, call, request.company_id, "administrator.created", found, email=email)
         except asyncpg.UniqueViolationError as error:
@@ -140,7 +140,7 @@ class KeysService:
         key = rules.new_key()
         async with self.database.transaction() as connection:
             if await queries.company(connection, request.company_id) is None:
-                raise _no_company()
+                raise no_company()
             administrator_id = None
             if email:
                 administrator_id = await queries.administrator_id(connection, request.company_id, email)
@@ -185,7 +185,7 @@ class KeysService:
     async def ListKeys(self, request: pb.ListKeysRequest, _call: Call) -> pb.ListKeysResponse:
         async with self.database.connection() as connection:
             if await queries.company(connection, request.company_id) is None:
-                raise _no_company()
+                raise no_company()
             rows = await queries.keys_of_company(connection, request.company_id)
         return pb.ListKeysResponse(keys=[_key(row, row["revoked_at"]) for row in rows])
 

@@ -1,4 +1,4 @@
-"""The tables of the database `gateway`: companies, administrators, API keys, what operators did."""
+"""The tables of the database `gateway`: companies, administrators, staff, API keys, what operators did."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sqlalchemy import (
     Index,
     LargeBinary,
     MetaData,
+    Sequence,
     Table,
     Text,
     UniqueConstraint,
@@ -62,6 +63,28 @@ administrator = Table(
     UniqueConstraint("email", name="administrator_email"),
     UniqueConstraint("company_id", "id", name="administrator_of_company"),
     CheckConstraint("email = lower(email)", name="administrator_email_lower_case"),
+)
+
+staff_id = Sequence("staff_id", metadata=metadata, data_type=BigInteger)
+
+# Members of a company's staff, to whom tickets and inspections are assigned. They don't sign in with this.
+staff = Table(
+    "staff",
+    metadata,
+    # The company comes first, as in every table that a list or an import reads.
+    Column("company_id", BigInteger, ForeignKey("company.id"), primary_key=True, autoincrement=False),
+    Column("id", BigInteger, primary_key=True, autoincrement=False, server_default=text("nextval('staff_id')")),
+    Column("version", BigInteger, nullable=False, server_default=text("1")),
+    Column("name", Text, nullable=False),
+    Column("email", Text),
+    Column("title", Text),
+    Column("external_id", Text),
+    _instant("created_at"),
+    Column("source", Text, nullable=False),
+    UniqueConstraint("company_id", "external_id", name="staff_external_id"),
+    CheckConstraint(f"char_length(name) BETWEEN 1 AND {rules.NAME_POINTS_MAX}", name="staff_name"),
+    CheckConstraint("email = lower(email)", name="staff_email_lower_case"),
+    CheckConstraint("source IN ('import')", name="staff_source"),
 )
 
 api_key = Table(

@@ -22,6 +22,7 @@ from chassis.identity import OPERATOR, Identity, Issuer
 from gateway.config import CONTEXTS
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
+from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 
 SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE, "webhook_only": pb.SCOPE_WEBHOOK_ONLY}
 
@@ -108,11 +109,11 @@ class Operator:
     def __init__(self, target: str, keys: Path) -> None:
         channel = grpc.aio.insecure_channel(target)
         self._issuer = Issuer(keys / "operator.jwk")
-        self._stubs: list[Any] = [CompaniesServiceStub(channel), KeysServiceStub(channel)]
+        self._stubs: list[Any] = [CompaniesServiceStub(channel), KeysServiceStub(channel), StaffServiceStub(channel)]
         self._names = itertools.count(1)
 
-    async def __call__(self, rpc: str, request: Any) -> Any:
-        token = self._issuer.token("gateway", Identity(OPERATOR, "operator"))
+    async def __call__(self, rpc: str, request: Any, company_id: int = 0) -> Any:
+        token = self._issuer.token("gateway", Identity(OPERATOR, "operator", company_id))
         method = next(getattr(stub, rpc) for stub in self._stubs if hasattr(stub, rpc))
         metadata = [("authorization", token), ("x-request-id", "op-1")]
         try:

@@ -22,6 +22,7 @@ from gateway import passwords, rules, service, tables
 from makeready.common.v1 import options_pb2
 from makeready.events.v1.events_pb2 import Event
 from makeready.identity.v1 import identity_pb2 as pb
+from makeready.identity.v1 import staff_pb2
 from makeready_local.revise import differences
 
 
@@ -231,11 +232,12 @@ def test_proto_rules_and_table_name_the_same_scopes() -> None:
     assert re.findall(r"'(\w+)'", str(check.sqltext)) == list(rules.SCOPES)  # type: ignore[attr-defined]
 
 
-RPCS = [rpc for one in ("CompaniesService", "KeysService") for rpc in pb.DESCRIPTOR.services_by_name[one].methods]
+SERVICES = (*pb.DESCRIPTOR.services_by_name.values(), *staff_pb2.DESCRIPTOR.services_by_name.values())
+RPCS = [rpc for served in SERVICES for rpc in served.methods]
 WHO = {
     CALLER: ("gateway", Identity(CALLER, "gateway", 1, 1, "write", 1)),
     SERVICE: ("svc-tickets", Identity(SERVICE, "svc-tickets", 1)),
-    OPERATOR: ("operator", Identity(OPERATOR, "operator")),
+    OPERATOR: ("operator", Identity(OPERATOR, "operator", 1)),
     STAFF: ("gateway", Identity(STAFF, "gateway", 1)),
 }
 
@@ -248,13 +250,15 @@ async def test_an_rpc_answers_the_kinds_that_its_contract_allows(
     issuer_name, who = WHO[kind]
     token = Issuer(identity_keys / f"{issuer_name}.jwk").token("gateway", who)
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
+    named = "company_id" in rpc.input_type.fields_by_name
+    request = GetMessageClass(rpc.input_type)(**({"company_id": 1} if named else {}))
     async with grpc.aio.insecure_channel(gateway.grpc_target) as channel:
         call: grpc.aio.UnaryUnaryMultiCallable[Any, Any] = channel.unary_unary(
             f"/{rpc.containing_service.full_name}/{rpc.name}",
             request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
         )
         try:
-            await call(GetMessageClass(rpc.input_type)(), metadata=[("authorization", token)], timeout=10)
+            await call(request, metadata=[("authorization", token)], timeout=10)
             status = grpc.StatusCode.OK
         except grpc.aio.AioRpcError as error:
             status = error.code()

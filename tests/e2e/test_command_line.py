@@ -27,6 +27,13 @@ from test_outages import hanging
 REPORT = ["read", "created", "changed", "unchanged", "rejected", "rejects_file"]
 # Every column of every kind, in the order of docs/imports.md; the first row needs the others' records.
 COLUMNS: dict[str, dict[str, str]] = {
+    "staff": {
+        "external_id": "S9",
+        "name": "Zoë Byrne",
+        "email": "zoe.byrne@example.com",
+        "title": "Superintendent",
+        "created_at": "2020-01-31",
+    },
     "properties": {
         "external_id": "P9",
         "name": "Elm Court",

@@ -15,6 +15,8 @@ import grpc
 from makeready.catalog.v1 import catalog_pb2 as catalog
 from makeready.catalog.v1.catalog_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
 from makeready.common.v1 import documents_pb2 as common
+from makeready.identity.v1 import staff_pb2 as staff
+from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from makeready.tickets.v1 import tickets_pb2 as tickets
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 
@@ -52,6 +54,14 @@ class Kind:
 KINDS = {
     kind.name: kind
     for kind in (
+        Kind(
+            "staff",
+            "gateway",
+            lambda channel: StaffServiceStub(channel).ImportStaff,
+            staff.ImportStaffRequest,
+            ("external_id", "name"),
+            ("email", "title", "created_at"),
+        ),
         Kind(
             "properties",
             "svc-catalog",
