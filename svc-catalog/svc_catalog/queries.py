@@ -96,55 +96,58 @@ ASSET_COLUMNS: tuple[ColumnElement[Any], ...] = (
 )
 
 
-def _rows(columns: Sequence[ColumnElement[Any]], source: FromClause) -> Any:
+def rows_of(columns: Sequence[ColumnElement[Any]], source: FromClause) -> Any:
+    """All records of one kind, their columns in this order."""
     return select(*(column.label(f"c{index}") for index, column in enumerate(columns))).select_from(source)
 
 
-def _named(table: Table, column: str, other: Table) -> ColumnElement[bool]:
+def named(table: Table, column: str, other: Table) -> ColumnElement[bool]:
     """That a row's column names the other row: by the whole of its key."""
     shared = (name for name in other.primary_key.columns.keys() if name != "id")  # noqa: SIM118 - columns by name
     return and_(other.c.id == table.c[column], *(other.c[name] == table.c[name] for name in shared))
 
 
-_properties = _rows(PROPERTY_COLUMNS, t.property_)
-_units = _rows(
+_properties = rows_of(PROPERTY_COLUMNS, t.property_)
+_units = rows_of(
     UNIT_COLUMNS,
-    t.unit.join(t.property_, _named(t.unit, "property_id", t.property_))
-    .outerjoin(t.floorplan, _named(t.unit, "floorplan_id", t.floorplan))
-    .outerjoin(t.building, _named(t.unit, "building_id", t.building))
-    .outerjoin(t.floor, _named(t.unit, "floor_id", t.floor)),
+    t.unit.join(t.property_, named(t.unit, "property_id", t.property_))
+    .outerjoin(t.floorplan, named(t.unit, "floorplan_id", t.floorplan))
+    .outerjoin(t.building, named(t.unit, "building_id", t.building))
+    .outerjoin(t.floor, named(t.unit, "floor_id", t.floor)),
 )
-_assets = _rows(
+_assets = rows_of(
     ASSET_COLUMNS,
-    t.asset.join(t.property_, _named(t.asset, "property_id", t.property_))
-    .outerjoin(t.unit, _named(t.asset, "unit_id", t.unit))
-    .outerjoin(t.location, _named(t.asset, "location_id", t.location)),
+    t.asset.join(t.property_, named(t.asset, "property_id", t.property_))
+    .outerjoin(t.unit, named(t.asset, "unit_id", t.unit))
+    .outerjoin(t.location, named(t.asset, "location_id", t.location)),
 )
 
 
-def _is(table: Table, column: str) -> ColumnElement[bool]:
+def is_given(table: Table, column: str) -> ColumnElement[bool]:
+    """That a column has the value of the parameter of the same name."""
     return table.c[column] == bindparam(column, type_=table.c[column].type)
 
 
 PROPERTIES_PAGE = Pages(_properties, t.property_.c.company_id, t.property_.c.id, {})
-UNITS_PAGE = Pages(_units, t.unit.c.company_id, t.unit.c.id, {"property_id": _is(t.unit, "property_id")})
+UNITS_PAGE = Pages(_units, t.unit.c.company_id, t.unit.c.id, {"property_id": is_given(t.unit, "property_id")})
 ASSETS_PAGE = Pages(
     _assets,
     t.asset.c.company_id,
     t.asset.c.id,
-    {name: _is(t.asset, name) for name in ("property_id", "unit_id", "status")}
+    {name: is_given(t.asset, name) for name in ("property_id", "unit_id", "status")}
     | {"updated_since": t.asset.c.updated_at >= bindparam("updated_since", type_=DateTime(timezone=True))},
 )
 
 
-def _by_id(rows: Any, table: Table) -> Statement:
+def by_id(rows: Any, table: Table) -> Statement:
+    """The company's record with the id `entity_id`."""
     entity_id = bindparam("entity_id", type_=BigInteger)
     return Statement(rows.where(table.c.company_id == _company_id, table.c.id == entity_id))
 
 
-_PROPERTY = _by_id(_properties, t.property_)
-_UNIT = _by_id(_units, t.unit)
-_ASSET = _by_id(_assets, t.asset)
+_PROPERTY = by_id(_properties, t.property_)
+_UNIT = by_id(_units, t.unit)
+_ASSET = by_id(_assets, t.asset)
 
 
 async def property_(database: Database, company_id: int, property_id: int) -> Record | None:
