@@ -56,6 +56,7 @@ def _place(name: str, sequence: Sequence, *rest: Column[object] | ForeignKeyCons
     """A part or a plan of a property, known by its name."""
     return Table(
         name,
+        metadata,
         company_key(),
         Column("property_id", BigInteger, primary_key=True, autoincrement=False),
         id_of(sequence),
@@ -68,6 +69,7 @@ def _place(name: str, sequence: Sequence, *rest: Column[object] | ForeignKeyCons
 
 property_ = Table(
     "property",
+    metadata,
     company_key(),
     id_of(property_id),
     version(),
@@ -129,6 +131,7 @@ Index("location_name", location.c.property_id, location.c.name, location.c.locat
 
 unit = Table(
     "unit",
+    metadata,
     company_key(),
     id_of(location_id),
     version(),
@@ -157,6 +160,7 @@ unit = Table(
 
 asset = Table(
     "asset",
+    metadata,
     company_key(),
     id_of(asset_id),
     version(),
