@@ -1,29 +1,34 @@
-"""Asking the owner: what a replica lacks is fetched once, before any transaction, and kept."""
+"""Asking the owners: what a replica lacks is fetched once, before any transaction, and kept."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
 from chassis.clients import Peer
 from chassis.database import Database
 from makeready.catalog.v1 import catalog_pb2
 from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceStub
+from makeready.events.v1.events_pb2 import References
+from makeready.identity.v1 import staff_pb2
+from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from svc_tickets.consumers import put_references
 
-if TYPE_CHECKING:
-    from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceAsyncStub  # a name of the stub file alone
-
-ASKED_MAX = 500
+if TYPE_CHECKING:  # names of the stub files alone
+    from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceAsyncStub
+    from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub
 
 
 class Owners:
-    """svc-catalog, asked for properties, units and assets."""
+    """svc-catalog, asked for properties, units, assets and vendors; the gateway, asked for staff."""
 
-    def __init__(self, database: Database, catalog: Peer) -> None:
+    def __init__(self, database: Database, catalog: Peer, gateway: Peer) -> None:
         self._database = database
         self._catalog = catalog
-        self._stub: ReferencesServiceAsyncStub = ReferencesServiceStub(catalog.channel)
+        self._gateway = gateway
+        self._references: ReferencesServiceAsyncStub = ReferencesServiceStub(catalog.channel)
+        self._staff: StaffServiceAsyncStub = StaffServiceStub(gateway.channel)
 
     async def fetch(
         self,
@@ -34,20 +39,34 @@ class Owners:
         property_external_ids: Sequence[str] = (),
         unit_external_ids: Sequence[str] = (),
         asset_external_ids: Sequence[str] = (),
+        vendor_external_ids: Sequence[str] = (),
+        staff_external_ids: Sequence[str] = (),
     ) -> None:
-        """Takes into the replicas whatever of these exists. Raises Unavailable where the owner does not answer."""
-        request = catalog_pb2.BatchGetReferencesRequest(
-            company_id=company_id,
+        """Takes into the replicas whatever of these exists. Raises Unavailable where an owner does not answer."""
+        of_catalog = catalog_pb2.BatchGetReferencesRequest(
             unit_ids=[one for one in unit_ids if one > 0],
             asset_ids=[one for one in asset_ids if one > 0],
             property_external_ids=property_external_ids,
             unit_external_ids=unit_external_ids,
             asset_external_ids=asset_external_ids,
+            vendor_external_ids=vendor_external_ids,
         )
-        asked = sum(len(value) for field, value in request.ListFields() if field.name != "company_id")
-        assert asked <= 3 * ASKED_MAX
-        if not asked:
-            return
-        response = await self._catalog.call(self._stub.BatchGetReferences, request, company_id=company_id)
-        async with self._database.transaction() as connection:
-            await put_references(connection, [response.references])
+        asked: list[Awaitable[References]] = []
+        if of_catalog.ListFields():
+            of_catalog.company_id = company_id
+            asked.append(self._ask_catalog(of_catalog))
+        if staff_external_ids:
+            asked.append(self._ask_gateway(company_id, staff_external_ids))
+        found = await asyncio.gather(*asked)
+        if found:
+            async with self._database.transaction() as connection:
+                await put_references(connection, found)
+
+    async def _ask_catalog(self, request: catalog_pb2.BatchGetReferencesRequest) -> References:
+        answer = await self._catalog.call(self._references.BatchGetReferences, request, company_id=request.company_id)
+        return answer.references
+
+    async def _ask_gateway(self, company_id: int, external_ids: Sequence[str]) -> References:
+        request = staff_pb2.BatchGetStaffRequest(company_id=company_id, external_ids=external_ids)
+        answer = await self._gateway.call(self._staff.BatchGetStaff, request, company_id=company_id)
+        return References(staff=answer.staff)

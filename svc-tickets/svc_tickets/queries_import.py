@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Integer, Table, Text, bindparam, func, select
+from sqlalchemy import BigInteger, Integer, Text, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.batches import InsertMany, UpdateMany
 from chassis.database import Connection
+from chassis.imports import Known
 from chassis.statements import Statement
 from svc_tickets import tables as t
 
@@ -27,6 +28,8 @@ CHANGEABLE = (
     "property_id",
     "unit_id",
     "asset_id",
+    "assignee_id",
+    "vendor_id",
     "unit_number",
     "room",
     "room_instance",
@@ -43,38 +46,21 @@ _INSERTED = tuple(column.name for column in t.ticket.c)
 _UPDATED = ("version", "updated_at", "ticket_number", *CHANGEABLE)
 
 
-def _by_external_id(table: Table, *columns: str) -> Statement:
-    return Statement(
-        select(table.c.id, table.c.external_id, *(table.c[name] for name in columns)).where(
-            table.c.company_id == _company_id, table.c.external_id == func.any(_external_ids), table.c.version > 0
-        )
-    )
+# What a row names; in a replica those count that have arrived.
+NAMED = {
+    "property": Known(t.property_, replica=True),
+    "unit": Known(t.unit, "property_id", "unit_number", replica=True),
+    "asset": Known(t.asset, "property_id", replica=True),
+    "assignee": Known(t.staff, replica=True),
+    "assigned_vendor": Known(t.vendor, replica=True),
+}
 
-
-_PROPERTIES = _by_external_id(t.property_)
-_UNITS = _by_external_id(t.unit, "property_id", "unit_number")
-_ASSETS = _by_external_id(t.asset, "property_id")
 _EXISTING = Statement(
     select(*(t.ticket.c[name] for name in ("company_id", "id", "external_id", *_UPDATED)))
     .where(t.ticket.c.company_id == _company_id, t.ticket.c.external_id == func.any(_external_ids))
     .order_by(t.ticket.c.id)
     .with_for_update()
 )
-
-
-async def properties(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
-    rows = await connection.rows(_PROPERTIES, company_id=company_id, external_ids=external_ids)
-    return {row["external_id"]: row for row in rows}
-
-
-async def units(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
-    rows = await connection.rows(_UNITS, company_id=company_id, external_ids=external_ids)
-    return {row["external_id"]: row for row in rows}
-
-
-async def assets(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
-    rows = await connection.rows(_ASSETS, company_id=company_id, external_ids=external_ids)
-    return {row["external_id"]: row for row in rows}
 
 
 async def tickets_for_update(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
@@ -103,6 +89,15 @@ async def take_numbers(connection: Connection, counts: Mapping[int, int]) -> dic
     """Takes as many ticket numbers of each property; returns the first of each."""
     rows = await connection.rows(_TAKE_NUMBERS, property_ids=list(counts), counts=list(counts.values()))
     return {row["property_id"]: row["last"] - counts[row["property_id"]] + 1 for row in rows}
+
+
+_MANY = func.generate_series(1, bindparam("many", type_=Integer)).table_valued("n").render_derived()
+_TICKET_IDS = Statement(select(t.ticket_id.next_value().cast(BigInteger)).select_from(_MANY))
+
+
+async def ticket_ids(connection: Connection, many: int) -> list[int]:
+    """Ids for as many new tickets, ascending. On this connection: others may all be waiting for this import."""
+    return [row[0] for row in await connection.rows(_TICKET_IDS, many=many)] if many else []
 
 
 INSERT_TICKETS = InsertMany(t.ticket, _INSERTED)

@@ -158,7 +158,8 @@ ShortText = Annotated[str, Text(longest=200)]
 
 
 class TicketRow(msgspec.Struct, kw_only=True):
-    """A ticket's row in an import. property, unit and asset are the external_id of those records."""
+    """A ticket's row in an import. property, unit, asset, assignee (a member of staff) and assigned_vendor are the
+    external_id of those records."""
 
     external_id: Annotated[str, Text(longest=200, blank=False)]
     property: ShortText
@@ -175,6 +176,8 @@ class TicketRow(msgspec.Struct, kw_only=True):
     room_instance: ShortText | None = None
     permission_to_enter: bool | None = None
     preferred_access_time: ShortText | None = None
+    assignee: ShortText | None = None
+    assigned_vendor: ShortText | None = None
     photo_url: Annotated[str, Text(longest=2000)] | None = None
     created_at: datetime.datetime | None = None
     updated_at: datetime.datetime | None = None

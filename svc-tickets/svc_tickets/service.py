@@ -11,13 +11,15 @@ from asyncpg import Record
 from chassis import bodies, idempotency, identity
 from chassis.database import Database
 from chassis.ids import Ids
+from chassis.imports import Importer
 from chassis.outbox import Outbox
 from chassis.paging import page
 from chassis.refusals import Refusal, created_by_missing, invalid_request, not_found
 from makeready.common.v1.documents_pb2 import Document, WriteReply
 from makeready.tickets.v1 import tickets_pb2 as pb
-from svc_tickets import imports, queries, records, rules
+from svc_tickets import queries, records, rules
 from svc_tickets import tables as t
+from svc_tickets.imports import TicketImport
 from svc_tickets.owners import Owners
 
 Clock = Callable[[], datetime.datetime]
@@ -37,6 +39,7 @@ class TicketsService:
         self.links = links
         self.clock = clock
         self.ids = Ids(database, t.ticket_id)
+        self.importer = Importer(database, outbox, clock)
 
     async def ListTickets(self, request: pb.ListTicketsRequest, call: identity.Call) -> pb.ListTicketsResponse:
         caller = identity.caller(call)
@@ -140,11 +143,11 @@ class TicketsService:
         return reply
 
     async def ImportTickets(self, request: pb.ImportTicketsRequest, call: identity.Call) -> pb.ImportTicketsResponse:
-        batch = imports.Batch(identity.company_id(call), request.rows, self.clock(), call.request_id)
-        await batch.resolve(self.database, self.owners)
-        await batch.save(self.database, self.ids, self.outbox, self.links, request.dry_run, request.events)
-        self.outbox.wake()
-        return pb.ImportTicketsResponse(results=batch.results())
+        work = TicketImport(
+            self.database, self.owners, self.outbox, self.links, events=request.events, request_id=call.request_id
+        )
+        results = await self.importer.run(work.save, records.TicketRow, request, call, work.prepare)
+        return pb.ImportTicketsResponse(results=results)
 
     async def UpdateTicketPolicy(
         self, request: pb.UpdateTicketPolicyRequest, call: identity.Call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -61,8 +62,30 @@ def catalog(away_catalog: RunningService) -> Iterator[RunningService]:
 
 
 @pytest.fixture(scope="session")
+def away_gateway(
+    postgres_server: PostgresServer, nats_server: Server, keys: Keys, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    """The gateway that svc-tickets asks for staff: not started, unless a test asks for `owners`."""
+    url = postgres_server.create_database("gateway_of_tickets")
+    log = tmp_path_factory.mktemp("gateway") / "log"
+    prepared = RunningService("gateway", keys, url, nats_server.url, log)
+    prepared.migrate()
+    yield prepared
+    prepared.stop()
+
+
+@pytest.fixture
+def owners(catalog: RunningService, away_gateway: RunningService) -> Iterator[RunningService]:
+    """svc-catalog and the gateway, running; the latter's public ports stay closed, for others do not serve."""
+    if away_gateway.process is None or away_gateway.process.poll() is not None:
+        away_gateway.start(MAKEREADY_CURSOR_KEYS="1:" + base64.b64encode(bytes(32)).decode())
+    yield away_gateway
+
+
+@pytest.fixture(scope="session")
 def house(
     away_catalog: RunningService,
+    away_gateway: RunningService,
     postgres_server: PostgresServer,
     nats_server: Server,
     keys: Keys,
@@ -70,7 +93,7 @@ def house(
 ) -> Iterator[RunningService]:
     url = postgres_server.create_database("tickets_test")
     log = tmp_path_factory.mktemp("svc-tickets") / "log"
-    addresses = {"svc-catalog": away_catalog.target}
+    addresses = {"svc-catalog": away_catalog.target, "gateway": away_gateway.target}
     started = RunningService("svc-tickets", keys, url, nats_server.url, log, addresses=addresses)
     started.migrate()
     started.start()
@@ -94,7 +117,8 @@ async def database(house: RunningService) -> AsyncIterator[Database]:
 
 @pytest.fixture(scope="session")
 async def places(database: Database) -> None:
-    """Two companies: property 10 with units 100 and 101 and asset 500; property 20 with unit 200 and asset 600."""
+    """Two companies: property 10 with units 100 and 101 and asset 500; property 20 with unit 200 and asset 600. Each
+    has a member of staff (30, 31) and a vendor (40, 41)."""
     references = events_pb2.References(
         properties=[
             events_pb2.PropertyReference(id=10, version=1, company_id=COMPANY, name="Elm Court", external_id="P10"),
@@ -116,6 +140,14 @@ async def places(database: Database) -> None:
         assets=[
             events_pb2.AssetReference(id=500, version=1, company_id=COMPANY, property_id=10, name="Boiler"),
             events_pb2.AssetReference(id=600, version=1, company_id=OTHER_COMPANY, property_id=20, name="Lift"),
+        ],
+        staff=[
+            events_pb2.StaffReference(id=30, version=1, company_id=COMPANY, name="Ada Byrne", external_id="S30"),
+            events_pb2.StaffReference(id=31, version=1, company_id=OTHER_COMPANY, name="Bo", external_id="S31"),
+        ],
+        vendors=[
+            events_pb2.VendorReference(id=40, version=1, company_id=COMPANY, name="Otis", external_id="V40"),
+            events_pb2.VendorReference(id=41, version=1, company_id=OTHER_COMPANY, name="Kone", external_id="V41"),
         ],
     )
     async with database.transaction() as connection:

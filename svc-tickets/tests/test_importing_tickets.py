@@ -10,10 +10,17 @@ import pytest
 from sqlalchemy import func, select
 
 from chassis.database import Database
+from chassis.identity import CALLER, OPERATOR, Identity
 from chassis.statements import Statement
 from makeready.common.v1 import documents_pb2 as common
+from makeready.events.v1 import events_pb2
 from makeready.events.v1.events_pb2 import Event
+from makeready.identity.v1 import identity_pb2, staff_pb2
+from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
+from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from makeready.tickets.v1 import tickets_pb2 as pb
+from makeready_local.running import RunningService
+from svc_tickets import consumers
 from svc_tickets import tables as t
 
 pytestmark = pytest.mark.usefixtures("places")
@@ -86,12 +93,60 @@ async def test_a_changed_row_changes_what_it_gives_and_leaves_the_rest(client: A
     assert after["updated_at"] > before["updated_at"] and after["ticket_number"] == before["ticket_number"]
 
 
+async def test_a_row_names_its_assignee_and_vendor_and_a_later_one_takes_them_away(client: Any, operator: Any) -> None:
+    one = row(assignee="S30", assigned_vendor="V40")
+    assert [r.outcome for r in await imported(client, operator, [one])] == [CREATED]
+    ticket = await served(client, one["external_id"])
+    assert ticket["assignee"] == {"id": 30, "name": "Ada Byrne"}
+    assert ticket["assigned_vendor"] == {"id": 40, "name": "Otis", "external_id": "V40"}
+    assert [r.outcome for r in await imported(client, operator, [one])] == [UNCHANGED]
+    without = {name: value for name, value in one.items() if name != "assigned_vendor"} | {"assignee": ""}
+    assert [r.outcome for r in await imported(client, operator, [without])] == [CHANGED]
+    ticket = await served(client, one["external_id"])
+    assert ticket["assignee"] is None and ticket["assigned_vendor"]["id"] == 40
+
+
+async def test_whom_the_replicas_lack_is_asked_of_the_gateway(
+    client: Any, operator: Any, owners: Any, database: Database
+) -> None:
+    company, member = await hired(owners)
+    who = Identity(OPERATOR, "operator", company)
+    place = events_pb2.PropertyReference(id=70 + company, version=1, company_id=company, name="A", external_id="P10")
+    async with database.transaction() as connection:
+        await consumers.put_references(connection, [events_pb2.References(properties=[place])])
+    results = await imported(client, who, [row(assignee=member), row(assignee="nobody")])
+    assert [r.outcome for r in results] == [CREATED, REJECTED] and results[1].field == "assignee"
+    page = (
+        await client("ListTickets", pb.ListTicketsRequest(limit=2), Identity(CALLER, "gateway", company, 1, "read"))
+    ).page
+    (ticket,) = json.loads(page.data)
+    assert ticket["assignee"]["name"] == "Ada Byrne"
+
+
+async def hired(gateway: RunningService) -> tuple[int, str]:
+    """A new company of the gateway and the external_id of its only member of staff."""
+    async with gateway.channel() as channel:
+        name = {"name": f"Company {secrets.token_hex(4)}"}
+        made = await gateway.call(
+            CompaniesServiceStub(channel).CreateCompany,
+            identity_pb2.CreateCompanyRequest(**name),
+            Identity(OPERATOR, "operator"),
+        )
+        json_row = json.dumps({"external_id": "S1", "name": "Ada Byrne"}).encode()
+        await gateway.call(
+            StaffServiceStub(channel).ImportStaff,
+            staff_pb2.ImportStaffRequest(rows=[common.ImportRow(line=1, json=json_row)]),
+            Identity(OPERATOR, "operator", made.company.id),
+        )
+    return made.company.id, "S1"
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
         ({"title": None}, "title"),
         ({"title": "x" * 151}, "title"),
-        ({"title": "a\0b"}, "title"),
+        ({"title": "a\0b"}, ""),
         ({"category": "Lifts"}, "category"),
         ({"property": "nowhere"}, "property"),
         ({"unit": "nowhere"}, "unit"),
@@ -100,11 +155,15 @@ async def test_a_changed_row_changes_what_it_gives_and_leaves_the_rest(client: A
         ({"cancellation_reason_code": "see_notes", "status": "Open"}, "cancellation_reason_code"),
         ({"permission_to_enter": "perhaps"}, "permission_to_enter"),
         ({"external_id": " "}, "external_id"),
-        ({"nonsense": "1"}, ""),
+        ({"nonsense": "1"}, "nonsense"),
+        ({"assignee": "nobody"}, "assignee"),
+        ({"assignee": "S31"}, "assignee"),  # of another company
+        ({"assigned_vendor": "nobody"}, "assigned_vendor"),
+        ({"assigned_vendor": "V41"}, "assigned_vendor"),
     ],
 )
 async def test_a_bad_row_is_rejected_by_field_and_the_others_kept(
-    client: Any, operator: Any, changes: dict[str, Any], field: str, catalog: Any
+    client: Any, operator: Any, changes: dict[str, Any], field: str, owners: Any
 ) -> None:
     good, results = row(), []
     results = await imported(client, operator, [row(**changes), good])

@@ -122,9 +122,11 @@ async def crowd(database: Database) -> None:
             for replica in (
                 "property (id, company_id, version, name) SELECT i, $1, 1, 'x'",
                 "unit (id, company_id, version, name, property_id) SELECT i, $1, 1, 'x', i",
-                "ticket (id, company_id, version, title, category, priority, status, property_id, unit_id,"
-                " permission_to_enter, created_at, updated_at, source) SELECT i, $1, 1, 'x', 'Leak', 'Low',"
-                " (ARRAY['Open', 'In Progress', 'On Hold'])[1 + i % 3], i, i, true, now(), now(), 'import'",
+                "staff (id, company_id, version, name) SELECT i, $1, 1, 'x'",
+                "vendor (id, company_id, version, name) SELECT i, $1, 1, 'x'",
+                "ticket (id, company_id, version, title, category, priority, status, property_id, unit_id, assignee_id,"
+                " vendor_id, permission_to_enter, created_at, updated_at, source) SELECT i, $1, 1, 'x', 'Leak', 'Low',"
+                " (ARRAY['Open', 'In Progress', 'On Hold'])[1 + i % 3], i, i, i, i, true, now(), now(), 'import'",
             ):
                 await connection.raw.execute(
                     f"INSERT INTO {replica} FROM generate_series($2::bigint, $2 + $3 - 1) i", company_id, first, many

@@ -97,6 +97,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "room_instance": "1",
         "permission_to_enter": "yes",
         "preferred_access_time": "Mornings",
+        "assignee": "S9",
+        "assigned_vendor": "",
         "photo_url": "https://photos.example/1.jpg",
         "created_at": "2021-01-31T12:00:00Z",
         "updated_at": "2021-02-02",

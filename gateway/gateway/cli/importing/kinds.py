@@ -136,6 +136,8 @@ KINDS = {
                 "room_instance",
                 "permission_to_enter",
                 "preferred_access_time",
+                "assignee",
+                "assigned_vendor",
                 "photo_url",
                 "created_at",
                 "updated_at",
