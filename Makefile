@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench install install-test proto proto-release k8s lock
+.PHONY: help run test lint bench install install-test proto openapi proto-release k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -33,6 +33,9 @@ proto: install-test  ## Generate the code of the contracts
 	cd proto && buf format -w && rm -rf gen/makeready && mkdir -p gen && \
 	  python -m grpc_tools.protoc -I. --python_out=gen --grpc_python_out=gen \
 	    --mypy_out=quiet:gen --mypy_grpc_out=quiet:gen $(PROTOS)
+
+openapi: install-test  ## Write the records' schemas, the OpenAPI document and the reference pages anew
+	@PYTHONPATH=openapi .venv/bin/python -m reference
 
 proto-release: install-test  ## Keep the contracts as released: later ones may not break them
 	buf build proto --exclude-source-info -o proto/released.binpb

@@ -49,6 +49,7 @@ def main() -> int:
         ("buf format", lambda: command(buf(), "format", "proto", "--diff", "--exit-code")),
         ("buf breaking", breaking),
         ("generated code is what the contracts say", drift),
+        ("the document is what routes and records say", document),
         ("nothing of a machine, an index or a secret", tree),
         (f"the chassis has at most {CHASSIS_LINES_MAX} lines of code", chassis_size),
     ]
@@ -77,7 +78,7 @@ def command(*words: str, **environment: str) -> list[str]:
 def mypy_of_tests(*mypy: str) -> list[str]:
     """A run each: files of different projects' tests bear the same names, and import one another by them."""
     places = [*sorted(Path().glob("*/tests")), Path("deploy/local/tests"), Path("tests/e2e")]
-    places += [Path("bench"), Path(".ci"), Path("deploy/local/install.py")]
+    places += [Path("bench"), Path("openapi"), Path(".ci"), Path("deploy/local/install.py")]
     return [line for place in places if place.exists() for line in command(*mypy, str(place), MYPYPATH=str(place))]
 
 
@@ -149,6 +150,11 @@ def drift() -> list[str]:
 def generated(folder: Path) -> set[str]:
     """The names of the generated files below a folder."""
     return {str(path.relative_to(folder)) for path in folder.glob("makeready/**/*_pb2*.py*") if path.suffix != ".pyc"}
+
+
+def document() -> list[str]:
+    """The committed schemas, document and pages against those made anew."""
+    return command(sys.executable, "-P", "-m", "reference", "check", PYTHONPATH="openapi")
 
 
 def tree() -> list[str]:

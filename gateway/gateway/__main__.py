@@ -15,6 +15,7 @@ from gateway.cursors import Cursors
 from gateway.edge import Edge
 from gateway.limits import Limits
 from gateway.ports import Port, every_service_serves
+from gateway.reference import Reference
 from gateway.routes import OPERATIONS
 from gateway.service import CompaniesService, KeysService
 from gateway.service_staff import StaffService
@@ -42,6 +43,7 @@ def assemble(settings: config.Config) -> App:
         limits,
         Cursors(settings.cursor_keys),
         Calls(app.issuer, peers, OPERATIONS),
+        Reference(settings.api_url),
         lambda: keys.listening and not app.stopping.is_set(),
         debug=settings.service.log_level == "debug",
     )

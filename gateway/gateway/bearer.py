@@ -11,10 +11,9 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import asyncpg
-import msgspec
 import structlog
 from asyncpg import Record
 from prometheus_client import Gauge
@@ -22,9 +21,9 @@ from prometheus_client import Gauge
 from chassis.database import LOST, Database, DatabaseUnavailable
 from chassis.identity import CALLER, Identity
 from chassis.instants import printed
-from gateway import queries, rules
+from gateway import queries, records, rules
 
-API_VERSION = "v1"
+API_VERSION: Literal["v1"] = "v1"
 KEPT_SECONDS = 5.0
 KNOWN_MAX = 8192
 UNKNOWN_MAX = 4096
@@ -208,17 +207,11 @@ def _caller(row: Record) -> Caller:
             scope=row["scope"],
             administrator_id=row["administrator_id"],
         ),
-        whoami=msgspec.json.encode(
-            {
-                "api_version": API_VERSION,
-                "company": {"id": row["company_id"], "name": row["company_name"], "timezone": row["timezone"]},
-                "key": {
-                    "id": row["id"],
-                    "name": row["name"],
-                    "prefix": row["prefix"],
-                    "scope": row["scope"],
-                    "created_at": printed(row["created_at"]),
-                },
-            }
+        whoami=records.encode(
+            records.Whoami(
+                API_VERSION,
+                records.Company(row["company_id"], row["company_name"], row["timezone"]),
+                records.Key(row["id"], row["name"], row["prefix"], row["scope"], printed(row["created_at"])),
+            )
         ),
     )

@@ -23,6 +23,7 @@ from gateway.calls import Calls
 from gateway.connection import BodyBroken, Request
 from gateway.cursors import Cursors
 from gateway.limits import REQUESTS_A_MINUTE, WINDOW_SECONDS, Limits
+from gateway.reference import Reference
 from gateway.replies import Refused, Reply
 from gateway.routes import Operation, resource_of
 
@@ -56,12 +57,21 @@ class Edge:
     """Answers the requests of all connections."""
 
     def __init__(
-        self, keys: Keys, limits: Limits, cursors: Cursors, calls: Calls, is_ready: Callable[[], bool], *, debug: bool
+        self,
+        keys: Keys,
+        limits: Limits,
+        cursors: Cursors,
+        calls: Calls,
+        reference: Reference,
+        is_ready: Callable[[], bool],
+        *,
+        debug: bool,
     ) -> None:
         self._keys = keys
         self._limits = limits
         self._cursors = cursors
         self._calls = calls
+        self._reference = reference
         self._is_ready = is_ready
         self._debug = debug
         self._counters: dict[tuple[str, str, int], Any] = {}
@@ -91,12 +101,15 @@ class Edge:
             path = _decoded(path)
         found = resource_of(path)
         if found is None:
-            return self._probe(request, path, route)
+            return self._outside(request, path, route)
         resource, id_text = found
         operation = resource.operations.get(request.method)
         if operation is None:
             _refuse_verb(resource.allow)
         route[0] = operation.route.path
+        if operation.route.scope == "public":
+            filters.pairs(query, ())
+            return self._reference.document
         caller = await self._caller(request)
         if caller.scope not in operation.opened_by:
             raise Refusal(
@@ -117,12 +130,7 @@ class Edge:
             message.idempotency_key = _idempotency_key(request, operation)
             message.body = await request.body()
         response = await self._calls.call(operation, message, caller, request.id)
-        if operation.kind == "fetch":
-            return replies.json(response.document.json)
-        if operation.kind == "delete":
-            return replies.NO_CONTENT
-        reply = response.reply
-        return replies.json(reply.body, reply.status, b"X-Idempotent-Replay: 1\r\n" if reply.replayed else b"")
+        return _rendered(operation, response)
 
     async def _caller(self, request: Request) -> Caller:
         """Who asks. Raises Refusal where nobody may: no key, a revoked one, an inactive company, too often."""
@@ -174,9 +182,9 @@ class Edge:
             following = f'"{self._cursors.issue(page.next_after_id, _bound_to(operation, caller, found))}"'.encode()
         return replies.json(b'{"data":%b,"next_cursor":%b,"limit":%d}' % (page.data, following, message.limit))
 
-    def _probe(self, request: Request, path: str, route: list[str]) -> Reply:
-        """What is outside the namespace: is the process alive, may it get requests. A context that is down takes
-        nothing away here: the routes of the others go on."""
+    def _outside(self, request: Request, path: str, route: list[str]) -> Reply:
+        """What is outside the namespace: is the process alive, may it get requests. A context
+        that is down takes nothing away here: the routes of the others go on."""
         if path not in ("/healthz", "/readyz"):
             raise Refusal(404, "not_found", "There is nothing at this path; check it against the API's reference.")
         if request.method != "GET":
@@ -208,6 +216,16 @@ class Edge:
                 request_id=request.id,
                 milliseconds=round(seconds * 1000, 1),
             )
+
+
+def _rendered(operation: Operation, response: Any) -> Reply:
+    """What a service answered, to the caller."""
+    if operation.kind == "fetch":
+        return replies.json(response.document.json)
+    if operation.kind == "delete":
+        return replies.NO_CONTENT
+    reply = response.reply
+    return replies.json(reply.body, reply.status, b"X-Idempotent-Replay: 1\r\n" if reply.replayed else b"")
 
 
 def _decoded(path: str) -> str:

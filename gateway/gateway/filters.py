@@ -33,6 +33,7 @@ class Filter:
     requires: str
     labels: tuple[str, ...]
     """The values that it may have; empty where any will do."""
+    is_instant: bool = False
 
 
 def filters_of(request: Descriptor) -> tuple[Filter, ...]:
@@ -53,7 +54,7 @@ def _filter(field: FieldDescriptor) -> Filter:
         return Filter(name, lambda text: _one_of(name, numbers, text), requires, tuple(numbers))
     if field.message_type is not None:
         assert field.message_type.full_name == Timestamp.DESCRIPTOR.full_name, f"{name}: no such filter"
-        return Filter(name, lambda text: _instant(name, text), requires, ())
+        return Filter(name, lambda text: _instant(name, text), requires, (), is_instant=True)
     assert field.type == FieldDescriptor.TYPE_INT64, f"{name}: no such filter"
     return Filter(name, lambda text: _record_id(name, text), requires, ())
 

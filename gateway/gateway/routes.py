@@ -16,8 +16,9 @@ from gateway.filters import Filter, filters_of
 PREFIX = "/api/v1"
 READ_SECONDS, WRITE_SECONDS = 5.0, 10.0
 
-# Which keys open an operation (spec 5.4).
+# Which keys open an operation (spec 5.4); a public one asks for none.
 OPENED_BY = {
+    "public": frozenset[str](),
     "any": frozenset({"read", "write", "webhook_only"}),
     "read": frozenset({"read", "write"}),
     "webhook_only": frozenset({"webhook_only", "write"}),
@@ -42,6 +43,7 @@ class Route:
 
 ROUTES = (
     Route("GET", "/whoami", "any"),
+    Route("GET", "/openapi.json", "public"),
     Route("GET", "/tickets", "read", "tickets.TicketsService/ListTickets"),
     Route("POST", "/tickets", "write", "tickets.TicketsService/CreateTicket",
           "Creating a ticket needs an Idempotency-Key header; send a new key with each new ticket."),

@@ -6,8 +6,10 @@ import functools
 import re
 import secrets
 import zoneinfo
+from typing import Literal, get_args
 
-SCOPES = ("read", "write", "webhook_only")
+Scope = Literal["read", "write", "webhook_only"]
+SCOPES: tuple[str, ...] = get_args(Scope)
 NAME_POINTS_MAX = 200
 EXTERNAL_ID_POINTS_MAX = 200
 EMAIL_POINTS_MAX = 150

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from asyncpg import Record
@@ -16,50 +16,79 @@ encode = msgspec.json.Encoder().encode
 
 
 class Named(msgspec.Struct, frozen=True, gc=False):
-    """A property, unit or vendor inside another record."""
+    """Another record, named inside one that belongs to it."""
 
     id: int
+    """The other record's id."""
     name: str
+    """The other record's name."""
     external_id: str | None
 
 
 class Assignee(msgspec.Struct, frozen=True, gc=False):
-    """The member of staff who has the ticket."""
+    """The member of staff who has the work."""
 
     id: int
+    """The person's id."""
     name: str
+    """The person's name."""
 
 
 class Ticket(msgspec.Struct, frozen=True, gc=False):
-    """A maintenance ticket, keys in the order of spec 2.3."""
+    """A maintenance ticket."""
 
-    schema_version: int
-    entity_type: str
+    schema_version: Literal[1]
+    entity_type: Literal["ticket"]
     entity_id: int
     ticket_number: int | None
+    """The number that staff and residents see. Unique within one property only, so it finds a ticket together with
+    the property."""
     title: str
+    """What is the matter, in one line."""
     description: str | None
-    category: str
+    """Everything that was reported."""
+    category: rules.Category
+    """The trade that the ticket is for."""
     subcategory: str | None
+    """A narrower kind of work, in the company's own words."""
     priority: rules.Priority
+    """How urgent it is."""
     status: rules.Status
+    """Where the ticket stands. Every status can follow every other one, also after Completed and Cancelled."""
     property: Named
+    """The property that the ticket belongs to."""
     unit: Named | None
+    """The unit that the ticket is tied to; null for work elsewhere on the property."""
     unit_number: str | None
+    """The unit number that was typed in when the ticket was opened; it may name no unit that is on record."""
     room: str | None
+    """The room where the work is, for example Kitchen."""
     room_instance: str | None
+    """Tells rooms of the same kind apart, for example 2 for the second bathroom."""
     permission_to_enter: bool
+    """Whether the resident allows staff to enter while nobody is at home."""
     preferred_access_time: str | None
+    """When the resident would like the visit, in their own words."""
     assignee: Assignee | None
+    """The member of staff who has the ticket; null while nobody has."""
     assigned_vendor: Named | None
+    """The vendor who has the ticket; null while none has."""
     photo_url: str | None
+    """Where a photo of the matter is."""
     created_at: str
+    """When the ticket was opened."""
     updated_at: str
+    """When the ticket last changed; what `updated_since` looks at."""
     completed_at: str | None
+    """When it was completed; null unless status is Completed."""
     cancelled_at: str | None
+    """When it was cancelled; null unless status is Cancelled."""
     cancellation_reason_code: rules.CancellationReason | None
+    """Why it was cancelled; null unless status is Cancelled."""
     external_id: str | None
-    source: str
+    source: rules.Source
+    """How the ticket was opened: over this API, by staff, by a resident in the portal, from an inspection, or by an
+    import."""
     url: str
 
 
@@ -140,18 +169,24 @@ class TicketLinks:
 
 
 class TicketCreate(msgspec.Struct, kw_only=True):
-    """The body of POST /tickets."""
+    """A ticket to open. Its status is always Open."""
 
     refused_keys: ClassVar[dict[str, str]] = {
         "status": "status can't be set when a ticket is created; it is always Open then, so leave it out."
     }
 
     unit_id: RecordId
+    """The unit that the ticket is for; it must be visible to the key."""
     title: Annotated[str, Text(longest=rules.TITLE_POINTS_MAX, over=422, blank=False)]
+    """What is the matter, in one line."""
     category: rules.Category
+    """The trade that the ticket is for."""
     asset_id: RecordId | None = None
+    """The asset that the ticket is about; it must be on the unit's property."""
     description: LongText | None = None
+    """Everything there is to tell. Left out: empty."""
     priority: rules.Priority | None = None
+    """How urgent it is. Left out: Medium."""
 
 
 ShortText = Annotated[str, Text(longest=200)]

@@ -4,43 +4,57 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from asyncpg import Record
 
 from chassis.bodies import Text
 from chassis.instants import printed
+from svc_webhooks import rules
 from svc_webhooks.destinations import URL_CHARACTERS_MAX
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Literal[1] = 1
 
 
 class SubscriptionCreate(msgspec.Struct, kw_only=True):
-    """Body of POST /webhooks. An absent `events` is as good as an empty one: 422 events_empty."""
+    """A webhook subscription to create.
+
+    An absent `events` is as good as an empty one: 422 events_empty.
+    """
 
     destination_url: Annotated[str, Text(longest=URL_CHARACTERS_MAX)]
+    """Where deliveries go: an https URL on port 443 whose host is public. Not http, no other port, no private or
+    loopback address."""
     events: list[str] | None = None
+    """The events to deliver. They are stored sorted, each once."""
 
 
 class Subscription(msgspec.Struct, kw_only=True):
-    """A subscription as lists and replays show it."""
+    """A webhook subscription."""
 
-    schema_version: int = SCHEMA_VERSION
-    entity_type: str = "webhook_subscription"
+    schema_version: Literal[1] = SCHEMA_VERSION
+    entity_type: Literal["webhook_subscription"] = "webhook_subscription"
     entity_id: int
     destination_url: str
-    events: Sequence[str]
-    health: str
+    """Where deliveries go."""
+    events: Sequence[rules.EventKey]
+    """The events that are delivered, sorted, each once."""
+    health: rules.Health
+    """How the subscription as a whole fares: `retrying` after a failed attempt, `dead_lettered` after repeated failures
+    (its deliveries go on being attempted), `paused` by an administrator; `healthy` again with the next success."""
     secret_prefix: str
+    """The first characters of the signing secret, to tell secrets apart."""
     created_at: str
-    source: str
+    source: rules.Source
+    """How it was created: `api` over this API."""
 
 
 class NewSubscription(Subscription, kw_only=True):
-    """What the original 201 shows, and nothing else ever: the secret, as the last key."""
+    """A webhook subscription that was just created, with its signing secret."""
 
-    secret: str
+    secret: str | msgspec.UnsetType = msgspec.UNSET
+    """The signing secret. Shown this once: it is absent from replays and lists, so keep it."""
 
 
 def subscription(row: Record) -> Subscription:

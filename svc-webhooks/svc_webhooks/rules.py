@@ -3,10 +3,11 @@
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from chassis.refusals import Refusal
 
-EVENTS = (
+EventKey = Literal[
     "inspection.stale",
     "pm.stale",
     "property.notice.published",
@@ -17,11 +18,15 @@ EVENTS = (
     "turn.status_changed",
     "turn.task.stale",
     "vendor.hold",
-)
+]
+Health = Literal["healthy", "retrying", "dead_lettered", "paused"]
+Source = Literal["api"]
 
-HEALTHY, RETRYING, DEAD_LETTERED, PAUSED = HEALTHS = ("healthy", "retrying", "dead_lettered", "paused")
+EVENTS: tuple[EventKey, ...] = get_args(EventKey)
+HEALTHS: tuple[Health, ...] = get_args(Health)
+HEALTHY, RETRYING, DEAD_LETTERED, PAUSED = HEALTHS
 WAITING, SUCCEEDED, PARKED = DELIVERY_STATES = ("waiting", "succeeded", "parked")
-SOURCES = ("api",)
+SOURCES: tuple[str, ...] = get_args(Source)
 
 DEAD_AFTER_FAILURES = 20  # in a row, over all deliveries of the subscription
 LADDER_HOURS = "1,2,4,8,24"
@@ -32,13 +37,13 @@ Ladder = tuple[datetime.timedelta, ...]
 # Subscribing
 
 
-def event_set(events: Sequence[str] | None) -> list[str]:
+def event_set(events: Sequence[str] | None) -> list[EventKey]:
     """The events sorted and deduplicated. Raises Refusal 422 where there are none or one is unknown."""
     if not events:
         raise Refusal(422, "events_empty", f"events must name at least one of: {', '.join(EVENTS)}.", "events")
     if not set(events) <= set(EVENTS):
         raise Refusal(422, "events_unknown_key", f"events may name only: {', '.join(EVENTS)}.", "events")
-    return sorted(set(events))
+    return sorted(key for key in EVENTS if key in events)
 
 
 def invalid_destination_url(reason: str) -> Refusal:

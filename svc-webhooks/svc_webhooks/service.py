@@ -75,7 +75,12 @@ class SubscriptionsService:
             raise Unavailable("the resolver did not answer") from None
 
     async def _create(
-        self, vault: Vault, company_id: int, destination_url: str, events: list[str], claim: idempotency.Claim
+        self,
+        vault: Vault,
+        company_id: int,
+        destination_url: str,
+        events: list[rules.EventKey],
+        claim: idempotency.Claim,
     ) -> WriteReply:
         sub_id = await self.ids.next()
         secret = new_secret()

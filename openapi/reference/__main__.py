@@ -1,0 +1,57 @@
+"""`python -m reference`: writes the records beside the protos, the document and the pages. `check`: compares."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from reference import document, records
+from reference.structs import Undescribed
+
+SERVED = document.ROOT / "gateway" / "gateway" / "pages"
+
+
+def main(words: list[str]) -> int:
+    """Writes what differs; with `check`, only tells it."""
+    if words not in ([], ["check"]):
+        sys.stderr.write("usage: python -m reference [check]\n")
+        return 2
+    try:
+        different = [file for file, text in _made() if _differs(file, text, write=not words)]
+    except (Undescribed, ValueError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    for file in different:
+        sys.stdout.write(f"{file.relative_to(document.ROOT)}: {'differs' if words else 'written'}\n")
+    if words and different:
+        sys.stdout.write("run `make openapi`\n")
+    return 1 if words and different else 0
+
+
+def _made() -> Iterator[tuple[Path, str]]:
+    """Each generated file and its text. What comes later reads what came before."""
+    for context in records.CONTEXTS:
+        found = records.document(context)
+        if found["$defs"]:
+            yield document.records_file(context), printed(found)
+    yield SERVED / "openapi.json", printed(document.made())
+
+
+def printed(found: Any) -> str:
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def _differs(file: Path, text: str, *, write: bool) -> bool:
+    if file.exists() and file.read_text() == text:
+        return False
+    if write:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

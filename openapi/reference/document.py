@@ -1,0 +1,170 @@
+"""The whole document, from the route table, the records beside the protos, and the words."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from gateway.filters import LIMIT_DEFAULT, LIMIT_MAX
+from gateway.reference import BASE_URL
+from gateway.routes import OPERATIONS
+from reference import events
+from reference.errors import ERRORS
+from reference.operations import HEADERS, path_item
+from reference.records import CONTEXTS
+from reference.words import ENTITY_TYPES, INTRODUCTION, TAGS, TITLE
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "openapi" / "examples"
+CHANGES = ROOT / "docs" / "changes.md"
+Schema = dict[str, Any]
+
+
+def records_file(context: str) -> Path:
+    """Where a context's records are committed."""
+    return ROOT / "proto" / "makeready" / context / "v1" / "records.json"
+
+
+def made() -> Schema:
+    """The document. Raises ValueError with what is missing."""
+    schemas = _schemas()
+    record_of = _record_of(schemas)
+    paths: Schema = {}
+    shared: Schema = {}
+    for operation in OPERATIONS:
+        item = paths.setdefault(operation.route.path, {})
+        item[operation.route.method.lower()] = path_item(operation, record_of, _example, shared)
+    pages = {f"{record}Page": _page(record) for record in _listed(record_of)}
+    known = [event for event in events.EVENTS if event.data in schemas]
+    schemas |= pages | {"Error": _error()} | {events.schema_name(one): events.envelope(one) for one in known}
+    for name in schemas:
+        if "entity_type" in schemas[name].get("properties", {}):
+            schemas[name]["examples"] = [_example(name)]
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": TITLE, "version": _version(), "description": INTRODUCTION},
+        "servers": [{"url": BASE_URL, "description": "This installation"}],
+        "security": [{"bearer": []}],
+        "tags": [{"name": name, "description": TAGS[name]} for name in TAGS if _is_used(name, paths)]
+        + [{"name": "Events", "description": "Signed deliveries to the subscriptions."}],
+        "paths": paths,
+        "webhooks": {one.key: events.webhook(one, _example(one.data)) for one in known},
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "responses": dict(sorted(shared.items())),
+            "headers": HEADERS,
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key of the company. An operation's `security` names the scope that opens "
+                    "it; `write` opens whatever the other two do.",
+                }
+            },
+        },
+    }
+
+
+def _schemas() -> Schema:
+    """Every public shape by name, of all contexts; one of the same name must be the same shape."""
+    found: Schema = {}
+    for context in CONTEXTS:
+        file = records_file(context)
+        shapes = json.loads(file.read_text().replace('"#/$defs/', f'"{events.REF}')) if file.exists() else {"$defs": {}}
+        for name, shape in shapes["$defs"].items():
+            if found.setdefault(name, shape) != shape:
+                raise ValueError(f"{file.relative_to(ROOT)}: {name} differs from the one of another context")
+    return found | events.INLINE
+
+
+def _record_of(schemas: Schema) -> dict[str, str]:
+    """The name of the record that a noun of a path stands for."""
+    names: dict[str, str] = {}
+    for name, schema in schemas.items():
+        entity_type = schema.get("properties", {}).get("entity_type", {}).get("const")
+        if entity_type:
+            names.setdefault(entity_type, name)
+    return {noun: names[entity_type] for noun, entity_type in ENTITY_TYPES.items() if entity_type in names}
+
+
+def _listed(record_of: dict[str, str]) -> list[str]:
+    nouns = [one.route.path.rpartition("/")[2] for one in OPERATIONS if one.kind == "list"]
+    missing = [noun for noun in nouns if noun not in record_of]
+    if missing:
+        raise ValueError(f"no record's entity_type is a Literal that says what these lists hold: {', '.join(missing)}")
+    return [record_of[noun] for noun in nouns]
+
+
+def _page(record: str) -> Schema:
+    return {
+        "description": "One page of a list.",
+        "type": "object",
+        "properties": {
+            "data": {
+                "description": "The records, ascending by id; `[]` where there are none.",
+                "type": "array",
+                "items": {"$ref": events.REF + record},
+                "maxItems": LIMIT_MAX,
+            },
+            "next_cursor": {
+                "description": "The `cursor` of the next page; null at the end.",
+                "type": ["string", "null"],
+            },
+            "limit": {
+                "description": f"The limit that was applied: the one asked for, {LIMIT_MAX} at most; "
+                f"{LIMIT_DEFAULT} if none was.",
+                "type": "integer",
+                "minimum": 1,
+                "maximum": LIMIT_MAX,
+            },
+        },
+        "required": ["data", "next_cursor", "limit"],
+    }
+
+
+def _error() -> Schema:
+    return {
+        "description": "What every failure answers.",
+        "type": "object",
+        "properties": {
+            "error": {
+                "description": "What went wrong.",
+                "type": "object",
+                "properties": {
+                    "code": {
+                        "description": "Stable; branch on it.",
+                        "type": "string",
+                        "examples": list(ERRORS),
+                    },
+                    "message": {
+                        "description": "One sentence that names cause and remedy. It may be reworded: do not parse it.",
+                        "type": "string",
+                    },
+                },
+                "required": ["code", "message"],
+            }
+        },
+        "required": ["error"],
+    }
+
+
+def _example(record: str) -> Any:
+    """The example of a record or body. Raises ValueError where nobody wrote one."""
+    file = EXAMPLES / f"{record}.json"
+    if not file.exists():
+        raise ValueError(f"{file.relative_to(ROOT)} is missing: write an example that shows the record")
+    return json.loads(file.read_text())
+
+
+def _version() -> str:
+    """The contract's version: the date of its last change."""
+    found = re.search(r"^## (\d{4}-\d\d-\d\d)", CHANGES.read_text(), re.MULTILINE)
+    if found is None:
+        raise ValueError(f"{CHANGES.relative_to(ROOT)} names no date")
+    return found[1]
+
+
+def _is_used(tag: str, paths: Schema) -> bool:
+    return any(tag in operation["tags"] for item in paths.values() for operation in item.values())

@@ -1,0 +1,55 @@
+"""Which Structs are public: every record of every context, and the bodies of its writes."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from reference.structs import Structs
+from reference.words import WRITES
+
+# Where each context's contracts are, and where its records.
+CONTEXTS = {
+    "identity": "gateway",
+    "catalog": "svc_catalog",
+    "tickets": "svc_tickets",
+    "occupancy": "svc_occupancy",
+    "webhooks": "svc_webhooks",
+}
+WITHOUT_TYPE = {"Whoami"}
+
+
+def schemas(context: str) -> dict[str, Any]:
+    """The context's public shapes as JSON Schemas by name. Raises Undescribed."""
+    found = Structs()
+    bodies = {write.body for write in WRITES.values()}
+    for module in _modules(CONTEXTS[context]):
+        for name, kind in vars(module).items():
+            if not _is_struct_of(module, kind):
+                continue
+            if name in bodies:
+                found.body(kind)
+            elif name in WITHOUT_TYPE or "entity_type" in kind.__struct_fields__:
+                found.record(kind)
+    return found.schemas
+
+
+def document(context: str) -> dict[str, Any]:
+    """What stands beside the context's proto."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": schemas(context)}
+
+
+def _modules(package: str) -> list[ModuleType]:
+    """records.py and its parts; rows of imports are nobody's contract but the command line's."""
+    path = importlib.import_module(package).__path__
+    names = sorted(module.name for module in pkgutil.iter_modules(path) if module.name.startswith("records"))
+    return [importlib.import_module(f"{package}.{name}") for name in names if "import" not in name]
+
+
+def _is_struct_of(module: ModuleType, kind: object) -> bool:
+    return inspect.isclass(kind) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__

@@ -1,0 +1,184 @@
+"""msgspec Structs as JSON Schemas. What a field means is the string below it; a field without one is refused.
+
+A record's enums are open (a client must get on with a value that is new to it), a request's are closed.
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import inspect
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from chassis.bodies import Between, Id, Text
+from reference.words import AMENDED, PUBLIC_NAMES
+
+Schema = dict[str, Any]
+
+REF = "#/$defs/"
+# Instants cross the services as printed text, so their type alone does not tell them.
+_INSTANT = re.compile(r"_at$|^period_(start|end)$")
+# What spec 2.1 says of every record; a Struct's own words win.
+CONVENTIONS = {
+    "schema_version": "Version of the shape: 1. New fields do not change it.",
+    "entity_type": "What kind of record this is.",
+    "entity_id": "The record's id: stable for its life, and the id in the path that fetches it.",
+    "external_id": "Your own identifier of the record, where it was synced from your system; else null.",
+    "created_at": "When the record was created.",
+    "updated_at": "When the record last changed.",
+    "url": "Link that opens the record for a person.",
+}
+
+
+class Undescribed(Exception):  # noqa: N818 - says what is the matter
+    """A Struct or field that has no words for its reader, or a type that has no schema here."""
+
+
+class Structs:
+    """Schemas of Structs and of all that they hold, by name."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[str, Schema] = {}
+
+    def record(self, kind: type[msgspec.Struct]) -> None:
+        """Adds what a response holds."""
+        self._add(kind, closed=False)
+
+    def body(self, kind: type[msgspec.Struct]) -> None:
+        """Adds what a request holds."""
+        self._add(kind, closed=True)
+
+    def _add(self, kind: type[msgspec.Struct], *, closed: bool) -> None:
+        name = _public(kind.__name__)
+        known = self.schemas.get(name)
+        self.schemas.setdefault(name, {})  # its place is before what it holds, and a Struct may hold itself
+        words = _words(kind)
+        hints = typing.get_type_hints(kind, include_extras=True)
+        schema: Schema = {"description": _described(kind), "type": "object", "properties": {}, "required": []}
+        for field in msgspec.structs.fields(kind):
+            hint = hints[field.name]
+            optional = msgspec.UnsetType in typing.get_args(hint)
+            if field.name not in words and field.name not in CONVENTIONS:
+                raise Undescribed(f"{kind.__module__}.{name}.{field.name} has no string below it that says what it is")
+            described = words.get(field.name) or CONVENTIONS[field.name]
+            shape = self._schema(hint, field.encode_name, f"{kind.__name__}{_pascal(field.encode_name)}", closed=closed)
+            amended = AMENDED.get(f"{name}.{field.encode_name}")
+            schema["properties"][field.encode_name] = {"description": described, **(amended or shape)}
+            # A record holds every field, null where there is nothing to say; a body may leave out what has a default.
+            if not optional and (field.required or amended or not closed):
+                schema["required"].append(field.encode_name)
+        if closed:
+            schema["additionalProperties"] = False
+        if known and known != schema:
+            raise Undescribed(f"two Structs named {name} differ: give both the same fields and words, or other names")
+        self.schemas[name] = schema
+
+    def _schema(self, hint: Any, field: str, name: str, *, closed: bool) -> Schema:
+        origin, arms = typing.get_origin(hint), typing.get_args(hint)
+        if origin in (typing.Union, types.UnionType):
+            inner = [arm for arm in arms if arm not in (type(None), msgspec.UnsetType)]
+            if len(inner) != 1:
+                raise Undescribed(f"{name}: a union of several types has no schema here")
+            schema = self._schema(inner[0], field, name, closed=closed)
+            return _nullable(schema) if type(None) in arms else schema
+        if origin is Annotated:
+            schema = self._schema(arms[0], field, name, closed=closed)
+            for marker in arms[1:]:
+                schema |= _bounds(marker)
+            return schema
+        if origin is Literal:
+            return self._enum(arms, name, closed=closed)
+        if origin in (list, Sequence):
+            return {"type": "array", "items": self._schema(arms[0], field, name, closed=closed)}
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            self._add(hint, closed=closed)
+            return {"$ref": REF + _public(hint.__name__)}
+        plain: dict[Any, Schema] = {
+            int: {"type": "integer", "format": "int64"},
+            float: {"type": "number", "format": "double"},
+            bool: {"type": "boolean"},
+            datetime.date: {"type": "string", "format": "date"},
+            str: {"type": "string"} | _format(field),
+        }
+        if hint not in plain:
+            raise Undescribed(f"{name}: {hint} has no schema here")
+        return plain[hint]
+
+    def _enum(self, values: tuple[Any, ...], name: str, *, closed: bool) -> Schema:
+        if len(values) == 1:
+            return {"type": "integer" if isinstance(values[0], int) else "string", "const": values[0]}
+        known = [one for one, schema in self.schemas.items() if schema.get("enum") == list(values)]
+        name = known[0] if known else _public(name)
+        self.schemas[name] = {"type": "string", "enum": list(values)}
+        return {"$ref": REF + name} if closed else {"anyOf": [{"$ref": REF + name}, {"type": "string"}]}
+
+
+def _words(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """The string below each field, those of the classes that it stands on too."""
+    found: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        if one is msgspec.Struct or not issubclass(one, msgspec.Struct):
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, below in zip(tree.body, tree.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(below, ast.Expr)
+                and isinstance(below.value, ast.Constant)
+                and isinstance(below.value.value, str)
+            ):
+                found[field.target.id] = " ".join(below.value.value.split())
+    return found
+
+
+def _described(kind: type[msgspec.Struct]) -> str:
+    first = (inspect.getdoc(kind) or "").partition("\n\n")[0]
+    if not first or kind.__doc__ == msgspec.Struct.__doc__:
+        raise Undescribed(f"{kind.__module__}.{kind.__name__} has no docstring")
+    if re.search(r"\bspec\b", first):
+        raise Undescribed(f"{kind.__module__}.{kind.__name__}: its docstring is published, and readers have no spec")
+    return " ".join(first.split())
+
+
+def _public(name: str) -> str:
+    return PUBLIC_NAMES.get(name, name)
+
+
+def _pascal(field: str) -> str:
+    return "".join(word.title() for word in field.split("_"))
+
+
+def _format(field: str) -> Schema:
+    if _INSTANT.search(field):
+        return {"format": "date-time"}
+    return {"format": "uri"} if field == "url" else {}
+
+
+def _nullable(schema: Schema) -> Schema:
+    if "anyOf" in schema:
+        return {"anyOf": [*schema["anyOf"], {"type": "null"}]}
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    return schema | {"type": [schema["type"], "null"]}
+
+
+def _bounds(marker: object) -> Schema:
+    if isinstance(marker, Text):
+        # A text that must not be blank has a character that is no white space.
+        return {"maxLength": marker.longest} | ({} if marker.blank else {"minLength": 1, "pattern": r"\S"})
+    if isinstance(marker, Between):
+        return {"minimum": marker.lowest, "maximum": marker.highest}
+    if isinstance(marker, Id):
+        return {"minimum": 1}
+    if isinstance(marker, msgspec.Meta):
+        return dict(marker.extra_json_schema or {})
+    return {}

@@ -1,0 +1,184 @@
+"""What the document says in words: operations, parameters, headers. Whoever adds a route writes its entry here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+TITLE = "Maintenance and Occupancy Records API"
+
+INTRODUCTION = """\
+Server-side access to a company's property-maintenance records: tickets, properties, units, assets, vendors,
+inspections, turns, meters and their readings; and signed webhooks that tell when they change.
+
+**Keys.** Every request bears a company's API key in the header `Authorization: Bearer <API_KEY>`, never in a URL. A key
+sees the records of its own company only: a record of another company answers 404. Keys are for servers; no response
+bears a CORS header. `GET /whoami` tells what a key is.
+
+| scope | opens |
+|---|---|
+| `read` | every list and fetch, and the list of webhook subscriptions |
+| `write` | all that the other two scopes open, and the writes |
+| `webhook_only` | creating, listing and deleting webhook subscriptions |
+
+**Records.** Every record begins with `schema_version`, `entity_type` and `entity_id`. Instants are ISO 8601 in UTC with
+microseconds, dates `YYYY-MM-DD`. A field that has nothing to say is null, never absent. New fields, new values of an
+enum, new events and new endpoints may come at any time: ignore what you do not know. What a request may hold is
+closed: an unknown key or value is refused.
+
+**Lists.** A list answers `data`, `next_cursor` and `limit`, ascending by id. Follow `next_cursor` until it is null,
+with the same filters; treat it as opaque. Records that are created meanwhile neither shift nor repeat others. There
+is no total count. To follow changes, ask with `updated_since` a minute before your last look: an instant may become
+visible shortly after it was taken. An unknown query key is refused with 400, a status outside its enum with 422.
+
+**Writes.** Send a new `Idempotency-Key` with each new write, and the same one again when you retry: the first answer
+comes back, with `X-Idempotent-Replay: 1`, and nothing happens twice. A refused write holds no key. Keys are kept for
+30 days.
+
+**Limits.** 120 requests a minute and key; `RateLimit` tells what is left. A request body may have 256 KiB. Text holds
+no NUL.
+
+**Errors.** Every failure answers `{"error": {"code", "message"}}`. Branch on `code`; the message is for people. Retry
+429 (after `Retry-After` seconds), 500 and 503, and `idempotency_in_progress` with the same key; nothing else."""
+
+TAGS = {
+    "Meta": "The key that asks, and this document.",
+    "Tickets": "Maintenance work: what was reported, where it stands, who has it.",
+    "Properties": "The company's sites.",
+    "Units": "Homes and suites of the properties.",
+    "Assets": "Equipment of the properties, retired equipment included.",
+    "Vendors": "The company's relationships with the businesses that work for it, inactive ones included.",
+    "Inspections": "Inspections of operations: planned, under way and completed.",
+    "Turns": "Unit transitions: a residency from its move-in to the departure, and the work in between two of them.",
+    "Meters": "Utility meters of every scope, inactive ones included, and their readings.",
+    "Webhooks": "Subscriptions to the events.",
+}
+
+LISTS_AND_FETCHES = {
+    "/tickets": ("tickets", "A ticket without a property is never shown."),
+    "/properties": ("properties", ""),
+    "/units": ("units", ""),
+    "/assets": ("assets", "Retired assets are included."),
+    "/vendors": ("vendors", "Inactive relationships are included."),
+    "/inspections": (
+        "inspections",
+        "Inspections of operations only: walks of a consulting engagement are left out, a unit's acceptance walk "
+        "without an engagement is included.",
+    ),
+    "/turns": ("turns", "Every transition is a turn, a first move-in without a departure too."),
+    "/meters": ("utility meters", "Inactive meters are included."),
+    "/meters/{meter_id}/readings": (
+        "readings of a meter",
+        "The oldest come first: the last page holds the latest periods.",
+    ),
+    "/webhooks": ("webhook subscriptions", "The signing secret is never shown."),
+}
+OTHERS = {
+    "GET /whoami": (
+        "Tell who the key is",
+        "The key's company and scope. Any active key may ask: a good first request.",
+    ),
+    "GET /openapi.json": (
+        "Fetch this document",
+        "The OpenAPI document of this API. It is public: no key is needed, and none is looked at.",
+    ),
+    "DELETE /webhooks/{sub_id}": (
+        "Delete a webhook subscription",
+        "Deletes the subscription and the history of its deliveries. What was not delivered yet is not delivered any "
+        "more.",
+    ),
+}
+# Lists that document 422 (spec 4.12.6).
+FILTER_422 = ("/tickets", "/properties", "/units", "/assets", "/vendors", "/inspections", "/turns")
+
+# The record that a path's noun stands for, by its entity_type.
+ENTITY_TYPES = {
+    "tickets": "ticket",
+    "properties": "property",
+    "units": "unit",
+    "assets": "asset",
+    "vendors": "vendor",
+    "inspections": "inspection",
+    "turns": "turn",
+    "meters": "utility_meter",
+    "readings": "utility_reading",
+    "webhooks": "webhook_subscription",
+}
+IDS = {
+    "ticket_id": "The ticket's `entity_id`.",
+    "property_id": "The property's `entity_id`.",
+    "unit_id": "The unit's `entity_id`.",
+    "asset_id": "The asset's `entity_id`.",
+    "vendor_id": "The vendor's `entity_id`.",
+    "inspection_id": "The inspection's `entity_id`.",
+    "turn_id": "The turn's `entity_id`.",
+    "meter_id": "The meter's `entity_id`.",
+    "sub_id": "The subscription's `entity_id`.",
+}
+FILTERS = {
+    "property_id": "Only records of the property with this id. An id that nobody has gives an empty page.",
+    "unit_id": "Only records of the unit with this id. An id that nobody has gives an empty page.",
+    "status": "Only records with this status. Any other value is refused with 422.",
+    "updated_since": "Only records that changed at this instant or later. It must carry a UTC offset.",
+    "ticket_number": "Only the ticket with this number.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write's body and answer, and what it may be refused with beside what every write may be."""
+
+    summary: str
+    description: str
+    body: str
+    status: int
+    answer: str
+    codes: dict[int, tuple[str, ...]]
+    refusals: dict[int, str]
+    """What the codes stand for here, by status."""
+    messages: dict[int, str]
+    """An `invalid_request` as it is sent, by status."""
+
+
+WRITES = {
+    "POST /tickets": Write(
+        "Create a ticket",
+        "Opens a ticket on a unit. Fires `ticket.created`.",
+        "TicketCreate",
+        201,
+        "Ticket",
+        {404: ("not_found",), 422: ("invalid_request", "created_by_missing")},
+        {
+            404: "The unit or the asset is not visible to the key, or the asset is on another property.",
+            422: "`status` stands in the body, `priority` or `category` is outside its enum, `title` is over 150 "
+            "characters; or the key has no minting administrator on record.",
+        },
+        {400: "title is required.", 422: "title must be at most 150 characters."},
+    ),
+    "POST /webhooks": Write(
+        "Create a webhook subscription",
+        "Subscribes a URL to events. The answer holds the signing secret, this once. The request counts as the same "
+        "for its `Idempotency-Key` when destination and set of events are the same.",
+        "SubscriptionCreate",
+        201,
+        "NewSubscription",
+        {
+            422: ("invalid_destination_url", "events_empty", "events_unknown_key"),
+            503: ("vault_unavailable",),
+        },
+        {422: "Nothing was created.", 503: "Nothing was created."},
+        {400: "destination_url is required."},
+    ),
+}
+# What a Struct cannot say of its field: it takes more, to refuse it with codes of its own.
+AMENDED: dict[str, dict[str, Any]] = {
+    "SubscriptionCreate.events": {"type": "array", "items": {"$ref": "#/$defs/EventKey"}, "minItems": 1},
+}
+# Names that read better than those of the Structs and fields that they come from.
+PUBLIC_NAMES = {
+    "LocationLocationType": "LocationType",
+    "Named": "Reference",
+    "SubscriptionEvents": "EventKey",
+    "SubscriptionHealth": "WebhookHealth",
+    "UnitUnitStatus": "UnitStatus",
+}

@@ -1,0 +1,156 @@
+"""The document made from routes and records: complete, valid, and every example of it true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from reference import document
+from reference.errors import ERRORS
+from reference.words import FILTER_422
+
+from gateway.routes import OPERATIONS
+
+DOCUMENT = document.made()
+SCHEMAS = DOCUMENT["components"]["schemas"]
+
+
+def operations() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, item in DOCUMENT["paths"].items():
+        for verb, operation in item.items():
+            yield f"{verb.upper()} {path}", operation
+
+
+def resolved(found: dict[str, Any]) -> dict[str, Any]:
+    """What a reference stands for."""
+    while "$ref" in found and set(found) == {"$ref"}:
+        here: Any = DOCUMENT
+        for part in found["$ref"].removeprefix("#/").split("/"):
+            here = here[part]
+        found = here
+    return found
+
+
+def contents() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every body of the document: its place, its schema and examples."""
+    for name, operation in [*operations(), *((key, item["post"]) for key, item in DOCUMENT["webhooks"].items())]:
+        bodies = {"request": operation["requestBody"]} if "requestBody" in operation else {}
+        for place, body in {**bodies, **operation["responses"]}.items():
+            content = resolved(body).get("content", {})
+            if content:
+                yield f"{name} {place}", content["application/json"]
+
+
+def validator(schema: dict[str, Any]) -> Draft202012Validator:
+    return Draft202012Validator(
+        {"components": DOCUMENT["components"], **schema}, format_checker=Draft202012Validator.FORMAT_CHECKER
+    )
+
+
+def test_every_route_is_an_operation_and_no_other() -> None:
+    assert [name for name, _ in operations()] == [f"{one.route.method} {one.route.path}" for one in OPERATIONS]
+    ids = [operation["operationId"] for _, operation in operations()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_all_schemas_are_json_schemas() -> None:
+    for schema in SCHEMAS.values():
+        Draft202012Validator.check_schema(schema)
+
+
+def test_every_reference_leads_somewhere() -> None:
+    def references(found: Any) -> Iterator[str]:
+        if isinstance(found, dict):
+            if "$ref" in found:
+                yield found["$ref"]
+            for one in found.values():
+                yield from references(one)
+        elif isinstance(found, list):
+            for one in found:
+                yield from references(one)
+
+    for reference in set(references(DOCUMENT)):
+        assert resolved({"$ref": reference}), reference
+
+
+@pytest.mark.parametrize(("place", "content"), [*contents()], ids=[place for place, _ in contents()])
+def test_every_body_has_examples_that_are_valid(place: str, content: dict[str, Any]) -> None:
+    if place == "GET /openapi.json 200":
+        return  # the document itself
+    assert content["examples"]
+    for example in content["examples"].values():
+        validator(content["schema"]).validate(example["value"])
+
+
+def test_records_hold_their_keys_in_order_and_examples_too() -> None:
+    records = {name: schema for name, schema in SCHEMAS.items() if "entity_type" in schema.get("properties", {})}
+    assert len(records) >= 6
+    for name, schema in records.items():
+        keys = list(schema["properties"])
+        assert keys[:3] == ["schema_version", "entity_type", "entity_id"], name
+        (example,) = schema["examples"]
+        assert list(example) == keys, name
+        validator({"$ref": f"#/components/schemas/{name}"}).validate(example)
+
+
+def test_what_a_request_may_hold_is_closed_and_what_a_response_holds_is_open() -> None:
+    bodies = set()
+    for _, operation in operations():
+        if "requestBody" in operation:
+            reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            bodies.add(reference.rpartition("/")[2])
+    assert bodies
+    for name, schema in SCHEMAS.items():
+        assert ("additionalProperties" in schema) == (name in bodies), name
+        if name in bodies:
+            assert schema["additionalProperties"] is False
+    ticket = SCHEMAS["Ticket"]["properties"]["status"]
+    assert ticket["anyOf"] == [{"$ref": "#/components/schemas/TicketStatus"}, {"type": "string"}]
+    create = SCHEMAS["TicketCreate"]["properties"]["category"]
+    assert create["$ref"] == "#/components/schemas/TicketCategory"
+
+
+def test_422_is_documented_on_the_lists_that_the_contract_names() -> None:
+    lists = {
+        f"GET {one.route.path}": DOCUMENT["paths"][one.route.path]["get"] for one in OPERATIONS if one.kind == "list"
+    }
+    assert {name for name, one in lists.items() if "422" in one["responses"]} == {
+        f"GET {path}" for path in FILTER_422 if f"GET {path}" in lists
+    }
+
+
+def test_every_response_has_the_headers_that_the_edge_sends() -> None:
+    for name, operation in operations():
+        for status, response in operation["responses"].items():
+            headers = resolved(response)["headers"]
+            assert {"X-Request-Id", "Cache-Control"} <= set(headers), (name, status)
+            assert ("WWW-Authenticate" in headers) == (status == "401")
+            assert ("Allow" in headers) == (status == "405")
+            assert ("Retry-After" in headers) == (status == "429")
+            assert ("RateLimit" in headers) == (status not in ("401", "405") and name != "GET /openapi.json")
+            assert ("X-Idempotent-Replay" in headers) == (status.startswith("2") and "requestBody" in operation)
+
+
+def test_every_code_of_the_error_table_stands_somewhere() -> None:
+    found: dict[str, set[int]] = {}
+    for _, operation in operations():
+        for status, response in operation["responses"].items():
+            for code in re.findall(r"`([a-z_]+)`", resolved(response)["description"].partition(". ")[0]):
+                found.setdefault(code, set()).add(int(status))
+    assert {code: tuple(sorted(statuses)) for code, statuses in found.items()} == {
+        code: error.statuses for code, error in ERRORS.items()
+    }
+
+
+def test_everything_is_described() -> None:
+    for name, schema in SCHEMAS.items():
+        assert schema.get("description") or "enum" in schema, name
+        for field, about in schema.get("properties", {}).items():
+            assert about.get("description") or "$ref" in about, f"{name}.{field}"
+    for name, operation in operations():
+        assert operation["summary"] and operation["description"], name
+        for parameter in operation.get("parameters", []):
+            assert parameter["description"].endswith("."), (name, parameter["name"])
