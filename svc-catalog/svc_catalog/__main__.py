@@ -5,8 +5,8 @@ from __future__ import annotations
 from chassis import instants
 from chassis.imports import Importer
 from chassis.server import App, run_process
-from makeready.catalog.v1 import catalog_pb2
-from svc_catalog import config, consumers, records, service, tables
+from makeready.catalog.v1 import catalog_pb2, vendors_pb2
+from svc_catalog import config, consumers, records, records_vendors, service, service_vendors, tables
 
 NAME = "svc-catalog"
 
@@ -21,6 +21,11 @@ def assemble(settings: config.Config) -> App:
     app.serve(served["PropertiesService"], service.PropertiesService(app.database, importer, links))
     app.serve(served["UnitsService"], service.UnitsService(app.database, importer, links))
     app.serve(served["AssetsService"], service.AssetsService(app.database, importer, links))
+    vendors = records_vendors.VendorLinks(settings.service.links_url)
+    app.serve(
+        vendors_pb2.DESCRIPTOR.services_by_name["VendorsService"],
+        service_vendors.VendorsService(app.database, importer, vendors),
+    )
     app.serve(served["ReferencesService"], service.ReferencesService(app.database))
     return app
 

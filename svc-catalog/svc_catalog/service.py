@@ -14,13 +14,22 @@ from chassis.paging import page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import catalog_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
-from makeready.events.v1.events_pb2 import AssetReference, PropertyReference, References, UnitReference
-from svc_catalog import import_assets, import_properties, import_units, queries, records, records_import, rules
+from makeready.events.v1.events_pb2 import AssetReference, PropertyReference, References, UnitReference, VendorReference
+from svc_catalog import (
+    import_assets,
+    import_properties,
+    import_units,
+    queries,
+    queries_vendors,
+    records,
+    records_import,
+    rules,
+)
 
 _STATUS_LABELS = dict(enumerate(rules.ASSET_STATUSES, start=1))
 
 
-def _document(record: Any, row: Record) -> Document:
+def document(record: Any, row: Record) -> Document:
     """Every served row ends with the record's version."""
     return Document(json=records.encode(record), entity_id=record.entity_id, version=row[-1])
 
@@ -42,7 +51,7 @@ class PropertiesService:
         row = await queries.property_(self.database, identity.caller(call).company_id, request.property_id)
         if row is None:
             raise not_found("property")
-        return pb.GetPropertyResponse(document=_document(self.links.property(row), row))
+        return pb.GetPropertyResponse(document=document(self.links.property(row), row))
 
     async def ImportProperties(
         self, request: pb.ImportPropertiesRequest, call: identity.Call
@@ -69,7 +78,7 @@ class UnitsService:
         row = await queries.unit(self.database, identity.caller(call).company_id, request.unit_id)
         if row is None:
             raise not_found("unit")
-        return pb.GetUnitResponse(document=_document(self.links.unit(row), row))
+        return pb.GetUnitResponse(document=document(self.links.unit(row), row))
 
     async def ImportUnits(self, request: pb.ImportUnitsRequest, call: identity.Call) -> pb.ImportUnitsResponse:
         results = await self.importer.run(import_units.save, records_import.UnitRow, request, call)
@@ -102,7 +111,7 @@ class AssetsService:
         row = await queries.asset(self.database, identity.caller(call).company_id, request.asset_id)
         if row is None:
             raise not_found("asset")
-        return pb.GetAssetResponse(document=_document(self.links.asset(row), row))
+        return pb.GetAssetResponse(document=document(self.links.asset(row), row))
 
     async def ImportAssets(self, request: pb.ImportAssetsRequest, call: identity.Call) -> pb.ImportAssetsResponse:
         results = await self.importer.run(import_assets.save, records_import.AssetRow, request, call)
@@ -137,7 +146,15 @@ class ReferencesService:
                 sorted(property_ids),
                 request.property_external_ids,
             )
+            vendors = await queries.references(
+                connection,
+                queries_vendors.VENDOR_REFERENCES,
+                company_id,
+                request.vendor_ids,
+                request.vendor_external_ids,
+            )
         told.properties.extend(PropertyReference(**dict(row)) for row in properties)
         told.units.extend(UnitReference(**dict(row)) for row in units)
         told.assets.extend(AssetReference(**dict(row)) for row in assets)
+        told.vendors.extend(VendorReference(**dict(row)) for row in vendors)
         return pb.BatchGetReferencesResponse(references=told)

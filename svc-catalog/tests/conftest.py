@@ -14,8 +14,7 @@ import pytest
 from chassis import migrations
 from chassis.database import Database
 from chassis.identity import CALLER, OPERATOR, SERVICE, Identity
-from makeready.catalog.v1 import catalog_pb2 as pb
-from makeready.catalog.v1 import catalog_pb2_grpc
+from makeready.catalog.v1 import catalog_pb2, catalog_pb2_grpc, vendors_pb2, vendors_pb2_grpc
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
 from makeready_local.nats import Nats
 from makeready_local.running import Keys, RunningService
@@ -24,10 +23,12 @@ from svc_catalog import tables
 
 _companies = itertools.count(1000)
 
-KINDS = {
-    "properties": ("ImportProperties", pb.ImportPropertiesRequest),
-    "units": ("ImportUnits", pb.ImportUnitsRequest),
-    "assets": ("ImportAssets", pb.ImportAssetsRequest),
+# Each kind's contract.
+KINDS: dict[str, Any] = {
+    "properties": catalog_pb2,
+    "units": catalog_pb2,
+    "assets": catalog_pb2,
+    "vendors": vendors_pb2,
 }
 
 
@@ -36,11 +37,12 @@ class Catalog:
 
     def __init__(self, service: RunningService, channel: grpc.aio.Channel) -> None:
         self.service = service
-        self._stubs = [
+        self._stubs: list[Any] = [
             catalog_pb2_grpc.PropertiesServiceStub(channel),
             catalog_pb2_grpc.UnitsServiceStub(channel),
             catalog_pb2_grpc.AssetsServiceStub(channel),
             catalog_pb2_grpc.ReferencesServiceStub(channel),
+            vendors_pb2_grpc.VendorsServiceStub(channel),
         ]
 
     async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:
@@ -60,7 +62,8 @@ class Company:
 
     async def results(self, kind: str, rows: Sequence[Any], dry_run: bool = False) -> list[ImportResult]:
         """What became of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
-        rpc, request = KINDS[kind]
+        rpc = f"Import{kind.capitalize()}"
+        request = getattr(KINDS[kind], f"{rpc}Request")
         sent = [
             ImportRow(line=line, json=row if isinstance(row, bytes) else json.dumps(row).encode())
             for line, row in enumerate(rows, start=2)
@@ -85,7 +88,7 @@ class Company:
 
     async def page(self, kind: str, after_id: int = 0, limit: int = 200, **filters: Any) -> Any:
         name = f"List{kind.capitalize()}"
-        request = getattr(pb, f"{name}Request")(after_id=after_id, limit=limit, **filters)
+        request = getattr(KINDS[kind], f"{name}Request")(after_id=after_id, limit=limit, **filters)
         return (await self.catalog(name, request, self.caller)).page
 
     async def by_external_id(self, kind: str) -> dict[str, dict[str, Any]]:

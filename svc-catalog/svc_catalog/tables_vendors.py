@@ -1,0 +1,64 @@
+"""The tables of vendors: a company's relationships, and the businesses that it has them with.
+
+Two relationships of a company with one legal entity share its business. No other company does: what one imports
+must not change what another sees.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    ForeignKeyConstraint,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from svc_catalog import rules, rules_vendors
+from svc_catalog.columns import between, company_key, id_of, ids, instant, metadata, one_of, version
+
+business_id = ids("business_id")
+vendor_id = ids("vendor_id")
+
+business = Table(
+    "business",
+    metadata,
+    company_key(),
+    id_of(business_id),
+    Column("legal_name", Text, nullable=False),
+    Column("website", Text),
+    UniqueConstraint("company_id", "legal_name", name="business_legal_name"),
+)
+
+vendor = Table(
+    "vendor",
+    metadata,
+    company_key(),
+    id_of(vendor_id),
+    version(),
+    Column("business_id", BigInteger, nullable=False),
+    # Null where the company calls the business by its legal name.
+    Column("nickname", Text),
+    Column("avg_rating", Double),
+    Column("rating_count", Integer, nullable=False),
+    Column("is_active", Boolean, nullable=False),
+    Column("property_visibility", Text, nullable=False),
+    instant("onboarded_at"),
+    Column("retired_at", DateTime(timezone=True)),
+    # The newest snapshot; null where none was taken.
+    Column("last_compliance_state", Text),
+    Column("external_id", Text),
+    Column("source", Text, nullable=False),
+    UniqueConstraint("company_id", "external_id", name="vendor_external_id"),
+    ForeignKeyConstraint(["company_id", "business_id"], ["business.company_id", "business.id"]),
+    between("vendor", "avg_rating", 0, rules_vendors.RATING_MAX),
+    between("vendor", "rating_count", 0, rules.COUNT_MAX),
+    one_of("vendor", "property_visibility", rules_vendors.PROPERTY_VISIBILITIES),
+    one_of("vendor", "last_compliance_state", rules_vendors.COMPLIANCE_STATES),
+    one_of("vendor", "source", rules.SOURCES),
+)
