@@ -54,6 +54,8 @@ ROUTES = (
     Route("GET", "/units/{unit_id}", "read", "catalog.UnitsService/GetUnit"),
     Route("GET", "/assets", "read", "catalog.AssetsService/ListAssets"),
     Route("GET", "/assets/{asset_id}", "read", "catalog.AssetsService/GetAsset"),
+    Route("GET", "/vendors", "read", "catalog.VendorsService/ListVendors"),
+    Route("GET", "/vendors/{vendor_id}", "read", "catalog.VendorsService/GetVendor"),
     Route("GET", "/webhooks", "any", "webhooks.SubscriptionsService/ListSubscriptions"),
     Route("POST", "/webhooks", "webhook_only", "webhooks.SubscriptionsService/CreateSubscription",
           "Creating a webhook subscription needs an Idempotency-Key header; send a new key with each subscription."),

@@ -17,6 +17,7 @@ def companies(system: System) -> tuple[Company, Company]:
         company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": f"{name} 1"}])
         asset = {"external_id": "A1", "property": "P1", "name": "Boiler", "category": "HVAC", "make": "x", "model": "y"}
         company.import_rows("assets", [asset])
+        company.import_rows("vendors", [{"external_id": "V1", "name": name, "legal_name": "Ace Inc."}])
         ticket = {"external_id": "T1", "property": "P1", "unit": "U1", "title": "Cold", "category": "HVAC"}
         company.import_rows("tickets", [ticket])
         found.append(company)
@@ -29,7 +30,7 @@ def told(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
     return answer.status, answer.body, {k: v for k, v in answer.headers.items() if k not in differing}
 
 
-@pytest.mark.parametrize("path", ["/tickets", "/properties", "/units", "/assets"])
+@pytest.mark.parametrize("path", ["/tickets", "/properties", "/units", "/assets", "/vendors"])
 def test_anothers_record_answers_as_one_that_nobody_has(
     system: System, companies: tuple[Company, Company], path: str
 ) -> None:

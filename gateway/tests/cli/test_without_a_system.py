@@ -132,7 +132,7 @@ def test_an_operator_key_that_is_gone_is_told(run: Run, dead_system: Path) -> No
         ("key", "mint", "1"),
         ("key", "mint", "1", "--scope", "admin"),
         ("key", "revoke", "٣"),
-        ("import", "1", "vendors", "a.csv"),
+        ("import", "1", "leases", "a.csv"),
         ("import", "1", "tickets"),
         ("sweep", "webhooks", "--now", "2026-01-31"),
         ("sweep", "webhooks", "--now", "2026-01-31T12:00:00"),

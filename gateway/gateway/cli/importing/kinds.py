@@ -13,7 +13,9 @@ from typing import Any, Protocol
 import grpc
 
 from makeready.catalog.v1 import catalog_pb2 as catalog
+from makeready.catalog.v1 import vendors_pb2 as vendors
 from makeready.catalog.v1.catalog_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
+from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1 import documents_pb2 as common
 from makeready.identity.v1 import staff_pb2 as staff
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
@@ -116,6 +118,24 @@ KINDS = {
                 "warranty_expires_on",
                 "expected_life_years",
                 "created_at",
+            ),
+        ),
+        Kind(
+            "vendors",
+            "svc-catalog",
+            lambda channel: VendorsServiceStub(channel).ImportVendors,
+            vendors.ImportVendorsRequest,
+            ("external_id", "name"),
+            (
+                "legal_name",
+                "website",
+                "avg_rating",
+                "rating_count",
+                "is_active",
+                "property_visibility",
+                "onboarded_at",
+                "retired_at",
+                "last_compliance_state",
             ),
         ),
         Kind(
