@@ -10,7 +10,7 @@ from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_vendors as q
 from svc_catalog import rules_vendors as rules
-from svc_catalog.records_vendors import VendorRow
+from svc_catalog.records_import_vendors import VendorRow
 
 _DEFAULTS = {"rating_count": 0, "property_visibility": rules.DEFAULT_PROPERTY_VISIBILITY}
 

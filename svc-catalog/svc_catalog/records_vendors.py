@@ -1,43 +1,52 @@
-"""The public shape of a vendor (spec 2.8), and its row in an import."""
+"""The public shape of a vendor (spec 2.8)."""
 
 from __future__ import annotations
 
-import datetime
-from typing import Annotated
+from typing import Literal
 
 import msgspec
 
-from chassis.bodies import Between, Text
 from chassis.instants import printed
 from svc_catalog import rules_vendors as rules
 from svc_catalog.records import Row
-from svc_catalog.records_import import Count, ExternalId, Name
 
 
 class Business(msgspec.Struct, frozen=True, gc=False):
-    """The legal entity behind a vendor: these of its fields and no other."""
+    """The legal entity behind a vendor. Vendors with the same business are relationships with the same entity."""
 
     id: int
+    """The business's id."""
     legal_name: str
+    """The name that it is registered under."""
     website: str | None
+    """The address of its website; null where none is known."""
 
 
 class Vendor(msgspec.Struct, frozen=True, gc=False):
-    """A vendor relationship, keys in the order of spec 2.8: without external_id and source, and url before the last."""
+    """A vendor: the company's relationship with a business that works for it. Inactive ones are shown like others."""
 
-    schema_version: int
-    entity_type: str
+    schema_version: Literal[1]
+    entity_type: Literal["vendor"]
     entity_id: int
     name: str
+    """What the company calls the vendor: its nickname, else the legal name of the business."""
     business: Business
+    """The legal entity behind the vendor."""
     avg_rating: float | None
+    """The average of its ratings; null where there is none."""
     rating_count: int
+    """How many ratings it has."""
     is_active: bool
+    """Whether the company works with the vendor at present."""
     property_visibility: rules.PropertyVisibility
+    """At which of the company's properties the vendor may work: all of them, or those selected for it."""
     onboarded_at: str
+    """When the relationship began."""
     retired_at: str | None
+    """When the relationship ended; null where it has not."""
     url: str
     last_compliance_state: rules.ComplianceState
+    """What the last hourly look at its insurance and papers found; `unknown` where nobody has looked yet."""
 
 
 class VendorLinks:
@@ -78,19 +87,3 @@ class VendorLinks:
             f"{self._links_url}/vendors/{entity_id}",
             rules.published_compliance(last_compliance_state),  # type: ignore[arg-type]
         )
-
-
-class VendorRow(msgspec.Struct, kw_only=True):
-    """A vendor's row in an import. legal_name and website are the business's; legal_name is the name if not given."""
-
-    external_id: ExternalId
-    name: Name
-    legal_name: Name | None = None
-    website: Annotated[str, Text(longest=rules.WEBSITE_POINTS_MAX)] | None = None
-    avg_rating: Annotated[float, Between(0, rules.RATING_MAX)] | None = None
-    rating_count: Count | None = None
-    is_active: bool | None = None
-    property_visibility: rules.PropertyVisibility | None = None
-    onboarded_at: datetime.datetime | None = None
-    retired_at: datetime.datetime | None = None
-    last_compliance_state: rules.ComplianceState | None = None

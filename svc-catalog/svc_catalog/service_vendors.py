@@ -8,7 +8,7 @@ from chassis.imports import Importer
 from chassis.paging import page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import vendors_pb2 as pb
-from svc_catalog import import_vendors, queries_vendors, records_vendors
+from svc_catalog import import_vendors, queries_vendors, records_import_vendors, records_vendors
 from svc_catalog.service import document
 
 
@@ -32,5 +32,5 @@ class VendorsService:
         return pb.GetVendorResponse(document=document(self.links.vendor(row), row))
 
     async def ImportVendors(self, request: pb.ImportVendorsRequest, call: identity.Call) -> pb.ImportVendorsResponse:
-        results = await self.importer.run(import_vendors.save, records_vendors.VendorRow, request, call)
+        results = await self.importer.run(import_vendors.save, records_import_vendors.VendorRow, request, call)
         return pb.ImportVendorsResponse(results=results)

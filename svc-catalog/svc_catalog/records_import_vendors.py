@@ -1,0 +1,28 @@
+"""A vendor's row in an import."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated
+
+import msgspec
+
+from chassis.bodies import Between, Text
+from svc_catalog import rules_vendors as rules
+from svc_catalog.records_import import Count, ExternalId, Name
+
+
+class VendorRow(msgspec.Struct, kw_only=True):
+    """A vendor's row in an import. legal_name and website are the business's; legal_name is the name if not given."""
+
+    external_id: ExternalId
+    name: Name
+    legal_name: Name | None = None
+    website: Annotated[str, Text(longest=rules.WEBSITE_POINTS_MAX)] | None = None
+    avg_rating: Annotated[float, Between(0, rules.RATING_MAX)] | None = None
+    rating_count: Count | None = None
+    is_active: bool | None = None
+    property_visibility: rules.PropertyVisibility | None = None
+    onboarded_at: datetime.datetime | None = None
+    retired_at: datetime.datetime | None = None
+    last_compliance_state: rules.ComplianceState | None = None
