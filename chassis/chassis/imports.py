@@ -190,7 +190,8 @@ class Batch(Generic[Row]):
         after |= {"company_id": self.company_id, "external_id": line.row.external_id, "source": "import"}
         after["created_at"] = created_at
         after["version"] = 1 if before is None else before["version"] + 1
-        updated_at = max(self.moment, created_at or self.moment)
+        # A file may say when a record was last updated; from then on we know it ourselves.
+        updated_at = max((before is None and line.values.get("updated_at")) or self.moment, created_at or self.moment)
         if before is not None and "updated_at" in before:
             updated_at = max(updated_at, before["updated_at"] + _TICK)
         after["updated_at"] = updated_at

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from chassis import instants
+from chassis.imports import Importer
 from chassis.server import App, run_process
-from svc_occupancy import config, consumers, tables
+from makeready.occupancy.v1 import occupancy_pb2
+from svc_occupancy import config, consumers, records, service, tables
+from svc_occupancy.owners import Owners
 
 NAME = "svc-occupancy"
 
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
-    app.produces(tables.outbox, consumers=["svc-catalog"])
-    app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
+    outbox = app.produces(tables.outbox, consumers=["svc-catalog"])
+    consumer = app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
+    owners = Owners(app.database, app.peer("svc-catalog"), consumer)
+    importer = Importer(app.database, outbox, instants.now)
+    turns = service.TurnsService(app.database, importer, owners, records.Links(settings.service.links_url))
+    app.serve(occupancy_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns)
     return app
 
 

@@ -1,4 +1,4 @@
-"""The events that svc-occupancy listens to: the companies, properties and units that its records will name."""
+"""The events that svc-occupancy listens to: the companies, properties and units that its turns name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ _property = Replica(t.property_)
 _unit = Replica(t.unit, {"property_id": t.property_})
 
 
-async def apply(connection: Connection, events: Sequence[pb.Event]) -> None:
+async def put_references(connection: Connection, references: Sequence[pb.References]) -> None:
     """Takes rows into the replicas, properties before what lies in them."""
-    references = [event.references for event in events if event.HasField("references")]
     await _company.put(connection, (row for one in references for row in one.companies))
     await _property.put(connection, (row for one in references for row in one.properties))
     await _unit.put(connection, (row for one in references for row in one.units))
+
+
+async def apply(connection: Connection, events: Sequence[pb.Event]) -> None:
+    await put_references(connection, [event.references for event in events if event.HasField("references")])

@@ -93,7 +93,7 @@ COMPANY = 7_100_000_000_071
 
 
 async def test_what_nats_brings_out_of_order_and_twice_ends_right(
-    occupancy: RunningService, nats_server: Any, served: Database
+    occupancy: RunningService, own_nats: Any, served: Database
 ) -> None:
     def message(event_id: str, **rows: Any) -> bytes:
         references = events_pb2.References(**rows)
@@ -115,7 +115,7 @@ async def test_what_nats_brings_out_of_order_and_twice_ends_right(
         message(house, properties=[place]),
         message(str(uuid7()), companies=[company]),
     ]
-    connection = await nats.connect(nats_server.url)
+    connection = await nats.connect(own_nats.url)
     try:
         for one in messages:
             await connection.jetstream().publish("events.svc-catalog.references", one)

@@ -1,0 +1,134 @@
+"""An import of turns (spec 2.10), and what it makes of their units."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from asyncpg import Record
+
+from chassis.database import Connection
+from chassis.imports import Batch, Line
+from chassis.refusals import invalid_request
+from makeready.events.v1.events_pb2 import References
+from svc_occupancy import queries_import as q
+from svc_occupancy import records, rules
+
+TurnLine = Line[records.TurnRow]
+
+
+async def save(connection: Connection, batch: Batch[records.TurnRow]) -> References:
+    """Saves a batch's rows; returns what svc-catalog must hear of their units."""
+    held = await q.units_for_update(connection, batch.company_id, batch.named("unit"))
+    batch.resolve("unit", held)
+    await batch.meet(connection, q.TURNS)
+    property_ids = {unit["id"]: unit["property_id"] for unit in held.values()}
+    batch.each(lambda line: _check(line, property_ids))
+    known = await q.states(connection, batch.company_id, {line.values["unit_id"] for line in batch.good.values()})
+    units = {unit_id: _Unit(state) for unit_id, state in known.items()}
+    batch.each(lambda line: units[line.values["unit_id"]].take(line))
+    timezone = await q.timezone(connection, batch.company_id) or "UTC"
+    day = rules.today(batch.moment, timezone)
+    told = References()
+    changed = []
+    for unit_id, unit in units.items():
+        after = unit.state(day)
+        if after is not None:
+            changed.append({"company_id": batch.company_id, "unit_id": unit_id, **after})
+            _tell(told, changed[-1])
+    replaced = [unit.replaced_id for unit in units.values() if unit.replaced_id is not None]
+    await q.close(connection, batch.company_id, replaced)
+    await batch.save(connection, q.TURNS, {"status": "active"})
+    await q.save_states(connection, changed)
+    return told
+
+
+def _check(line: TurnLine, property_ids: Mapping[int, int]) -> None:
+    """Brings the row's values to their columns. Raises Refusal with the field."""
+    row, values = line.row, line.values
+    if line.before is not None and line.before["unit_id"] != values["unit_id"]:
+        raise invalid_request("A turn stays with the unit that it was first imported for.", "unit")
+    values["property_id"] = property_ids[values["unit_id"]]
+    if row.status is not None:
+        values["status"] = rules.kept(row.status)
+    if "occupancy_source" in line.given:
+        values["occupancy_source"] = rules.provider(row.occupancy_source, "occupancy_source")
+    names = ("move_out_date", "projected_ready_on", "occupancy_source", "occupancy_fed_at")
+    rules.check_turn(*(_after(line, name) for name in names))
+
+
+def _after(line: TurnLine, column: str) -> Any:
+    """What a column will hold; a row that lacks it leaves it."""
+    return line.values[column] if column in line.values else line.stored(column)
+
+
+def _key(line: TurnLine) -> int | str:
+    """Tells the row's turn from all others: a new one has no id yet."""
+    found: int | str = line.row.external_id if line.before is None else line.before["id"]
+    return found
+
+
+class _Unit:
+    """One unit on its way through a batch, whose rows it takes in the order of the file."""
+
+    def __init__(self, state: Record) -> None:
+        self._state = state
+        self._was = _active(state)
+        self._is = self._was
+        # The unit's newest turn, and the row that speaks for the unit: its active turn's, else its newest one's.
+        self._newest: int | str | None = state["newest_id"]
+        self._lines: dict[int | str, TurnLine] = {}
+
+    def take(self, line: TurnLine) -> None:
+        """Raises Refusal where the unit has another active turn at this row."""
+        key = _key(line)
+        if (_after(line, "status") or "active") == "active":
+            if self._is is not None and self._is.key != key:
+                raise invalid_request("The unit has another active turn; complete that one in an earlier row.", "unit")
+            self._is = rules.ActiveTurn(key, _after(line, "move_out_date"), _after(line, "projected_ready_on"))
+        elif self._is is not None and self._is.key == key:
+            self._is = None
+        if line.before is None:
+            self._newest = key
+        self._lines[key] = line
+
+    @property
+    def replaced_id(self) -> int | None:
+        """The turn that was active, where another one takes its place."""
+        found: int | None = self._state["active_id"]
+        return None if found is None or self._is is None or self._is.key == found else found
+
+    def state(self, day: datetime.date) -> dict[str, Any] | None:
+        """The unit's state after the rows that it took; None where it stays."""
+        if not self._lines:
+            return None
+        before = self._state["unit_status"]
+        speaks = self._newest if self._is is None else self._is.key
+        speaker = None if speaks is None else self._lines.get(speaks)
+        told = None if speaker is None else speaker.row.unit_status
+        cleared = told is None and speaker is not None and "unit_status" in speaker.given
+        status = rules.unit_status_on_import(self._was, self._is, day, before, told, cleared)
+        ready_on = rules.unit_ready_on(self._is)
+        if (status, ready_on) == (before, self._state["unit_ready_on"]):
+            return None
+        if speaker is not None and (told is not None or cleared) and status != before:
+            speaker.touched = True
+        return {"version": (self._state["version"] or 0) + 1, "unit_status": status, "projected_ready_on": ready_on}
+
+
+def _active(state: Record) -> rules.ActiveTurn | None:
+    if state["active_id"] is None:
+        return None
+    return rules.ActiveTurn(state["active_id"], state["move_out_date"], state["projected_ready_on"])
+
+
+def _tell(told: References, state: Mapping[str, Any]) -> None:
+    one = told.unit_occupancies.add(
+        id=state["unit_id"],
+        version=state["version"],
+        company_id=state["company_id"],
+        unit_status=state["unit_status"],
+    )
+    if state["projected_ready_on"] is not None:
+        one.projected_ready_on = state["projected_ready_on"].isoformat()

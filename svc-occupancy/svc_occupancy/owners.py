@@ -1,0 +1,49 @@
+"""Asking the owner: what a replica lacks is fetched once, before any transaction, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from chassis.clients import Peer
+from chassis.consumer import Consumer
+from chassis.database import Database
+from makeready.catalog.v1 import catalog_pb2
+from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceStub
+from svc_occupancy import queries_import as q
+from svc_occupancy.consumers import put_references
+
+if TYPE_CHECKING:
+    from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceAsyncStub  # a name of the stub file alone
+
+
+class Owners:
+    """svc-catalog, asked for units; and the producers' outboxes, for a company that has not arrived."""
+
+    def __init__(self, database: Database, catalog: Peer, consumer: Consumer) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._stub: ReferencesServiceAsyncStub = ReferencesServiceStub(catalog.channel)
+        self._consumer = consumer
+
+    async def fetch_units(self, company_id: int, external_ids: Sequence[str]) -> None:
+        """Takes into the replicas those of the units that are not there, with their properties.
+
+        Raises Unavailable where the owner does not answer.
+        """
+        known = await q.units(self._database, company_id, external_ids)
+        missing = [one for one in external_ids if one not in known]
+        if not missing:
+            return
+        request = catalog_pb2.BatchGetReferencesRequest(company_id=company_id, unit_external_ids=missing)
+        response = await self._catalog.call(self._stub.BatchGetReferences, request, company_id=company_id)
+        async with self._database.transaction() as connection:
+            await put_references(connection, [response.references])
+
+    async def fetch_company(self, company_id: int) -> None:
+        """Takes in what the gateway has told of its companies, where this one's timezone is not here yet.
+
+        Raises Unavailable where a producer does not answer.
+        """
+        if await q.timezone(self._database, company_id) is None:
+            await self._consumer.catch_up()
