@@ -56,6 +56,8 @@ ROUTES = (
     Route("GET", "/assets/{asset_id}", "read", "catalog.AssetsService/GetAsset"),
     Route("GET", "/vendors", "read", "catalog.VendorsService/ListVendors"),
     Route("GET", "/vendors/{vendor_id}", "read", "catalog.VendorsService/GetVendor"),
+    Route("GET", "/turns", "read", "occupancy.TurnsService/ListTurns"),
+    Route("GET", "/turns/{turn_id}", "read", "occupancy.TurnsService/GetTurn"),
     Route("GET", "/webhooks", "any", "webhooks.SubscriptionsService/ListSubscriptions"),
     Route("POST", "/webhooks", "webhook_only", "webhooks.SubscriptionsService/CreateSubscription",
           "Creating a webhook subscription needs an Idempotency-Key header; send a new key with each subscription."),

@@ -13,12 +13,13 @@ from chassis.imports import Batch, Line
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_occupancy import queries_import as q
-from svc_occupancy import records, rules
+from svc_occupancy import rules
+from svc_occupancy.records_import import TurnRow
 
-TurnLine = Line[records.TurnRow]
+TurnLine = Line[TurnRow]
 
 
-async def save(connection: Connection, batch: Batch[records.TurnRow]) -> References:
+async def save(connection: Connection, batch: Batch[TurnRow]) -> References:
     """Saves a batch's rows; returns what svc-catalog must hear of their units."""
     held = await q.units_for_update(connection, batch.company_id, batch.named("unit"))
     batch.resolve("unit", held)

@@ -1,14 +1,13 @@
-"""The public shape of a turn (spec 2.10), and its row in an import."""
+"""The public shape of a turn (spec 2.10)."""
 
 from __future__ import annotations
 
 import datetime
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import msgspec
 from asyncpg import Record
 
-from chassis.bodies import Text
 from chassis.instants import printed
 from svc_occupancy import rules
 
@@ -16,32 +15,47 @@ encode = msgspec.json.Encoder().encode
 
 
 class Named(msgspec.Struct, frozen=True, gc=False):
-    """A property or unit inside another record."""
+    """Another record, named inside one that belongs to it."""
 
     id: int
+    """The other record's id."""
     name: str
+    """The other record's name."""
     external_id: str | None
 
 
 class Turn(msgspec.Struct, frozen=True, gc=False):
-    """A unit's transition, keys in the order of spec 2.10."""
+    """A turn: one transition of a unit, from a resident's move-in to the departure and the work after it. A first
+    move-in, from which nobody departed, is a turn too."""
 
-    schema_version: int
-    entity_type: str
+    schema_version: Literal[1]
+    entity_type: Literal["turn"]
     entity_id: int
     status: rules.TurnStatus
+    """Whether this is the unit's present turn. A unit has at most one that is Active; it is Completed when the next
+    resident moves in."""
     property: Named
+    """The property that the unit belongs to."""
     unit: Named
+    """The unit."""
     move_out_date: datetime.date | None
+    """The day on which the resident leaves or has left; null when nobody is departing."""
     move_in_date: datetime.date | None
+    """The day on which the resident moved in or will."""
     projected_ready_on: datetime.date | None
+    """When the unit is expected to be ready again; null when the turn has no move_out_date, or nobody has planned its
+    work yet."""
     occupancy_source: str | None
+    """The slug of the system that feeds this turn, in lower case; null when staff manage it."""
     occupancy_fed_at: str | None
+    """When that system last wrote to it."""
     created_at: str
     updated_at: str
     external_id: str | None
-    source: str
+    source: rules.Source
+    """How the record was created, for example `import`."""
     url: str
+    """Link that opens the turn's own page for a person."""
 
 
 class Links:
@@ -91,22 +105,3 @@ class Links:
             source,
             f"{self._prefix}{entity_id}",
         )
-
-
-ExternalId = Annotated[str, Text(longest=rules.EXTERNAL_ID_POINTS_MAX, blank=False)]
-
-
-class TurnRow(msgspec.Struct, kw_only=True):
-    """A turn's row in an import. unit is the external_id of that unit; unit_status is the unit's, not the turn's."""
-
-    external_id: ExternalId
-    unit: ExternalId
-    status: rules.TurnStatus | None = None
-    move_out_date: datetime.date | None = None
-    move_in_date: datetime.date | None = None
-    projected_ready_on: datetime.date | None = None
-    occupancy_source: str | None = None
-    occupancy_fed_at: datetime.datetime | None = None
-    unit_status: rules.UnitStatus | None = None
-    created_at: datetime.datetime | None = None
-    updated_at: datetime.datetime | None = None

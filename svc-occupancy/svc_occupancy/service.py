@@ -14,6 +14,7 @@ from makeready.common.v1.documents_pb2 import Document
 from makeready.occupancy.v1 import occupancy_pb2 as pb
 from svc_occupancy import imports, queries, records, rules
 from svc_occupancy.owners import Owners
+from svc_occupancy.records_import import TurnRow
 
 _STATUSES = dict(enumerate(rules.TRANSITION_STATUSES, start=1))
 
@@ -50,9 +51,9 @@ class TurnsService:
         return pb.GetTurnResponse(document=document)
 
     async def ImportTurns(self, request: pb.ImportTurnsRequest, call: identity.Call) -> pb.ImportTurnsResponse:
-        results = await self.importer.run(imports.save, records.TurnRow, request, call, self._prepare)
+        results = await self.importer.run(imports.save, TurnRow, request, call, self._prepare)
         return pb.ImportTurnsResponse(results=results)
 
-    async def _prepare(self, batch: Batch[records.TurnRow]) -> None:
+    async def _prepare(self, batch: Batch[TurnRow]) -> None:
         await self.owners.fetch_units(batch.company_id, batch.named("unit"))
         await self.owners.fetch_company(batch.company_id)

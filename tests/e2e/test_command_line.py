@@ -120,6 +120,19 @@ COLUMNS: dict[str, dict[str, str]] = {
         "cancellation_reason_code": "no_access_repeated",
         "source": "import",
     },
+    "turns": {
+        "external_id": "R9",
+        "unit": "U9",
+        "status": "Active",
+        "move_out_date": "2026-03-31",
+        "move_in_date": "2024-04-01",
+        "projected_ready_on": "2026-04-09",
+        "occupancy_source": "Entrata",
+        "occupancy_fed_at": "2026-03-02T06:00:03Z",
+        "unit_status": "Vacant Ready",
+        "created_at": "2024-03-20",
+        "updated_at": "2026-03-02",
+    },
 }
 
 

@@ -20,6 +20,7 @@ def companies(system: System) -> tuple[Company, Company]:
         company.import_rows("vendors", [{"external_id": "V1", "name": name, "legal_name": "Ace Inc."}])
         ticket = {"external_id": "T1", "property": "P1", "unit": "U1", "title": "Cold", "category": "HVAC"}
         company.import_rows("tickets", [ticket])
+        company.import_rows("turns", [{"external_id": "T1", "unit": "U1"}])
         found.append(company)
     return found[0], found[1]
 
@@ -30,7 +31,7 @@ def told(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
     return answer.status, answer.body, {k: v for k, v in answer.headers.items() if k not in differing}
 
 
-@pytest.mark.parametrize("path", ["/tickets", "/properties", "/units", "/assets", "/vendors"])
+@pytest.mark.parametrize("path", ["/tickets", "/properties", "/units", "/assets", "/vendors", "/turns"])
 def test_anothers_record_answers_as_one_that_nobody_has(
     system: System, companies: tuple[Company, Company], path: str
 ) -> None:

@@ -19,6 +19,8 @@ from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1 import documents_pb2 as common
 from makeready.identity.v1 import staff_pb2 as staff
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
+from makeready.occupancy.v1 import occupancy_pb2 as occupancy
+from makeready.occupancy.v1.occupancy_pb2_grpc import TurnsServiceStub
 from makeready.tickets.v1 import tickets_pb2 as tickets
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 
@@ -165,6 +167,24 @@ KINDS = {
                 "cancelled_at",
                 "cancellation_reason_code",
                 "source",
+            ),
+        ),
+        Kind(
+            "turns",
+            "svc-occupancy",
+            lambda channel: TurnsServiceStub(channel).ImportTurns,
+            occupancy.ImportTurnsRequest,
+            ("external_id", "unit"),
+            (
+                "status",
+                "move_out_date",
+                "move_in_date",
+                "projected_ready_on",
+                "occupancy_source",
+                "occupancy_fed_at",
+                "unit_status",
+                "created_at",
+                "updated_at",
             ),
         ),
     )
