@@ -183,8 +183,14 @@ class Edge:
         return replies.json(b'{"data":%b,"next_cursor":%b,"limit":%d}' % (page.data, following, message.limit))
 
     def _outside(self, request: Request, path: str, route: list[str]) -> Reply:
-        """What is outside the namespace: is the process alive, may it get requests. A context
+        """What is outside the namespace: the pages for people; is the process alive, may it get requests. A context
         that is down takes nothing away here: the routes of the others go on."""
+        page = self._reference.pages.get(path)
+        if page is not None:
+            if request.method not in ("GET", "HEAD"):
+                _refuse_verb("GET, HEAD")
+            route[0] = path
+            return page
         if path not in ("/healthz", "/readyz"):
             raise Refusal(404, "not_found", "There is nothing at this path; check it against the API's reference.")
         if request.method != "GET":

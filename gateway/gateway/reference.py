@@ -1,15 +1,26 @@
-"""What the gateway serves of its own contract: the OpenAPI document."""
+"""What the gateway serves of its own contract: the OpenAPI document, and the pages for people made from it."""
 
 from __future__ import annotations
 
+import html
 from importlib import resources
 
 import msgspec
 
 from gateway import replies
+from gateway.replies import Reply
 
 # Stands in the committed files where each installation has a base URL of its own.
 BASE_URL = "https://makeready.example/api/v1"
+
+_SAFE = (
+    b"Content-Security-Policy: default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
+    b"frame-ancestors 'none'\r\n"
+    b"X-Content-Type-Options: nosniff\r\n"
+    b"Referrer-Policy: no-referrer\r\n"
+)
+_HTML = b"Content-Type: text/html; charset=utf-8\r\n" + _SAFE
+_CSS = b"Content-Type: text/css; charset=utf-8\r\n" + _SAFE
 
 
 class Reference:
@@ -18,6 +29,13 @@ class Reference:
     def __init__(self, api_url: str) -> None:
         quoted = msgspec.json.encode(api_url)[1:-1]
         self.document = replies.json(_file("openapi.json").replace(BASE_URL.encode(), quoted))
+        escaped = html.escape(api_url).encode()
+        self.pages = {
+            "/docs": Reply(200, _file("docs.html").replace(BASE_URL.encode(), escaped), _HTML),
+            "/docs/changes": Reply(200, _file("changes.html"), _HTML),
+            "/docs/style.css": Reply(200, _file("style.css"), _CSS),
+        }
+        """By path, outside the namespace."""
 
 
 def _file(name: str) -> bytes:

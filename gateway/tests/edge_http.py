@@ -121,7 +121,10 @@ def check(response: Response, method: str) -> None:
     if response.status == 204:
         assert response.header("Content-Length") is None and response.header("Content-Type") is None
         return
-    assert response.header("Content-Type") in ("application/json", "text/html; charset=utf-8")
+    assert response.header("Content-Type") in (
+        "application/json",
+        *(f"text/{kind}; charset=utf-8" for kind in ("html", "css")),
+    )
     if response.status >= 400 and method != "HEAD" and response.header("Content-Type") == "application/json":
         if set(response.json) == {"status"}:
             return  # of /readyz

@@ -46,3 +46,31 @@ async def test_the_document_takes_no_query(api: Api) -> None:
 async def test_the_document_can_only_be_read(api: Api, verb: str) -> None:
     response = await api.request(verb, "/openapi.json")
     assert (response.status, response.header("Allow")) == (405, "GET")
+
+
+PAGES = {"//docs": "text/html", "//docs/changes": "text/html", "//docs/style.css": "text/css"}
+
+
+@pytest.mark.parametrize(("path", "kind"), PAGES.items())
+async def test_a_page_may_load_its_own_style_and_nothing_else(api: Api, path: str, kind: str) -> None:
+    page = await api.get(path)
+    assert page.status == 200 and page.header("Content-Type") == f"{kind}; charset=utf-8"
+    policy = (page.header("Content-Security-Policy") or "").split("; ")
+    assert {"default-src 'none'", "style-src 'self'"} <= set(policy)
+    assert "unsafe" not in str(policy)
+    assert page.header("X-Content-Type-Options") == "nosniff"
+    assert (await api.request("HEAD", path)).header("Content-Length") == str(len(page.body))
+    refused = await api.request("POST", path)
+    assert (refused.status, refused.header("Allow")) == (405, "GET, HEAD")
+
+
+async def test_the_page_shows_the_installations_address(api: Api) -> None:
+    page = (await api.get("//docs")).body.decode()
+    assert f"curl &#x27;http://127.0.0.1:{api.port}/api/v1/whoami&#x27;" in page
+    assert BASE_URL not in page
+
+
+def test_an_address_is_no_markup() -> None:
+    reference = Reference("https://example.org/a<b&c/api/v1")
+    assert b"https://example.org/a&lt;b&amp;c/api/v1" in reference.pages["/docs"].body
+    assert b"a<b" not in reference.pages["/docs"].body

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference import document, records
+from reference import document, page, records
 from reference.structs import Undescribed
 
 SERVED = document.ROOT / "gateway" / "gateway" / "pages"
@@ -37,7 +37,10 @@ def _made() -> Iterator[tuple[Path, str]]:
         found = records.document(context)
         if found["$defs"]:
             yield document.records_file(context), printed(found)
-    yield SERVED / "openapi.json", printed(document.made())
+    made = document.made()
+    yield SERVED / "openapi.json", printed(made)
+    yield SERVED / "docs.html", page.reference(made)
+    yield SERVED / "changes.html", page.changes(document.CHANGES.read_text())
 
 
 def printed(found: Any) -> str:
