@@ -197,13 +197,13 @@ class Company:
     def walk(self, path: str, limit: int = 200, **filters: object) -> Iterator[dict[str, Any]]:
         """Every record of a list, page by page, each page checked; minds the rate limit by minting keys."""
         cursor: str | None = None
-        key, pages, last = self.keys["read"], 0, 0
+        last = 0
         while True:
-            pages += 1
-            if pages % 100 == 0:
-                key = self.system.mint(self.company_id, "read", self.email)
             query = {"limit": limit, **filters} | ({"cursor": cursor} if cursor else {})
-            answer = self.system.get(path, key, **query)
+            answer = self.system.get(path, self.keys["read"], **query)
+            if answer.status == 429:
+                self.keys["read"] = self.system.mint(self.company_id, "read", self.email)
+                continue
             assert answer.status == 200, answer
             page = answer.json
             assert list(page) == ["data", "next_cursor", "limit"] and page["limit"] == limit

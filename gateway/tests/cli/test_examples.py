@@ -32,7 +32,7 @@ def mapped(kind: str, name: str, path: Path, rows: Rows) -> list[dict[str, str]]
 
 @needs_boston
 def test_bostons_plumbing_cases_become_tickets(rows: Rows) -> None:
-    tickets = mapped("tickets", "boston-plumbing.toml", PLUMBING, rows)
+    tickets = mapped("tickets", "boston-cases.toml", PLUMBING, rows)
     assert len(tickets) == 473
     assert tickets[0] == {
         "external_id": "101001242597",
@@ -40,7 +40,9 @@ def test_bostons_plumbing_cases_become_tickets(rows: Rows) -> None:
         "category": "Plumbing",
         "subcategory": "Plumbing",
         "description": "Case Closed :",
-        "property": "286744",
+        "photo_url": "",
+        "property": "Address 286744",
+        "priority": "Medium",
         "status": "Completed",
         "created_at": "2015-01-05T21:07:12.000000Z",
         "completed_at": "2015-03-18T17:45:31.000000Z",
@@ -55,7 +57,7 @@ def test_bostons_plumbing_cases_become_tickets(rows: Rows) -> None:
 def test_every_building_of_bostons_cases_becomes_one_property(rows: Rows) -> None:
     properties = mapped("properties", "boston-properties.toml", PLUMBING, rows)
     assert properties[0] == {
-        "external_id": "286744",
+        "external_id": "Address 286744",
         "name": "121 Old Harbor St, South Boston / South Boston Waterfront",
         "address": "121 Old Harbor St",
         "city": "Boston",
@@ -65,19 +67,19 @@ def test_every_building_of_bostons_cases_becomes_one_property(rows: Rows) -> Non
     by_id = {one["external_id"]: one for one in properties}
     assert len(by_id) == 420
     assert all(one == by_id[one["external_id"]] for one in properties)
-    tickets = mapped("tickets", "boston-plumbing.toml", PLUMBING, rows)
+    tickets = mapped("tickets", "boston-cases.toml", PLUMBING, rows)
     assert {ticket["property"] for ticket in tickets} == set(by_id)
 
 
 @needs_boston
 def test_nothing_that_the_mapping_reads_is_lost(rows: Rows) -> None:
-    tickets = mapped("tickets", "boston-plumbing.toml", PLUMBING, rows)
+    tickets = mapped("tickets", "boston-cases.toml", PLUMBING, rows)
     with PLUMBING.open(newline="") as stream:
         cases = list(csv.DictReader(stream))
     for ticket, case in zip(tickets, cases, strict=True):
         assert ticket["external_id"] == case["CASE_ENQUIRY_ID"]
         assert ticket["description"] == " ".join(case["CLOSURE_REASON"].split())
-        assert f"{ticket['property']}.0" == case["Property_ID"]
+        assert f"{ticket['property']}.0" == f"{case['Property_Type']} {case['Property_ID']}"
 
 
 @pytest.mark.parametrize(("snapshot", "many"), [("2026-06-28", 3604), ("2026-08-22", 3611)])
@@ -97,6 +99,7 @@ def test_torontos_registrations_become_properties(rows: Rows, snapshot: str, man
         "postal_code": "M3J",
         "unit_count": "53",
         "year_built": "1970",
+        "created_at": "2017-01-01",
         "building_type": "Private",
     }
     assert {one["building_type"] for one in properties} == {

@@ -161,7 +161,7 @@ def test_a_value_of_json_lines_is_read_as_a_csv_would_have_it(load: Load) -> Non
         ("7", "a column's name or a table"),
         ("{}", "exactly one of column"),
         ('{ column = "A", constant = "x" }', "exactly one of column"),
-        ('{ column = "A", values = { a = "b" }, digits = 1 }', "one of values, date, digits only"),
+        ('{ column = "A", values = { a = "b" }, digits = 1 }', "one of values, steps, date, digits, pattern only"),
         ('{ column = "A", colour = "red" }', '"colour" is not known here'),
         ("{ column = 7 }", "column must be a text"),
         ("{ first = [] }", "at least one column"),
@@ -289,6 +289,60 @@ def test_a_whole_number_keeps_its_value(number: int, digits: int, tail: str) -> 
     text = made(_loaded(f'{{ column = "A", digits = {digits} }}'), A=f"{number}{tail}")
     assert int(text) == number
     assert len(text) == max(digits, len(str(number)))
+
+
+def test_steps_give_each_number_the_value_of_the_last_step_that_it_reached(load: Load) -> None:
+    mapping = load('{ column = "A", steps = { 51 = "passed", 0 = "failed", "85.5" = "excellent" } }')
+    for text, value in (
+        ("0", "failed"),
+        ("50.9", "failed"),
+        ("51", "passed"),
+        ("85.5", "excellent"),
+        ("+99", "excellent"),
+    ):
+        assert made(mapping, A=text) == value
+    assert made(mapping, A=" ") == ""
+    assert "below" in fault(mapping, A="-1")
+    for text in ("N/A", "5 1", "1e3", "nan", "\uff15\uff11", "5_1"):
+        assert "is not a number" in fault(mapping, A=text)
+    assert made(load('{ column = "A", steps = { 0 = "x" }, otherwise = "?" }'), A="N/A") == "?"
+
+
+@given(starts=st.lists(st.integers(-1000, 1000), min_size=1, unique=True), number=st.integers(-2000, 2000))
+def test_a_number_takes_the_nearest_step_below_it(starts: list[int], number: int) -> None:
+    table = ", ".join(f'"{start}" = {start}' for start in starts)
+    mapping = _loaded(f'{{ column = "A", steps = {{ {table} }}, otherwise = "none" }}')
+    reached = [start for start in starts if start <= number]
+    assert made(mapping, A=str(number)) == (str(max(reached)) if reached else "none")
+
+
+def test_a_pattern_gives_what_its_groups_hold_of_the_whole_text(load: Load) -> None:
+    mapping = load("{ column = \"A\", pattern = '([0-9]{5})(?:0000)?' }")
+    assert made(mapping, A="100130000") == made(mapping, A="10013") == "10013"
+    assert made(mapping, A="") == ""
+    for text in ("0", "10013000", "1001300001"):
+        assert "pattern" in fault(mapping, A=text)
+    joined = load("{ template = \"{A} {B}\", pattern = '(.*?)(?:\\.0)?' }")
+    assert made(joined, A="Address", B="286744.0") == "Address 286744"
+    assert made(load("{ column = \"A\", pattern = '(x)?y(z)?' }"), A="y") == ""
+
+
+@pytest.mark.parametrize(
+    ("rules", "about"),
+    [
+        ("{ column = \"A\", pattern = '(' }", "regular expression"),
+        ("{ column = \"A\", pattern = 'abc' }", "no group"),
+        ('{ column = "A", pattern = 5 }', "must be a text"),
+        ('{ column = "A", steps = {} }', "table of numbers"),
+        ('{ column = "A", steps = { low = "x" } }', "numbers"),
+        ('{ column = "A", steps = { 1 = [] } }', "must be a text, a number"),
+        ('{ column = "A", steps = { 1 = "x" }, pattern = \'(.)\' }', "one of"),
+    ],
+)
+def test_steps_and_patterns_that_are_none_are_told(load: Load, rules: str, about: str) -> None:
+    with pytest.raises(Failed) as told:
+        load(rules)
+    assert about in str(told.value) and "title" in str(told.value)
 
 
 def _loaded(title: str) -> FileMapping:

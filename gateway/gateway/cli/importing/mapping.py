@@ -13,6 +13,10 @@ from typing import Any
 from gateway.cli.importing import values
 from gateway.cli.importing.rows import Faulty
 
+# What becomes of a later row with the same external_id: it is rejected; unless it makes the same record; or it
+# counts as unchanged whatever it says.
+REJECT, SKIP_IDENTICAL, KEEP_FIRST = DUPLICATES = ("reject", "skip-identical", "keep-first")
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -32,11 +36,11 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class FileMapping:
-    """A whole mapping. skips_identical: a later row that says the same as an earlier one is no fault."""
+    """A whole mapping. duplicates: one of DUPLICATES."""
 
     fields: tuple[Field, ...]
     ignore: tuple[str, ...]
-    skips_identical: bool
+    duplicates: str
 
     @property
     def columns(self) -> frozenset[str]:

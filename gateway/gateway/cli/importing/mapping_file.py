@@ -12,13 +12,11 @@ from typing import Any, NoReturn
 from gateway.cli.failures import Failed, quoted
 from gateway.cli.importing import values
 from gateway.cli.importing.kinds import Kind
-from gateway.cli.importing.mapping import Field, FileMapping
-
-REJECT, SKIP_IDENTICAL = "reject", "skip-identical"
+from gateway.cli.importing.mapping import DUPLICATES, REJECT, Field, FileMapping
 
 _TOP = ("kind", "ignore", "duplicates", "spaces", "empty", "fields")
 _ORIGINS = ("column", "first", "template", "constant")
-_READERS = ("values", "date", "digits")
+_READERS = ("values", "steps", "date", "digits", "pattern")
 _FIELD = (*_ORIGINS, *_READERS, "spaces", "empty", "default", "timezone", "otherwise")
 
 
@@ -49,7 +47,7 @@ class _Loader:
         if top.get("kind") != self._kind.name:
             self._refuse(f'kind must be "{self._kind.name}", the kind that is imported')
         ignore = self._texts(top, "ignore")
-        duplicates = self._one_of(top, "duplicates", (REJECT, SKIP_IDENTICAL), REJECT)
+        duplicates = self._one_of(top, "duplicates", DUPLICATES, REJECT)
         fields = top.get("fields")
         if not isinstance(fields, dict) or not fields:
             self._refuse("[fields] is missing")
@@ -60,7 +58,7 @@ class _Loader:
         if missing := [name for name in self._kind.required if name not in fields]:
             self._refuse(f"[fields] lacks {', '.join(missing)}, which every one of the {self._kind.name} needs")
         made = tuple(self._field(name, value, top) for name, value in fields.items())
-        return FileMapping(made, ignore, duplicates == SKIP_IDENTICAL)
+        return FileMapping(made, ignore, duplicates)
 
     def _field(self, name: str, given: Any, top: dict[str, Any]) -> Field:
         self._where = f"fields.{name}: "
@@ -120,10 +118,10 @@ class _Loader:
         if "timezone" in rules and "date" not in rules:
             self._refuse("timezone belongs to date, which is missing")
         if "values" in rules:
-            table = rules["values"]
-            if not isinstance(table, dict) or not table:
-                self._refuse("values must be a table of texts and what they stand for")
-            return _or_else(_listed({key: self._scalar(table, key) for key in table}), otherwise)
+            return _or_else(_listed(self._table(rules, "values", "texts")), otherwise)
+        if "steps" in rules or "pattern" in rules:
+            reader = self._steps_or_pattern(rules)
+            return _or_else(lambda text: text and reader.read(text), otherwise)
         if "date" in rules:
             dates = self._dates(rules)
             return _or_else(lambda text: text and dates.read(text), otherwise)
@@ -135,6 +133,21 @@ class _Loader:
         if otherwise is not None:
             self._refuse(f"otherwise belongs to one of {', '.join(_READERS)}; for a blank value write default")
         return lambda text: text
+
+    def _table(self, rules: dict[str, Any], key: str, keys: str) -> dict[str, str]:
+        table = rules[key]
+        if not isinstance(table, dict) or not table:
+            self._refuse(f"{key} must be a table of {keys} and what they stand for")
+        return {one: self._scalar(table, one) for one in table}
+
+    def _steps_or_pattern(self, rules: dict[str, Any]) -> values.Steps | values.Pattern:
+        key = "steps" if "steps" in rules else "pattern"
+        try:
+            if key == "steps":
+                return values.Steps(self._table(rules, key, "numbers"))
+            return values.Pattern(self._text(rules, key))
+        except ValueError as error:
+            self._refuse(f"{key} {error}")
 
     def _dates(self, rules: dict[str, Any]) -> values.Dates:
         formats = (rules["date"],) if isinstance(rules["date"], str) else self._texts(rules, "date")

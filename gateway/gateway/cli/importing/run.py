@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.failures import printable
+from gateway.cli.importing.mapping import REJECT, SKIP_IDENTICAL
 from gateway.cli.importing.rejects import Rejects
 from gateway.cli.importing.rows import Fault, Faulty, Source, SourceRow
 from gateway.cli.importing.seen import Seen
@@ -79,15 +80,15 @@ class Import:
             return Entry(row, fault=faulty.fault)
 
     def _is_repeated(self, external_id: Any, line: int, sent: bytes) -> bool:
-        """Whether an earlier row said the same, where that is allowed. Raises Faulty where it is not."""
+        """Whether an earlier row stands for this one. Raises Faulty where it may not."""
         if not isinstance(external_id, str) or not external_id:
             return False  # the owner says what is wrong with it
         earlier = self._seen.first(external_id, line, sent)
         if earlier is None:
             return False
-        if not self._shape.skips_identical:
+        if self._shape.duplicates == REJECT:
             raise Faulty("external_id", f"stands in line {earlier.line} of the file already")
-        if not earlier.is_identical:
+        if self._shape.duplicates == SKIP_IDENTICAL and not earlier.is_identical:
             raise Faulty("external_id", f"stands in line {earlier.line} of the file already, with other values")
         return True
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from gateway.cli.failures import Failed
 from gateway.cli.importing.csv_source import duplicates, named
 from gateway.cli.importing.kinds import Kind
-from gateway.cli.importing.mapping import FileMapping
+from gateway.cli.importing.mapping import REJECT, FileMapping
 from gateway.cli.importing.rows import Faulty, SourceRow
 
 
@@ -23,13 +23,14 @@ class Shape(Protocol):
         """The row's external_id, whatever it is, and its JSON object. Raises Faulty."""
 
     @property
-    def skips_identical(self) -> bool: ...
+    def duplicates(self) -> str:
+        """One of `mapping.DUPLICATES`."""
 
 
 class Plain:
     """A file that bears the public field names."""
 
-    skips_identical = False
+    duplicates = REJECT
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
@@ -63,8 +64,8 @@ class Mapped:
         self._known = set(mapping.columns)
 
     @property
-    def skips_identical(self) -> bool:
-        return self._mapping.skips_identical
+    def duplicates(self) -> str:
+        return self._mapping.duplicates
 
     def check_columns(self, file: str, columns: Sequence[str]) -> None:
         read = self._mapping.columns

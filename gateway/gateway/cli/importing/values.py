@@ -1,16 +1,18 @@
 """How a mapping makes one field's value from the columns of a row. Standard library only.
 
 In this order: where the text comes from (a column, the first of several, a template, a constant), spaces, texts
-that mean nothing, then at most one of a table of values, date formats and digits, and the default of what is
-blank.
+that mean nothing, then at most one of a table of values, steps, date formats, digits and a pattern, and the default
+of what is blank.
 """
 
 from __future__ import annotations
 
+import bisect
 import datetime
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 Columns = Mapping[str, str]
@@ -18,6 +20,7 @@ Read = Callable[[Columns], str]
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NUMBER = re.compile(r"([0-9]+)(?:\.0*)?")
+_DECIMAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 _ADJOINING = re.compile(r"%[YymdHIMSfj]%[YymdHIMSfj]")
 DIRECTIVES = tuple("YymdbBaAjHIpMSfz")
 TIMES = frozenset("HIpMSfz")
@@ -123,3 +126,44 @@ def whole_number(text: str, digits: int) -> str:
     if match is None or not text.isascii():
         raise Unreadable("is not a whole number")
     return (match[1].lstrip("0") or "0").rjust(digits, "0")
+
+
+class Pattern:
+    """A regular expression; the value is what its groups hold, one behind the other."""
+
+    def __init__(self, text: str) -> None:
+        """Raises ValueError where it is none, and where it has no group."""
+        try:
+            self._pattern = re.compile(text)
+        except re.error as error:
+            raise ValueError(f"is no regular expression: {error}") from None
+        if not self._pattern.groups:
+            raise ValueError("has no group; put what is wanted into ( and )")
+
+    def read(self, text: str) -> str:
+        """Raises Unreadable where the text as a whole does not match."""
+        match = self._pattern.fullmatch(text)
+        if match is None:
+            raise Unreadable("does not match the pattern of the mapping")
+        return "".join(group or "" for group in match.groups())
+
+
+class Steps:
+    """Values by number: each holds from its number up to the next one's."""
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        """Raises ValueError where a key is no number."""
+        if wrong := [key for key in table if not _DECIMAL.fullmatch(key)]:
+            raise ValueError(f'may have numbers as keys only, which "{wrong[0]}" is not')
+        numbered = sorted((Decimal(key), value) for key, value in table.items())
+        self._starts = [start for start, _ in numbered]
+        self._values = [value for _, value in numbered]
+
+    def read(self, text: str) -> str:
+        """Raises Unreadable."""
+        if not (text.isascii() and _DECIMAL.fullmatch(text)):
+            raise Unreadable("is not a number")
+        step = bisect.bisect_right(self._starts, Decimal(text))
+        if step == 0:
+            raise Unreadable("is below the first step of the mapping")
+        return self._values[step - 1]

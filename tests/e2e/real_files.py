@@ -1,0 +1,42 @@
+"""Public data beside the checkout, and the example mappings for it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+from system import Company
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "mappings"
+
+
+def rows_of(file: Path) -> list[dict[str, str]]:
+    """The rows of a CSV, gzipped or not."""
+    whole = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    return list(csv.DictReader(io.StringIO(whole.decode(), newline="")))
+
+
+def imported(company: Company, kind: str, file: Path, mapping: str, *, rejected: int = 0) -> Any:
+    """The report of an import, whose rows must be accounted for."""
+    words = ("import", str(company.company_id), kind, str(file), "--mapping", str(EXAMPLES / f"{mapping}.toml"))
+    report = company.system.makeready(*words, status=3 if rejected else 0)
+    assert report["rejected"] == rejected, report
+    assert report["read"] == sum(report[name] for name in ("created", "changed", "unchanged", "rejected"))
+    return report
+
+
+def counts(report: Any) -> tuple[int, int, int, int]:
+    """Created, changed, unchanged, rejected."""
+    return report["created"], report["changed"], report["unchanged"], report["rejected"]
+
+
+def rejects(report: Any) -> list[dict[str, str]]:
+    """The rejected rows, with reject_line, reject_field and reject_reason in front."""
+    return rows_of(Path(report["rejects_file"])) if report["rejects_file"] else []
+
+
+def collapsed(text: str) -> str:
+    return " ".join(text.split())

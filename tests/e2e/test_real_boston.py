@@ -1,0 +1,74 @@
+"""Boston's 311 cases of 2015: nineteen types of housing and building complaints become tickets."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from real_files import collapsed, counts, imported, rejects, rows_of
+from system import System
+
+BOSTON = ZoneInfo("America/New_York")
+CASES, TYPES, WITHOUT_PLACE = 14_371, 19, 15
+
+
+@pytest.fixture(scope="module")
+def file(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All files of cases in one: they have the same columns."""
+    one = tmp_path_factory.mktemp("boston") / "cases.csv"
+    header = b""
+    with one.open("wb") as stream:
+        for part in sorted((data / "boston-311-housing").glob("*.csv*")):
+            whole = gzip.decompress(part.read_bytes()) if part.suffix == ".gz" else part.read_bytes()
+            first, _, rest = whole.partition(b"\n")
+            if header in (b"", first):  # the heating cases of later years have other columns
+                stream.write(rest if header else whole)
+                header = first
+    return one
+
+
+def utc(text: str) -> str | None:
+    """An instant of the file as the API prints it."""
+    if not text:
+        return None
+    local = datetime.datetime.strptime(text, "%m/%d/%Y %I:%M:%S %p").replace(tzinfo=BOSTON)
+    return local.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def test_bostons_cases_become_tickets_with_their_dates_and_closing_reasons(system: System, file: Path) -> None:
+    rows = rows_of(file)
+    assert len(rows) == CASES and len({row["TYPE"] for row in rows}) == TYPES
+    placed = {row["CASE_ENQUIRY_ID"]: row for row in rows if row["Property_ID"]}
+    places = {(row["Property_Type"], row["Property_ID"]) for row in placed.values()}
+    company = system.company("Boston")
+
+    report = imported(company, "properties", file, "boston-properties", rejected=WITHOUT_PLACE)
+    assert counts(report) == (len(places), 0, len(placed) - len(places), WITHOUT_PLACE)
+    report = imported(company, "tickets", file, "boston-cases", rejected=WITHOUT_PLACE)
+    assert counts(report) == (len(placed), 0, 0, WITHOUT_PLACE) == (14_356, 0, 0, 15)
+    # A case that names no place has no property, and such a ticket is served to nobody.
+    assert {(row["reject_field"], row["Property_ID"]) for row in rejects(report)} == {("property", "")}
+
+    served = {ticket["external_id"]: ticket for ticket in company.walk("/tickets")}
+    assert served.keys() == placed.keys()
+    categories: dict[str, set[str]] = {}
+    for case, row in placed.items():
+        ticket = served[case]
+        categories.setdefault(row["TYPE"], set()).add(ticket["category"])
+        assert ticket["title"] == collapsed(row["CASE_TITLE"])
+        assert ticket["subcategory"] == collapsed(row["TYPE"])
+        assert ticket["description"] == (collapsed(row["CLOSURE_REASON"]) or None)
+        assert ticket["status"] == {"Open": "Open", "Closed": "Completed"}[row["CASE_STATUS"]]
+        assert ticket["created_at"] == utc(row["OPEN_DT"])
+        assert ticket["completed_at"] == utc(row["CLOSED_DT"])
+        assert ticket["photo_url"] == (row["SubmittedPhoto"] or None)
+        assert ticket["property"]["external_id"] == f"{row['Property_Type']} {row['Property_ID'].removesuffix('.0')}"
+        assert row["LOCATION_STREET_NAME"].split()[0] in ticket["property"]["name"]
+    assert len(categories) == TYPES and all(len(found) == 1 for found in categories.values())
+    assert len({one for found in categories.values() for one in found}) >= 10
+
+    again = imported(company, "tickets", file, "boston-cases", rejected=WITHOUT_PLACE)
+    assert counts(again) == (0, 0, len(placed), WITHOUT_PLACE)

@@ -1,0 +1,75 @@
+"""Toronto's registry of apartment buildings: two snapshots two months apart become properties and their heating."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from real_files import collapsed, counts, imported, rows_of
+from system import Company, System
+
+BEFORE, AFTER = "registrations_2026-06-28.csv.gz", "registrations_2026-08-22.csv.gz"
+Row = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def folder(data: Path) -> Path:
+    return data / "toronto-rentsafe"
+
+
+@pytest.fixture(scope="module")
+def toronto(system: System) -> Company:
+    return system.company("Toronto")
+
+
+def by_rsn(file: Path) -> dict[str, Row]:
+    rows = rows_of(file)
+    found = {row["RSN"]: row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def expected(before: dict[str, Row], after: dict[str, Row], mapped: Callable[[Row], object]) -> tuple[int, int, int]:
+    """How many rows are new, differ in what is mapped, and do not."""
+    kept = before.keys() & after.keys()
+    changed = sum(mapped(before[rsn]) != mapped(after[rsn]) for rsn in kept)
+    return len(after.keys() - before.keys()), changed, len(kept) - changed
+
+
+def of_property(row: Row) -> object:
+    columns = ("SITE_ADDRESS", "PCODE", "YEAR_BUILT", "PROPERTY_TYPE", "YEAR_REGISTERED")
+    return [collapsed(row[name]) for name in columns], row["CONFIRMED_UNITS"] or row["NO_OF_UNITS"]
+
+
+def of_heating(row: Row) -> object:
+    return [collapsed(row[name]) for name in ("HEATING_TYPE", "HEATING_EQUIPMENT_YEAR_INSTALLED")]
+
+
+def test_the_second_snapshot_reports_what_was_new_and_what_changed(folder: Path, toronto: Company) -> None:
+    before, after = by_rsn(folder / BEFORE), by_rsn(folder / AFTER)
+    assert counts(imported(toronto, "properties", folder / BEFORE, "toronto-registrations")) == (len(before), 0, 0, 0)
+    new, changed, unchanged = expected(before, after, of_property)
+    assert (new, len(after)) == (7, 3611) and changed > 0
+    report = imported(toronto, "properties", folder / AFTER, "toronto-registrations")
+    assert counts(report) == (new, changed, unchanged, 0)
+
+    served = {record["external_id"]: record for record in toronto.walk("/properties")}
+    assert served.keys() == before.keys() | after.keys()
+    for rsn, row in after.items():
+        record = served[rsn]
+        assert record["address"] == record["name"] == collapsed(row["SITE_ADDRESS"])
+        assert record["postal_code"] == (row["PCODE"].strip() or None)
+        assert record["unit_count"] == (int(row["CONFIRMED_UNITS"]) if row["CONFIRMED_UNITS"] else record["unit_count"])
+        assert record["year_built"] == (int(row["YEAR_BUILT"]) if row["YEAR_BUILT"] else None)
+        if row["YEAR_REGISTERED"]:
+            assert record["created_at"] == f"{row['YEAR_REGISTERED']}-01-01T00:00:00.000000Z"
+        assert record["city"] == "Toronto" and record["source"] == "import"
+
+
+def test_the_heating_of_the_second_snapshot_changes_as_the_files_do(folder: Path, toronto: Company) -> None:
+    before, after = by_rsn(folder / BEFORE), by_rsn(folder / AFTER)
+    assert counts(imported(toronto, "assets", folder / BEFORE, "toronto-heating")) == (len(before), 0, 0, 0)
+    report = imported(toronto, "assets", folder / AFTER, "toronto-heating")
+    assert counts(report) == (*expected(before, after, of_heating), 0)
+    assert report["changed"] > 0
