@@ -43,10 +43,11 @@ class UpdateMany:
 
     def __init__(self, table: Table, names: Sequence[str]) -> None:
         key = [column.name for column in table.primary_key]
-        self._names = (*key, *names)
+        rest = [name for name in names if name not in key]
+        self._names = (*key, *rest)
         source: FromClause = offered(table, self._names)
         form = update(table).where(*(table.c[name] == source.c[name] for name in key))
-        self._statement = Statement(form.values({name: source.c[name] for name in names}))
+        self._statement = Statement(form.values({name: source.c[name] for name in rest}))
 
     async def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:

@@ -33,8 +33,9 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 class Stored:
-    """The records of one kind, as an import meets them. Their table is keyed by company_id and id, has external_id,
-    source and version, and may have created_at and updated_at. changeable: the columns that a row may change."""
+    """The records of one kind, as an import meets them. Their table's key begins with company_id and ends with id; it
+    has external_id and source, and may have version, created_at and updated_at. changeable: the columns that a row
+    may change."""
 
     def __init__(self, table: sa.Table, *changeable: str) -> None:
         self.changeable = changeable
@@ -189,7 +190,7 @@ class Batch(Generic[Row]):
         created_at = after.get("created_at") or (self.moment if before is None else before.get("created_at"))
         after |= {"company_id": self.company_id, "external_id": line.row.external_id, "source": "import"}
         after["created_at"] = created_at
-        after["version"] = 1 if before is None else before["version"] + 1
+        after["version"] = 1 if before is None else before.get("version", 0) + 1
         # A file may say when a record was last updated; from then on we know it ourselves.
         updated_at = max((before is None and line.values.get("updated_at")) or self.moment, created_at or self.moment)
         if before is not None and "updated_at" in before:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from chassis import instants
 from chassis.imports import Importer
 from chassis.server import App, run_process
-from makeready.catalog.v1 import catalog_pb2, vendors_pb2
-from svc_catalog import config, consumers, records, records_vendors, service, service_vendors, tables
+from makeready.catalog.v1 import catalog_pb2, meters_pb2, vendors_pb2
+from svc_catalog import config, consumers, records, records_vendors, service, service_meters, service_vendors, tables
 
 NAME = "svc-catalog"
 
@@ -26,6 +26,8 @@ def assemble(settings: config.Config) -> App:
         vendors_pb2.DESCRIPTOR.services_by_name["VendorsService"],
         service_vendors.VendorsService(app.database, importer, vendors),
     )
+    meters = service_meters.MetersService(app.database, importer, settings.service.links_url)
+    app.serve(meters_pb2.DESCRIPTOR.services_by_name["MetersService"], meters)
     app.serve(served["ReferencesService"], service.ReferencesService(app.database))
     return app
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
 from chassis.consumer import inbox_table
 from chassis.outbox import outbox_table
 from chassis.replicas import company_replica, replica_table
-from svc_catalog import columns, rules, tables_vendors  # noqa: F401 - `metadata` then holds theirs too
+from svc_catalog import columns, rules, tables_meters, tables_vendors  # noqa: F401 - `metadata` then holds theirs too
 from svc_catalog.columns import (
     between,
     company_key,

@@ -14,7 +14,14 @@ import pytest
 from chassis import migrations
 from chassis.database import Database
 from chassis.identity import CALLER, OPERATOR, SERVICE, Identity
-from makeready.catalog.v1 import catalog_pb2, catalog_pb2_grpc, vendors_pb2, vendors_pb2_grpc
+from makeready.catalog.v1 import (
+    catalog_pb2,
+    catalog_pb2_grpc,
+    meters_pb2,
+    meters_pb2_grpc,
+    vendors_pb2,
+    vendors_pb2_grpc,
+)
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
 from makeready_local.nats import Nats
 from makeready_local.running import Keys, RunningService
@@ -29,6 +36,8 @@ KINDS: dict[str, Any] = {
     "units": catalog_pb2,
     "assets": catalog_pb2,
     "vendors": vendors_pb2,
+    "meters": meters_pb2,
+    "readings": meters_pb2,
 }
 
 
@@ -43,6 +52,7 @@ class Catalog:
             catalog_pb2_grpc.AssetsServiceStub(channel),
             catalog_pb2_grpc.ReferencesServiceStub(channel),
             vendors_pb2_grpc.VendorsServiceStub(channel),
+            meters_pb2_grpc.MetersServiceStub(channel),
         ]
 
     async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:

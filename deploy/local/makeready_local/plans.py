@@ -5,14 +5,19 @@ from typing import Any
 
 from chassis.database import Database
 from chassis.paging import Pages
+from chassis.statements import Statement
 
 Node = dict[str, Any]
 
 
 async def page_plan(database: Database, pages: Pages, company_id: int, limit: int, **filters: Any) -> list[Node]:
     """Every node of the plan that serves all callers, run for this one: it knows no parameter's value."""
-    statement = pages._statement(frozenset(filters))
     values = {"company_id": company_id, "after_id": 0, "rows": limit + 1, **filters}
+    return await statement_plan(database, pages._statement(frozenset(filters)), **values)
+
+
+async def statement_plan(database: Database, statement: Statement, **values: Any) -> list[Node]:
+    """Likewise for any statement."""
     literals = ", ".join(f"'{value}'" for value in statement.arguments(values))
     async with database.transaction() as connection:
         await connection.raw.execute("SET LOCAL plan_cache_mode = force_generic_plan")

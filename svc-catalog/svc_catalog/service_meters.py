@@ -1,0 +1,63 @@
+"""The RPCs on meters and readings: identity, statement, record."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from chassis import identity
+from chassis.database import Database
+from chassis.imports import Importer
+from chassis.paging import page
+from chassis.refusals import not_found
+from makeready.catalog.v1 import meters_pb2 as pb
+from makeready.common.v1.documents_pb2 import Document
+from svc_catalog import import_meters, import_readings, queries_meters, records, records_meters
+
+
+class MetersService:
+    """Lists, fetches and imports meters; lists and imports their readings (spec 4.10)."""
+
+    def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
+        self.database = database
+        self.importer = importer
+        self.links = records_meters.Links(links_url)
+
+    async def ListMeters(self, request: pb.ListMetersRequest, call: identity.Call) -> pb.ListMetersResponse:
+        company_id = identity.caller(call).company_id
+        filters: dict[str, Any] = {}
+        if request.HasField("property_id"):
+            filters["property_id"] = request.property_id
+        if request.HasField("unit_id"):
+            filters["unit_id"] = request.unit_id
+        if request.HasField("updated_since"):
+            filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
+        rows = await queries_meters.METERS_PAGE.rows(
+            self.database, company_id, request.after_id, request.limit, filters
+        )
+        return pb.ListMetersResponse(page=page(rows, request.limit, self.links.meter))
+
+    async def GetMeter(self, request: pb.GetMeterRequest, call: identity.Call) -> pb.GetMeterResponse:
+        row = await queries_meters.meter(self.database, identity.caller(call).company_id, request.meter_id)
+        if row is None:
+            raise not_found("meter")
+        record = self.links.meter(row)
+        document = Document(json=records.encode(record), entity_id=record.entity_id, version=row[-1])
+        return pb.GetMeterResponse(document=document)
+
+    async def ListReadings(self, request: pb.ListReadingsRequest, call: identity.Call) -> pb.ListReadingsResponse:
+        company_id = identity.caller(call).company_id
+        rows = await queries_meters.readings(
+            self.database, company_id, request.meter_id, request.after_id, request.limit
+        )
+        if rows is None:
+            raise not_found("meter")
+        return pb.ListReadingsResponse(page=page(rows, request.limit, records_meters.reading))
+
+    async def ImportMeters(self, request: pb.ImportMetersRequest, call: identity.Call) -> pb.ImportMetersResponse:
+        results = await self.importer.run(import_meters.save, records_meters.MeterRow, request, call)
+        return pb.ImportMetersResponse(results=results)
+
+    async def ImportReadings(self, request: pb.ImportReadingsRequest, call: identity.Call) -> pb.ImportReadingsResponse:
+        results = await self.importer.run(import_readings.save, records_meters.ReadingRow, request, call)
+        return pb.ImportReadingsResponse(results=results)
