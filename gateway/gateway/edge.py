@@ -119,7 +119,7 @@ class Edge:
                 f"{' or '.join(sorted(operation.opened_by))}.",
             )
         if operation.kind == "list":
-            return await self._list(operation, caller, query, request.id)
+            return await self._list(operation, caller, id_text, query, request.id)
         filters.pairs(query, ())
         if operation.kind == "own":
             return replies.json(caller.whoami)
@@ -153,8 +153,13 @@ class Edge:
             )
         return caller
 
-    async def _list(self, operation: Operation, caller: Caller, query: str, request_id: str) -> Reply:
+    async def _list(self, operation: Operation, caller: Caller, id_text: str, query: str, request_id: str) -> Reply:
         message = operation.request(limit=filters.LIMIT_DEFAULT)
+        path = operation.route.path
+        if operation.id_field:
+            entity_id = filters.entity_id(id_text)
+            setattr(message, operation.id_field, entity_id)
+            path = path.replace(f"{{{operation.id_field}}}", str(entity_id))
         found: dict[str, Any] = {}
         cursor = None
         if query:
@@ -168,7 +173,7 @@ class Edge:
                     getattr(message, name).CopyFrom(value)
             cursor = given.get("cursor")
         if cursor is not None:
-            after_id = self._cursors.after_id(cursor, _bound_to(operation, caller, found))
+            after_id = self._cursors.after_id(cursor, _bound_to(path, caller, found))
             if after_id is None:
                 raise Refusal(
                     400,
@@ -179,7 +184,7 @@ class Edge:
         page = (await self._calls.call(operation, message, caller, request_id)).page
         following = b"null"
         if page.HasField("next_after_id"):
-            following = f'"{self._cursors.issue(page.next_after_id, _bound_to(operation, caller, found))}"'.encode()
+            following = f'"{self._cursors.issue(page.next_after_id, _bound_to(path, caller, found))}"'.encode()
         return replies.json(b'{"data":%b,"next_cursor":%b,"limit":%d}' % (page.data, following, message.limit))
 
     def _outside(self, request: Request, path: str, route: list[str]) -> Reply:
@@ -262,5 +267,6 @@ def _idempotency_key(request: Request, operation: Operation) -> str:
     return key
 
 
-def _bound_to(operation: Operation, caller: Caller, found: dict[str, Any]) -> bytes:
-    return f"{caller.identity.company_id} {operation.route.path}?{filters.canonical(found)}".encode()
+def _bound_to(path: str, caller: Caller, found: dict[str, Any]) -> bytes:
+    """What a cursor is good for. path: of the list, with the id of the record whose list it is."""
+    return f"{caller.identity.company_id} {path}?{filters.canonical(found)}".encode()

@@ -109,6 +109,10 @@ class Contexts:
 
     def _answer(self, operation: Operation, who: Identity, request: Any) -> Any:
         first = first_id(who.company_id)
+        if operation.id_field:
+            entity_id = getattr(request, operation.id_field)
+            if not first <= entity_id < first + RECORDS:
+                raise refusals.not_found(operation.id_field.removesuffix("_id"))
         if operation.kind == "list":
             filters = {one.name: str(getattr(request, one.name)) for one in operation.filters}
             given = {name: value for name, value in filters.items() if request.HasField(name)}
@@ -119,9 +123,6 @@ class Contexts:
                 page.next_after_id = shown[-1]["entity_id"]
             return operation.response(page=page)
         if operation.id_field:
-            entity_id = getattr(request, operation.id_field)
-            if not first <= entity_id < first + RECORDS:
-                raise refusals.not_found(operation.id_field.removesuffix("_id"))
             if operation.kind == "delete":
                 return operation.response()
             # Spaces and key order show that the gateway passes the bytes on as they are.

@@ -13,7 +13,11 @@ from edge_http import Api, Response
 
 from gateway.routes import OPERATIONS
 
-LISTS = [operation.route.path for operation in OPERATIONS if operation.kind == "list"]
+LISTS = [
+    operation.route.path.replace(f"{{{operation.id_field}}}", "1")
+    for operation in OPERATIONS
+    if operation.kind == "list"
+]
 
 
 async def test_a_page_is_laid_around_the_services_bytes(api: Api, key: str, company_id: int) -> None:
@@ -32,6 +36,8 @@ async def test_every_page_of_a_list_is_reached_once(
     found: list[int] = []
     query = f"?limit={limit}" if limit else "?"
     cursor: str | None = ""
+    first = first_id(company_id)
+    path = path.replace("/1/", f"/{first}/")
     while cursor is not None and len(found) < 100:
         response = await api.get(path + query + (f"&cursor={cursor}" if cursor else ""), key)
         assert response.json["limit"] == (limit or 50)
@@ -39,7 +45,6 @@ async def test_every_page_of_a_list_is_reached_once(
         cursor = response.json["next_cursor"]
         if limit == 1 and len(found) == 5:
             return
-    first = first_id(company_id)
     assert found == list(range(first, first + len(found)))
     assert cursor is not None or len(found) == RECORDS
 
@@ -179,7 +184,15 @@ async def test_an_empty_filter_is_refused(api: Api, key: str, query: str) -> Non
 
 
 async def test_filters_of_one_list_are_unknown_to_another(api: Api, key: str) -> None:
-    for path in ("/properties?property_id=1", "/units?status=Open", "/units?unit_id=1", "/webhooks?status=healthy"):
+    for path in (
+        "/properties?property_id=1",
+        "/units?status=Open",
+        "/units?unit_id=1",
+        "/webhooks?status=healthy",
+        "/meters?status=Active",
+        "/meters/1/readings?property_id=1",
+        "/meters/1/readings?updated_since=2026-01-01T00:00:00Z",
+    ):
         assert (await api.get(path, key)).code == "invalid_request"
 
 
@@ -216,6 +229,22 @@ async def test_a_cursor_works_in_its_own_company_list_and_filters_alone(
     assert (await api.get(f"/tickets?property_id=7&cursor={cursor}", another_key)).json == own.json
     stranger = await operator.key(await operator.company())
     assert refused(await api.get(f"/tickets?property_id=7&cursor={cursor}", stranger))
+
+
+async def test_a_cursor_of_readings_works_with_its_own_meter_alone(api: Api, key: str, company_id: int) -> None:
+    first = first_id(company_id)
+    cursor = await cursor_of(api, key, f"/meters/{first}/readings?limit=2")
+    own = await api.get(f"/meters/{first}/readings?cursor={cursor}", key)
+    assert [record["entity_id"] for record in own.json["data"]][:2] == [first + 2, first + 3]
+    assert (await api.get(f"/meters/00{first}/readings?cursor={cursor}", key)).json == own.json
+    for path in (f"/meters/{first + 1}/readings", f"/meters/{2**63}/readings", "/meters/x/readings", "/meters"):
+        assert refused(await api.get(f"{path}?cursor={cursor}", key)), path
+
+
+async def test_the_readings_of_a_meter_that_nobody_has_are_not_found(api: Api, key: str, company_id: int) -> None:
+    for entity_id in (first_id(company_id) + RECORDS, 0, 2**63, "x"):
+        response = await api.get(f"/meters/{entity_id}/readings?limit=5", key)
+        assert (response.status, response.code) == (404, "not_found")
 
 
 async def test_a_cursor_goes_with_the_same_filters_however_they_are_spelled(api: Api, key: str) -> None:

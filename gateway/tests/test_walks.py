@@ -141,8 +141,8 @@ async def test_a_scope_opens_its_routes_and_no_other(
 
 # The table of spec 5.4, spelled out once more: it must not follow from the code.
 SPEC_SCOPES = {
-    "read": {"/tickets", "/properties", "/units", "/assets", "/vendors", "/turns", "/webhooks", "/whoami"},
-    "write": {"/tickets", "/properties", "/units", "/assets", "/vendors", "/turns", "/webhooks", "/whoami"},
+    "read": {"/tickets", "/properties", "/units", "/assets", "/vendors", "/turns", "/meters", "/webhooks", "/whoami"},
+    "write": {"/tickets", "/properties", "/units", "/assets", "/vendors", "/turns", "/meters", "/webhooks", "/whoami"},
     "webhook_only": {"/webhooks", "/whoami"},
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -18,42 +18,60 @@ Amount = Annotated[float, Between(-rules_meters.AMOUNT_MAX, rules_meters.AMOUNT_
 
 
 class Meter(msgspec.Struct, frozen=True, gc=False):
-    """A meter (spec 2.11)."""
+    """A utility meter of a property: of all of it, of its common areas, or of one unit."""
 
-    schema_version: int
-    entity_type: str
+    schema_version: Literal[1]
+    entity_type: Literal["utility_meter"]
     entity_id: int
     name: str
+    """What people call the meter, for example Maple Court 204 electric."""
     utility_type: rules_meters.UtilityType
+    """What it measures."""
     scope: rules_meters.Scope
+    """What it measures it for: `master` is the whole property, `unit` one unit."""
     meter_number: str | None
+    """The number on the meter."""
     unit_of_measure: str | None
+    """What it counts in, for example kWh; null if not on record."""
     is_active: bool
+    """Whether it is still in use. Meters that are not go on being listed, with their readings."""
     property: Named
+    """The property that it belongs to."""
     unit: Named | None
+    """The unit that it measures; null unless `scope` is `unit`."""
     created_at: str
     updated_at: str
     external_id: str | None
     source: str
+    """How the record was created, for example `import`."""
     url: str
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False):
-    """What one meter counted in one period (spec 2.11)."""
+    """A reading: what one meter counted in one period."""
 
-    schema_version: int
-    entity_type: str
+    schema_version: Literal[1]
+    entity_type: Literal["utility_reading"]
     entity_id: int
     meter_id: int
+    """The meter's id."""
     period_start: str
+    """The instant from which it counts."""
     period_end: str
+    """The instant up to which it counts."""
     consumption: float
+    """How much was used in the period, in `unit_of_measure`; negative where more was given back than taken. A number
+    of up to fifteen digits is the one that was read."""
     unit_of_measure: str | None
+    """What `consumption` counts in, for example kWh, as it was when the meter was read; null if not on record."""
     cost: float | None
+    """What the period cost, in the company's currency; null if not on record."""
     is_estimated: bool
+    """Whether the consumption was estimated and not read."""
     created_at: str
     external_id: str | None
     source: str
+    """How the record was created, for example `import`."""
 
 
 class Links:

@@ -94,6 +94,29 @@ COLUMNS: dict[str, dict[str, str]] = {
         "retired_at": "2024-01-31T12:00:00+01:00",
         "last_compliance_state": "expiring",
     },
+    "meters": {
+        "external_id": "M9",
+        "property": "P9",
+        "name": "Unit 9 gas",
+        "utility_type": "gas",
+        "scope": "unit",
+        "unit": "U9",
+        "meter_number": "0042",
+        "unit_of_measure": "kWh",
+        "is_active": "no",
+        "created_at": "2020-01-31",
+    },
+    "readings": {
+        "external_id": "R9",
+        "meter": "M9",
+        "period_start": "2020-01-01",
+        "period_end": "2020-02-01T00:00:00Z",
+        "consumption": "12.5",
+        "unit_of_measure": "m3",
+        "cost": "3.75",
+        "is_estimated": "yes",
+        "created_at": "2020-02-01",
+    },
     "tickets": {
         "external_id": "T9",
         "property": "P9",
@@ -293,7 +316,21 @@ def test_every_documented_column_is_taken_by_the_owner(system: System, number: s
     assert (cleared["changed"], cleared["rejected"]) == (1, 0)
 
 
-NEEDED = ("external_id", "property", "name", "address", "category", "make", "model", "title")
+NEEDED = (
+    "external_id",
+    "property",
+    "name",
+    "address",
+    "category",
+    "make",
+    "model",
+    "title",
+    "utility_type",
+    "meter",
+    "period_start",
+    "period_end",
+    "consumption",
+)
 
 
 def test_bad_rows_are_told_kept_mended_and_imported(system: System, company: Company, number: str) -> None:

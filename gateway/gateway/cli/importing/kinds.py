@@ -13,8 +13,10 @@ from typing import Any, Protocol
 import grpc
 
 from makeready.catalog.v1 import catalog_pb2 as catalog
+from makeready.catalog.v1 import meters_pb2 as meters
 from makeready.catalog.v1 import vendors_pb2 as vendors
 from makeready.catalog.v1.catalog_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
+from makeready.catalog.v1.meters_pb2_grpc import MetersServiceStub
 from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1 import documents_pb2 as common
 from makeready.identity.v1 import staff_pb2 as staff
@@ -139,6 +141,22 @@ KINDS = {
                 "retired_at",
                 "last_compliance_state",
             ),
+        ),
+        Kind(
+            "meters",
+            "svc-catalog",
+            lambda channel: MetersServiceStub(channel).ImportMeters,
+            meters.ImportMetersRequest,
+            ("external_id", "property", "name", "utility_type"),
+            ("scope", "unit", "meter_number", "unit_of_measure", "is_active", "created_at"),
+        ),
+        Kind(
+            "readings",
+            "svc-catalog",
+            lambda channel: MetersServiceStub(channel).ImportReadings,
+            meters.ImportReadingsRequest,
+            ("external_id", "meter", "period_start", "period_end", "consumption"),
+            ("unit_of_measure", "cost", "is_estimated", "created_at"),
         ),
         Kind(
             "tickets",
