@@ -1,0 +1,95 @@
+"""Turns as an integrator sees them: imported beside their units, listed, and shown by GET /units."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from typing import Any
+
+import pytest
+from system import Company, System
+from test_outages import eventually, hanging
+
+UNITS = 600
+
+
+def units(company: Company) -> dict[str, tuple[str | None, str | None]]:
+    return {one["external_id"]: (one["unit_status"], one["projected_ready_on"]) for one in company.walk("/units")}
+
+
+def house(company: Company, count: int) -> None:
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    rows = [{"external_id": f"U{n}", "property": "P1", "name": f"Unit {n}"} for n in range(count)]
+    company.import_rows("units", rows)
+
+
+@pytest.fixture(scope="module")
+def company(system: System) -> Company:
+    company = system.company("Turns")
+    house(company, 2)
+    return company
+
+
+def test_the_next_look_at_a_unit_shows_its_turn(system: System, company: Company) -> None:
+    steps: list[tuple[dict[str, Any], tuple[str, str | None]]] = [
+        ({"move_in_date": "2024-04-01"}, ("Occupied", None)),
+        ({"move_out_date": "2999-01-31", "projected_ready_on": "2999-02-09"}, ("Notice", "2999-02-09")),
+        ({"move_out_date": "2020-01-31"}, ("Vacant Not Ready", "2999-02-09")),
+        ({"unit_status": "Vacant Ready"}, ("Vacant Ready", "2999-02-09")),
+        ({"status": "Completed"}, ("Vacant Ready", None)),
+    ]
+    # Looking often costs requests: a key of its own.
+    watching = Company(system, company.company_id, company.email, {"read": system.mint(company.company_id, "read")})
+    for change, expected in steps:
+        done = company.import_rows("turns", [{"external_id": "T1", "unit": "U0", **change}])
+        imported = time.monotonic()
+        assert done["created"] + done["changed"] == 1
+        assert eventually(lambda shown=expected: units(watching)["U0"] == shown, seconds=1.0)  # type: ignore[misc]
+        assert time.monotonic() - imported < 2.0
+    assert units(company)["U1"] == (None, None)
+    (turn,) = company.walk("/turns")
+    assert system.get(f"/turns/{turn['entity_id']}", company.keys["read"]).json == turn
+
+
+def test_filters_narrow_and_refuse_as_those_of_other_lists_do(system: System, company: Company) -> None:
+    rows = [{"external_id": f"F{n}", "unit": "U1", "status": "Completed"} for n in range(3)]
+    company.import_rows("turns", [*rows, {"external_id": "F3", "unit": "U1"}])
+    found = list(company.walk("/turns", limit=2, status="Completed"))
+    assert {one["status"] for one in found} == {"Completed"} and len(found) >= 3
+    (active,) = company.walk("/turns", status="Active")
+    assert [one["external_id"] for one in company.walk("/turns", unit_id=active["unit"]["id"])][-1] == "F3"
+    assert list(company.walk("/turns", unit_id=active["unit"]["id"], status="Cancelled")) == []
+    assert active in list(
+        company.walk("/turns", property_id=active["property"]["id"], updated_since=active["updated_at"])
+    )
+    for query, status in (
+        ({"status": "active"}, 422),
+        ({"updated_since": "2026-01-31T10:00:00"}, 400),
+        ({"x": 1}, 400),
+    ):
+        answer = system.get("/turns", company.keys["read"], **query)
+        assert (answer.status, answer.code) == (status, "invalid_request")
+
+
+def test_units_and_turns_at_once_lose_no_row_though_nothing_replicates(system: System) -> None:
+    """A company, its units and their turns, all while NATS hangs. West of the date line the day is not over yet."""
+    with hanging(system, "nats"):
+        number = system.makeready("company", "create", "At once", "--timezone", "Pacific/Pago_Pago")["company_id"]
+        email = f"admin@{number}.test"
+        system.makeready("administrator", "create", str(number), email, "--password-stdin", stdin="correct horse\n")
+        company = Company(system, number, email, {"read": system.mint(number, "read", email)})
+        house(company, UNITS)
+        there = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=11)).date()
+        rows = [{"external_id": f"T{n}", "unit": f"U{n}", "move_out_date": str(there)} for n in range(UNITS)]
+        done = company.import_rows("turns", rows)
+        assert (done["created"], done["rejected"]) == (UNITS, 0)
+        assert len(list(company.walk("/turns"))) == UNITS
+    system.makeready("wait", "--timeout", "60")
+    assert set(units(company).values()) == {("Notice", None)}
+    assert company.import_rows("turns", rows)["unchanged"] == UNITS
+
+
+def test_turns_are_listed_while_everything_else_hangs(system: System, company: Company) -> None:
+    expected = list(company.walk("/turns"))
+    with hanging(system, "svc-catalog"), hanging(system, "svc-tickets"), hanging(system, "nats"):
+        assert list(company.walk("/turns")) == expected
