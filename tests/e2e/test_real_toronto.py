@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from real_files import collapsed, counts, imported, rows_of
+from real_files import collapsed, counts, imported, rejects, rows_of
 from system import Company, System
 
 BEFORE, AFTER = "registrations_2026-06-28.csv.gz", "registrations_2026-08-22.csv.gz"
@@ -73,3 +73,14 @@ def test_the_heating_of_the_second_snapshot_changes_as_the_files_do(folder: Path
     report = imported(toronto, "assets", folder / AFTER, "toronto-heating")
     assert counts(report) == (*expected(before, after, of_heating), 0)
     assert report["changed"] > 0
+
+
+def test_the_companies_that_manage_the_buildings_become_vendors(folder: Path, toronto: Company) -> None:
+    named = [collapsed(row["PROP_MANAGEMENT_COMPANY_NAME"]) for row in rows_of(folder / AFTER)]
+    managers, nobody = set(named) - {""}, named.count("")
+    report = imported(toronto, "vendors", folder / AFTER, "toronto-managers", rejected=nobody)
+    assert counts(report) == (len(managers), 0, len(named) - nobody - len(managers), nobody)
+    assert {row["reject_field"] for row in rejects(report)} == {"external_id"}
+    vendors = list(toronto.walk("/vendors"))
+    assert {vendor["name"] for vendor in vendors} == managers and len(vendors) == len(managers) == 960
+    assert all(vendor["business"]["legal_name"] == vendor["name"] for vendor in vendors)

@@ -1,0 +1,156 @@
+"""Imports cut off with kill -9, the command line's process or the service's: run again, they end as if run once."""
+
+from __future__ import annotations
+
+import csv
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from system import Company, System
+
+BATCH = 500  # rows that the command line sends at once
+PROPERTIES, BATCHES = 600, 8
+BAD = 7  # every batch has a bad row at this place: it is told when the batch is done
+# What differs between two companies that imported the same: ids, and instants that no row gives.
+OF_THE_RUN = ("entity_id", "url", "created_at", "updated_at", "completed_at", "id")
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A system of its own: a service of it is killed."""
+    system = System(tmp_path_factory.mktemp("interrupted") / "state")
+    system.start()
+    yield system
+    system.stop()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A file of each kind, each needing those before it."""
+    folder = tmp_path_factory.mktemp("files")
+    statuses = ("Active", "Needs Service", "Out of Service", "Retired", "")
+    many = range(BATCH * BATCHES)
+
+    def category(number: int, good: str) -> str:
+        return "" if number % BATCH == BAD else good
+
+    written = {
+        "properties": [
+            {"external_id": f"P{n}", "name": f"House {n}", "address": f"{n} Elm St", "year_built": str(1900 + n % 99)}
+            for n in range(PROPERTIES)
+        ],
+        "assets": [
+            {
+                "external_id": f"A{n}",
+                "property": f"P{n % PROPERTIES}",
+                "name": f"Lift {n}",
+                "category": category(n, "Elevator"),
+                "make": "Otis",
+                "model": f"M{n % 7}",
+                "status": statuses[n % 5],
+                "location": f"Room {n % 3}",
+                "location_type": "mechanical_room",
+            }
+            for n in many
+        ],
+        "tickets": [
+            {
+                "external_id": f"T{n}",
+                "property": f"P{n % PROPERTIES}",
+                "asset": "" if n % BATCH == BAD else f"A{n}",
+                "title": f"Ticket {n}",
+                "category": category(n, "Elevator"),
+                "status": ("Open", "Completed")[n % 2],
+                "description": "x" * (n % 50),
+            }
+            for n in many
+        ],
+    }
+    found = {}
+    for kind, rows in written.items():
+        found[kind] = folder / f"{kind}.csv"
+        with found[kind].open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    return found
+
+
+def begun(company: Company, kind: str, file: Path) -> subprocess.Popen[str]:
+    """An import under way."""
+    program = Path(sys.executable).with_name("makeready")
+    return subprocess.Popen(
+        [str(program), "import", str(company.company_id), kind, str(file), "--rejects", os.devnull],
+        env=company.system.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=company.system.state,
+    )
+
+
+def after_batches(process: subprocess.Popen[str], batches: int) -> None:
+    """Returns when so many batches are done."""
+    assert process.stderr is not None
+    for _ in range(batches):
+        told = process.stderr.readline()
+        assert "category" in told, told
+
+
+def whole(company: Company, kind: str, file: Path) -> Any:
+    """Runs the import to its end; every batch has one bad row."""
+    words = ("import", str(company.company_id), kind, str(file))
+    report = company.system.makeready(*words, status=0 if kind == "properties" else 3)
+    assert report["rejected"] == (0 if kind == "properties" else BATCHES)
+    return report
+
+
+def state(company: Company) -> dict[str, list[Any]]:
+    """All records as they are served, without what every run has of its own."""
+    return {kind: [stripped(one) for one in company.walk(f"/{kind}")] for kind in ("properties", "assets", "tickets")}
+
+
+def stripped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: stripped(one) for name, one in value.items() if name not in OF_THE_RUN}
+    return value
+
+
+def test_an_import_that_was_killed_anywhere_ends_as_if_it_had_run_once(house: System, files: dict[str, Path]) -> None:
+    once = house.company("Once")
+    for kind, file in files.items():
+        assert whole(once, kind, file)["created"] > 0
+    twice = house.company("Twice")
+    whole(twice, "properties", files["properties"])
+    chance = random.Random()
+    cut = chance.randint(1, BATCHES - 2), chance.randint(1, BATCHES - 2)
+
+    process = begun(twice, "assets", files["assets"])
+    after_batches(process, cut[0])
+    process.kill()
+    assert process.wait(10) == -signal.SIGKILL
+    report = whole(twice, "assets", files["assets"])
+    assert report["created"] > 0 and report["unchanged"] >= cut[0] * (BATCH - 1), cut
+    assert report["changed"] == 0 and report["created"] + report["unchanged"] == BATCHES * (BATCH - 1), cut
+
+    process = begun(twice, "tickets", files["tickets"])
+    after_batches(process, cut[1])
+    os.kill(house.runtime["processes"]["svc-tickets"]["pid"], signal.SIGKILL)
+    assert house.process is not None and house.process.wait(60) == 1  # the runner stops the others and says so
+    process.kill()  # it would wait for the service a while
+    process.wait(10)
+    house.start()
+    report = whole(twice, "tickets", files["tickets"])
+    assert report["changed"] == 0 and report["created"] + report["unchanged"] == BATCHES * (BATCH - 1), cut
+    assert report["unchanged"] >= cut[1] * (BATCH - 1), cut
+
+    first, second = state(once), state(twice)
+    for kind in first:
+        assert len(first[kind]) == len(second[kind]) and first[kind] == second[kind], (kind, cut)
