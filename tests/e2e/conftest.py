@@ -28,6 +28,9 @@ def system(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iter
     running.start()
     yield running
     running.stop()
+    assert running.contract is not None
+    for delivery in receiver.deliveries:
+        running.contract.check_delivery(delivery.body)
 
 
 @pytest.fixture(scope="session")

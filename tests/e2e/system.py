@@ -1,4 +1,4 @@
-"""Starts, stops and calls a whole Makeready. Standard library only."""
+"""Starts, stops and calls a whole Makeready, and holds every response to its published contract."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
+
+from contract import Contract
 
 START_SECONDS = 90
 
@@ -53,6 +55,8 @@ class System:
         self.settings = settings
         self.ports = {"MAKEREADY_API_PORT": str(free_port()), "MAKEREADY_ADMIN_PORT": str(free_port())}
         self.process: subprocess.Popen[str] | None = None
+        self.contract: Contract | None = None
+        """What responses are held to, from the first start on."""
         self.output = state.with_name(state.name + ".output")
 
     @property
@@ -78,6 +82,7 @@ class System:
                 if self.get("/whoami", self.demo["keys"]["read"]).status == 200:
                     took = time.monotonic() - started
                     self.wait_ready()
+                    self.contract = Contract(self.get("/openapi.json").json)
                     return took
             except (OSError, KeyError, ValueError):
                 pass
@@ -165,9 +170,12 @@ class System:
         try:
             connection.request(method, parts.path + path, raw, sent)
             response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
+            answer = Answer(response.status, response.headers, response.read())
         finally:
             connection.close()
+        if self.contract is not None:
+            self.contract.check(method, path.partition("?")[0], answer.status, answer.headers, answer.body)
+        return answer
 
     def get(self, path: str, key: str | None = None, **query: object) -> Answer:
         return self.call("GET", path + ("?" + urlencode(query) if query else ""), key)

@@ -1,0 +1,130 @@
+"""The document that the running system serves: responses are held to it, and a stranger's tools understand it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from email.message import Message
+from typing import Any
+
+import pytest
+from contract import Contract
+from system import System
+
+TICKET_GET = ("GET", "/tickets/5021", 200)
+
+
+@pytest.fixture(scope="module")
+def contract(system: System) -> Contract:
+    assert system.contract is not None
+    return system.contract
+
+
+@pytest.fixture
+def ticket(contract: Contract) -> dict[str, Any]:
+    (found,) = contract.document["components"]["schemas"]["Ticket"]["examples"]
+    return copy.deepcopy(dict(found))
+
+
+def headers(**more: str) -> Message:
+    found = Message()
+    given = {
+        "Content-Type": "application/json",
+        "X-Request-Id": "1",
+        "Cache-Control": "no-store",
+        "RateLimit": '"key";r=119;t=60',
+        "RateLimit-Policy": '"key";q=120;w=60',
+    }
+    for name, value in (given | {name.replace("_", "-"): value for name, value in more.items()}).items():
+        if value:
+            found[name] = value
+    return found
+
+
+def raw(found: object) -> bytes:
+    return json.dumps(found).encode()
+
+
+def test_a_documented_response_passes(contract: Contract, ticket: dict[str, Any]) -> None:
+    contract.check(*TICKET_GET, headers(), raw(ticket))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"status": "Lost"},
+        {"status": None},
+        {"ticket_number": "318"},
+        {"created_at": "yesterday"},
+        {"extra": 1},
+        {"property": {"id": 1, "name": "x"}},
+        {"property": {"name": "x", "id": 1, "external_id": None}},
+        {"entity_type": "unit"},
+        {"url": "tickets/1"},
+    ],
+    ids=str,
+)
+def test_a_body_that_is_not_as_published_fails(
+    contract: Contract, ticket: dict[str, Any], changed: dict[str, Any]
+) -> None:
+    with pytest.raises(AssertionError):
+        contract.check(*TICKET_GET, headers(), raw(ticket | changed))
+
+
+def test_a_missing_or_misplaced_key_fails(contract: Contract, ticket: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError):
+        contract.check(*TICKET_GET, headers(), raw({name: ticket[name] for name in ticket if name != "room"}))
+    with pytest.raises(AssertionError):
+        contract.check(*TICKET_GET, headers(), raw(dict(reversed(ticket.items()))))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"Cache_Control": ""},
+        {"Cache_Control": "public"},
+        {"X_Request_Id": ""},
+        {"RateLimit": ""},
+        {"Access_Control_Allow_Origin": "*"},
+        {"Content_Type": "text/html"},
+        {"Server": "x"},
+    ],
+    ids=str,
+)
+def test_headers_that_are_not_as_published_fail(
+    contract: Contract, ticket: dict[str, Any], changed: dict[str, str]
+) -> None:
+    with pytest.raises(AssertionError):
+        contract.check(*TICKET_GET, headers(**changed), raw(ticket))
+
+
+def test_an_undocumented_status_or_code_fails(contract: Contract) -> None:
+    def error(code: str) -> bytes:
+        return raw({"error": {"code": code, "message": "Why."}})
+
+    contract.check("GET", "/tickets/1", 404, headers(), error("not_found"))
+    with pytest.raises(AssertionError):
+        contract.check("GET", "/tickets/1", 404, headers(), error("gone"))
+    for status in (202, 409, 503):
+        with pytest.raises(AssertionError):
+            contract.check("GET", "/tickets/1", status, headers(), error("not_found"))
+    with pytest.raises(AssertionError):
+        contract.check("PUT", "/tickets", 404, headers(), error("not_found"))
+    with pytest.raises(AssertionError):
+        contract.check("GET", "/nothing", 200, headers(), b"{}")
+
+
+def test_a_delivery_that_is_not_as_published_fails(contract: Contract) -> None:
+    for item in contract.document["webhooks"].values():
+        content = item["post"]["requestBody"]["content"]["application/json"]
+        (example,) = content["examples"].values()
+        contract.check_delivery(raw(example["value"]))
+        changes: tuple[dict[str, Any], ...] = (
+            {"schema_version": 2},
+            {"change": {"field": "x", "from": 1, "to": 2}},
+            {"data": {}},
+            {"more": 1},
+        )
+        for changed in changes:
+            with pytest.raises(AssertionError):
+                contract.check_delivery(raw(example["value"] | changed))
