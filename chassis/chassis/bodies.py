@@ -265,7 +265,8 @@ def date_time(value: str) -> datetime.datetime | None:
 
 def _date_time(value: Any, name: str) -> datetime.datetime:
     found = date_time(value) if type(value) is str else None
-    if found is None:
+    # Whatever changes later is stamped after it: the last year has no room for that.
+    if found is None or found.year == datetime.MAXYEAR:
         raise invalid_request(f"{name} must be a date-time in ISO 8601 with a UTC offset.", name)
     return found
 

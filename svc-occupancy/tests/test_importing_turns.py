@@ -87,6 +87,7 @@ async def test_a_changed_row_changes_what_it_gives_and_leaves_the_rest(company: 
         ({"occupancy_fed_at": "2026-04-01"}, "occupancy_fed_at"),
         ({"occupancy_source": "yardi", "occupancy_fed_at": "2026-04-01T10:00:00"}, "occupancy_fed_at"),
         ({"created_at": "soon"}, "created_at"),
+        ({"updated_at": "9999-12-31T23:59:59.999999Z"}, "updated_at"),
         ({"property": "P1"}, "property"),
         ({"source": "api"}, "source"),
         ({"notes": "x"}, "notes"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -15,9 +16,11 @@ from chassis.consumer import Consumer
 from chassis.database import Database
 from chassis.identity import Issuer
 from chassis.transport import Transport
+from makeready.catalog.v1 import catalog_pb2
 from makeready.events.v1 import events_pb2
 from makeready_local.nats import Nats
 from makeready_local.running import RunningService
+from svc_occupancy import consumers
 from svc_occupancy import tables as t
 
 
@@ -80,6 +83,27 @@ async def test_units_and_turns_at_once_while_nats_is_away_lose_no_row(
         return set((await company.units()).values())
 
     await until(shown, {("Occupied", None)})
+
+
+async def test_a_unit_that_came_before_its_property_is_asked_for_too(
+    company: Any, no_nats: Nats, served: Database
+) -> None:
+    await company.make_units("U1")
+    listed = await company.house("ListUnits", catalog_pb2.ListUnitsRequest(limit=1), company.caller)
+    (unit,) = json.loads(listed.page.data)
+    early = events_pb2.UnitReference(
+        id=unit["entity_id"],
+        version=1,
+        company_id=company.id,
+        property_id=unit["property"]["id"],
+        name="Unit U1",
+        external_id="U1",
+    )
+    async with served.transaction() as connection:
+        await consumers.put_references(connection, [events_pb2.References(units=[early])])
+    assert await company.put("turns", {"external_id": "T1", "unit": "U1"}) == ["created"]
+    (turn,) = await company.turns()
+    assert turn["property"] == unit["property"]
 
 
 async def test_while_svc_catalog_is_away_known_units_import_and_turns_are_served(
