@@ -174,9 +174,9 @@ async def served(occupancy: RunningService) -> AsyncIterator[Database]:
 
 @pytest.fixture(scope="session")
 async def found(house: House, served: Database) -> Callable[[], Company]:
-    """Founds a company that has nothing yet. No gateway runs here: 200 companies are known from the start."""
+    """Founds a company that has nothing yet. No gateway runs here: 2,000 companies are known from the start."""
     companies = [
-        CompanyReference(id=number, version=1, name="C", active=True, timezone="UTC") for number in range(7_000, 7_200)
+        CompanyReference(id=number, version=1, name="C", active=True, timezone="UTC") for number in range(7_000, 9_000)
     ]
     async with served.transaction() as connection:
         await consumers.put_references(connection, [References(companies=companies)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import itertools
 from typing import Any
 
 import pytest
@@ -279,15 +278,6 @@ class Model:
         return True
 
 
-@pytest.fixture(scope="module")
-async def crowded(found: Any) -> Any:
-    """A company for many small histories."""
-    company = found()
-    await company.make_units("U")
-    return company
-
-
-_numbers = itertools.count()
 _rows = st.dictionaries(
     st.tuples(st.sampled_from("ab"), st.integers(1, 3)).map(lambda one: f"{one[0]}{one[1]}"),
     st.sampled_from(["Active", "Completed", "Cancelled"]),
@@ -298,22 +288,55 @@ _rows = st.dictionaries(
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(_rows, min_size=1, max_size=3))
 async def test_however_rows_come_a_unit_has_one_active_turn_and_its_state_says_so(
-    crowded: Any, served: Database, batches: list[dict[str, str]]
+    found: Any, served: Database, batches: list[dict[str, str]]
 ) -> None:
-    company, mark = crowded, f"{next(_numbers)}-"
-    units = [{"external_id": mark + one, "property": "P1", "name": one} for one in "ab"]
-    assert await company.put("units", *units) == ["created"] * 2
+    company = found()
+    await company.make_units("a", "b")
     model = Model()
     for batch in batches:
         if not batch:
             continue
-        rows = [row(mark + name, mark + name[0], status=status) for name, status in batch.items()]
+        rows = [row(name, name[0], status=status) for name, status in batch.items()]
         expected = [model.take(name, status) for name, status in batch.items()]
         outcomes = await company.put("turns", *rows)
         assert [not outcome.startswith("rejected") for outcome in outcomes] == expected
-    turns = [one for one in await company.turns() if one["external_id"].startswith(mark)]
-    assert {one["external_id"].removeprefix(mark): one["status"] for one in turns} == model.status
+    turns = await company.turns()
+    assert {one["external_id"]: one["status"] for one in turns} == model.status
     lived_in = {one["unit"]["external_id"] for one in turns if one["status"] == "Active"}
-    shown = {unit: state for unit, state in (await states(served, company)).items() if unit.startswith(mark)}
+    shown = await states(served, company)
     assert shown.keys() == {one["unit"]["external_id"] for one in turns}
     assert {unit for unit, state in shown.items() if state[0] == "Occupied"} == lived_in
+
+
+_cell = st.fixed_dictionaries(
+    {"unit": st.sampled_from("ab")},
+    optional={
+        "status": st.sampled_from(["Active", "Completed", "Cancelled", ""]),
+        "move_out_date": st.sampled_from([YESTERDAY, TOMORROW, ""]),
+        "unit_status": st.sampled_from(["Occupied", "Notice", "Vacant Ready", "Down", ""]),
+    },
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cells=st.lists(_cell, min_size=1, max_size=6), size=st.integers(1, 3), data=st.data())
+async def test_an_import_cut_off_and_run_again_ends_as_if_run_once(
+    found: Any, served: Database, cells: list[dict[str, str]], size: int, data: Any
+) -> None:
+    """Batches of `size` rows; the first run ends after some of them."""
+    cut = data.draw(st.integers(0, len(cells)))
+    ends = []
+    for runs in ([len(cells)], [cut, len(cells)]):
+        company = found()
+        await company.make_units("a", "b")
+        rows = [row(f"T{n}", **cell) for n, cell in enumerate(cells)]
+        outcomes: list[str] = []
+        for run in runs:
+            outcomes = []
+            for start in range(0, run, size):
+                outcomes += await company.put("turns", *rows[start : start + size])
+        turns = [[one[key] for key in ("external_id", "status", "move_out_date")] for one in await company.turns()]
+        shown = {unit: state[:2] for unit, state in (await states(served, company)).items()}
+        rejected = [outcome.startswith("rejected") for outcome in outcomes]
+        ends.append((turns, shown, rejected))
+    assert ends[0] == ends[1]

@@ -89,6 +89,19 @@ def test_units_and_turns_at_once_lose_no_row_though_nothing_replicates(system: S
     assert company.import_rows("turns", rows)["unchanged"] == UNITS
 
 
+def test_a_file_hands_every_unit_on_whatever_batches_its_rows_travel_in(system: System) -> None:
+    company = system.company("Handed on")
+    house(company, UNITS)
+    company.import_rows("turns", [{"external_id": f"A{n}", "unit": f"U{n}"} for n in range(UNITS)])
+    ended = [{"external_id": f"A{n}", "unit": f"U{n}", "status": "Completed"} for n in range(UNITS)]
+    opened = [{"external_id": f"B{n}", "unit": f"U{n}", "move_out_date": "2999-01-31"} for n in range(UNITS)]
+    done = company.import_rows("turns", [*ended, *opened])
+    assert (done["created"], done["changed"], done["rejected"]) == (UNITS, UNITS, 0)
+    assert {one["external_id"][0] for one in company.walk("/turns", status="Active")} == {"B"}
+    system.makeready("wait", "--timeout", "60")
+    assert set(units(company).values()) == {("Notice", None)}
+
+
 def test_turns_are_listed_while_everything_else_hangs(system: System, company: Company) -> None:
     expected = list(company.walk("/turns"))
     with hanging(system, "svc-catalog"), hanging(system, "svc-tickets"), hanging(system, "nats"):
