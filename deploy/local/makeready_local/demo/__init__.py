@@ -1,53 +1,65 @@
-"""The demo company: small believable data, loaded once through the operator's command line."""
+"""The demo company: small believable data, loaded through the operator's command line, and a little over the API."""
 
 import json
-import os
 import secrets
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 from makeready_local.children import LocalError
 from makeready_local.config import Settings
+from makeready_local.demo import over_the_api, story
+from makeready_local.demo.commands import Commands
 from makeready_local.state import State
 
 COMPANY = "Makeready Demo"
-TIMEZONE = "America/New_York"
 EMAIL = "demo.administrator@example.com"
 SCOPES = ("read", "write", "webhook_only")
-KINDS = ("properties", "units", "assets", "tickets")  # each refers to those before it
-COMMAND_SECONDS = 120
-PROGRESS, DONE = "demo-progress.json", "demo.json"
+# demo.json: where to go and with which keys. demo-story.json: which story these data tell, and since which day.
+PROGRESS, DONE, TOLD = "demo-progress.json", "demo.json", "demo-story.json"
 
 
 def load(state: State, settings: Settings, say: Callable[[str], None], check: Callable[[], None]) -> None:
-    """Loads what is not loaded yet, and writes demo.json. A load that was interrupted is taken up where it stood.
+    """Loads what is not loaded yet, and writes demo.json. A load that was interrupted is taken up where it stood; the
+    demo of an earlier version gets what that one did not have.
 
     `check` raises where a service has ended. Raises LocalError.
     """
     done = state.read(DONE)
     if done and not {"company_id", "keys", "administrator"} <= done.keys():
         raise LocalError(f"{state.folder / DONE} is damaged; without it the demo company is loaded anew")
-    if not done or is_of_another_database(done, settings):
-        say("Loading the demo company ...")
-        done = _load(state, check)
+    is_new = not done or is_of_another_database(done, settings)
+    if is_new and state.read(TOLD) and not state.read(PROGRESS):
+        state.remove(TOLD)
+    told = state.read(TOLD)
+    day = story.day_of(told.get("day"))
+    rows = story.rows(day)
+    version = story.fingerprint(rows)
+    if is_new or told.get("version") != version:
+        say("Loading the demo company ..." if is_new else "Bringing the demo company up to date ...")
+        state.write(TOLD, {"day": day.isoformat()})
+        with Commands(state, check) as commands:
+            if is_new:
+                done = _found(state, commands)
+            rejected = _import(state, commands, str(done["company_id"]), rows)
+        if not_opened := over_the_api.open_tickets(settings.local_api_url, done["keys"]["write"]):
+            rejected.append(not_opened)
+        if rejected and is_new:
+            raise LocalError(f"the demo company cannot be loaded: {rejected[0]}")
+        for line in rejected:  # somebody has worked with it: its records need not fit any more
+            say(f"Left as it is in the demo company: {line}.")
+        state.write(TOLD, {"day": day.isoformat(), "version": version})
     # Ports and addresses are those of this start.
     state.write(DONE, {"base_url": settings.api_url, "admin_url": settings.admin_url, **_without_addresses(done)})
     state.remove(PROGRESS)
 
 
-def _load(state: State, check: Callable[[], None]) -> dict[str, Any]:
+def _found(state: State, commands: Commands) -> dict[str, Any]:
+    """Makes the company, its administrator and its keys, as far as they are not there. What demo.json keeps of them."""
     progress = state.read(PROGRESS)
-
-    def command(*words: str, given: str = "") -> dict[str, Any]:
-        check()
-        return run(state, words, given)
 
     def keep(name: str, value: object) -> None:
         progress[name] = value
@@ -57,27 +69,20 @@ def _load(state: State, check: Callable[[], None]) -> dict[str, Any]:
     if "password" not in progress:
         keep("password", secrets.token_urlsafe(12))
     if "company_id" not in progress:
-        companies = command("company", "list")["companies"] if resumed else []
+        companies = commands.run("company", "list")["companies"] if resumed else []
         known = [company for company in companies if company["name"] == COMPANY]
-        made = known[0] if known else None
-        keep(
-            "company_id",
-            made["company_id"] if made else command("company", "create", COMPANY, "--timezone", TIMEZONE)["company_id"],
-        )
+        made = known[0] if known else commands.run("company", "create", COMPANY, "--timezone", story.TIMEZONE)
+        keep("company_id", made["company_id"])
     company = str(progress["company_id"])
     if "administrator" not in progress:
-        keep("administrator", _administrator(company, progress, keep, command))
+        keep("administrator", _administrator(company, progress, keep, commands))
     email = progress["administrator"]
     for scope in SCOPES:
         if scope not in progress.setdefault("keys", {}):
-            minted = command(
+            minted = commands.run(
                 "key", "mint", company, "--scope", scope, "--administrator", email, "--name", f"demo {scope}"
             )
             keep("keys", {**progress["keys"], scope: minted["key"]})
-    for kind in KINDS:
-        outcome = command("import", company, kind, str(Path(__file__).with_name(f"{kind}.jsonl")))
-        if outcome["rejected"]:
-            raise LocalError(f"the demo's {kind} were rejected: see {outcome['rejects_file']}")
     return {
         "company_id": progress["company_id"],
         "keys": progress["keys"],
@@ -86,7 +91,7 @@ def _load(state: State, check: Callable[[], None]) -> dict[str, Any]:
 
 
 def _administrator(
-    company: str, progress: dict[str, Any], keep: Callable[[str, object], None], command: Callable[..., dict[str, Any]]
+    company: str, progress: dict[str, Any], keep: Callable[[str, object], None], commands: Commands
 ) -> str:
     """Makes the administrator, under an email of the company's own where an earlier demo in this database has the
     plain one. Its email."""
@@ -95,7 +100,7 @@ def _administrator(
         keep("emails_tried", [*progress["emails_tried"], email])
         words = ("administrator", "create", company, email, "--name", "Demo Administrator", "--password-stdin")
         try:
-            command(*words, given=progress["password"])
+            commands.run(*words, given=progress["password"])
             return email
         except LocalError as error:
             if "with that email exists" not in str(error):
@@ -104,6 +109,23 @@ def _administrator(
             if tried:
                 return email
     raise LocalError("the demo company cannot be loaded: its administrator's emails are taken")
+
+
+def _import(state: State, commands: Commands, company: str, rows: dict[str, list[story.Row]]) -> list[str]:
+    """Imports every kind; one line for each kind of which rows were rejected."""
+    folder = state.folder / "demo"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    rejected = []
+    for kind, of_kind in rows.items():
+        file, rejects = folder / f"{kind}.jsonl", folder / f"{kind}.rejects.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in of_kind))
+        outcome = commands.run("import", company, kind, str(file), "--rejects", str(rejects))
+        file.unlink()
+        if outcome["rejected"]:
+            rejected.append(f"{outcome['rejected']} of {outcome['read']} {kind} were rejected, see {rejects}")
+    if not rejected:
+        folder.rmdir()
+    return rejected
 
 
 def is_of_another_database(done: dict[str, Any], settings: Settings) -> bool:
@@ -120,33 +142,6 @@ def is_of_another_database(done: dict[str, Any], settings: Settings) -> bool:
     except OSError:  # it speaks TLS, under a name that is not for us to know
         pass
     return False
-
-
-def run(state: State, words: tuple[str, ...], given: str = "") -> dict[str, Any]:
-    """Runs `makeready --json WORDS…` against this installation; its answer. Raises LocalError."""
-    program = [sys.executable, "-P", "-m", "gateway.cli", "--json", *words]
-    environment = {**os.environ, "MAKEREADY_STATE_DIR": str(state.folder)}
-    try:
-        done = subprocess.run(  # noqa: S603
-            program, input=given, capture_output=True, text=True, env=environment, timeout=COMMAND_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise _failed(words, f"no answer within {COMMAND_SECONDS} s") from None
-    try:
-        answer = json.loads(done.stdout)
-    except ValueError:
-        answer = None
-    if done.returncode not in (0, 3) or not isinstance(answer, dict):
-        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        raise _failed(words, lines[-1].strip() if lines else f"exit status {done.returncode}")
-    return answer
-
-
-def _failed(words: tuple[str, ...], reason: str) -> LocalError:
-    return LocalError(
-        f"the demo company cannot be loaded: `makeready {' '.join(words[:2])}`: {reason}; "
-        "MAKEREADY_DEMO=0 starts without it, the next start takes it up again"
-    )
 
 
 def _without_addresses(done: dict[str, Any]) -> dict[str, Any]:

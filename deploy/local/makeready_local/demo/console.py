@@ -1,0 +1,39 @@
+"""The operator's command line, many times in one process: each start of it would cost 0.6 s.
+
+Reads requests `{"words": […], "given": text}`, one a line, and answers each with one line `{"status", "out", "err"}`:
+the exit status of `makeready --json WORDS…` and what it printed, with `given` on its standard input.
+"""
+
+import io
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+from gateway.cli import program
+
+
+def answer(words: list[str], given: str) -> dict[str, Any]:
+    """Runs one command."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    sys.stdin = io.StringIO(given)
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            status = program.main(["--json", *words])
+        except SystemExit as ended:  # argparse's way to refuse
+            status = ended.code if isinstance(ended.code, int) else 1
+    printed = [stream.buffer.getvalue().decode() for stream in (out, err)]
+    return {"status": status, "out": printed[0], "err": printed[1]}
+
+
+def main() -> None:
+    """Answers until there are no more requests."""
+    requests, answers = sys.stdin, sys.stdout
+    for line in requests:
+        request = json.loads(line)
+        answers.write(json.dumps(answer(request["words"], request["given"])) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
