@@ -5,8 +5,20 @@ from __future__ import annotations
 from chassis import instants
 from chassis.imports import Importer
 from chassis.server import App, run_process
-from makeready.catalog.v1 import catalog_pb2, meters_pb2, vendors_pb2
-from svc_catalog import config, consumers, records, records_vendors, service, service_meters, service_vendors, tables
+from makeready.catalog.v1 import catalog_pb2, inspections_pb2, meters_pb2, vendors_pb2
+from svc_catalog import (
+    config,
+    consumers,
+    records,
+    records_inspections,
+    records_vendors,
+    service,
+    service_inspections,
+    service_meters,
+    service_vendors,
+    tables,
+)
+from svc_catalog.owners import Staff
 
 NAME = "svc-catalog"
 
@@ -16,19 +28,21 @@ def assemble(settings: config.Config) -> App:
     outbox = app.produces(tables.outbox, consumers=["svc-tickets", "svc-occupancy"])
     app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
     importer = Importer(app.database, outbox, instants.now)
-    links = records.Links(settings.service.links_url)
+    database, links_url = app.database, settings.service.links_url
+    links = records.Links(links_url)
     served = catalog_pb2.DESCRIPTOR.services_by_name
-    app.serve(served["PropertiesService"], service.PropertiesService(app.database, importer, links))
-    app.serve(served["UnitsService"], service.UnitsService(app.database, importer, links))
-    app.serve(served["AssetsService"], service.AssetsService(app.database, importer, links))
-    vendors = records_vendors.VendorLinks(settings.service.links_url)
-    app.serve(
-        vendors_pb2.DESCRIPTOR.services_by_name["VendorsService"],
-        service_vendors.VendorsService(app.database, importer, vendors),
+    app.serve(served["PropertiesService"], service.PropertiesService(database, importer, links))
+    app.serve(served["UnitsService"], service.UnitsService(database, importer, links))
+    app.serve(served["AssetsService"], service.AssetsService(database, importer, links))
+    app.serve(served["ReferencesService"], service.ReferencesService(database))
+    vendors = service_vendors.VendorsService(database, importer, records_vendors.VendorLinks(links_url))
+    app.serve(vendors_pb2.DESCRIPTOR.services_by_name["VendorsService"], vendors)
+    inspections = service_inspections.InspectionsService(
+        database, importer, Staff(database, app.peer("gateway")), records_inspections.InspectionLinks(links_url)
     )
-    meters = service_meters.MetersService(app.database, importer, settings.service.links_url)
+    app.serve(inspections_pb2.DESCRIPTOR.services_by_name["InspectionsService"], inspections)
+    meters = service_meters.MetersService(database, importer, links_url)
     app.serve(meters_pb2.DESCRIPTOR.services_by_name["MetersService"], meters)
-    app.serve(served["ReferencesService"], service.ReferencesService(app.database))
     return app
 
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
 from chassis.consumer import inbox_table
 from chassis.outbox import outbox_table
 from chassis.replicas import company_replica, replica_table
-from svc_catalog import columns, rules, tables_meters, tables_vendors  # noqa: F401 - `metadata` then holds theirs too
+from svc_catalog import columns, rules, tables_inspections, tables_meters, tables_vendors  # noqa: F401 - for `metadata`
 from svc_catalog.columns import (
     between,
     company_key,
@@ -42,6 +42,8 @@ inbox = inbox_table(metadata)
 # Replicas: rows of the gateway by their own ids. Version 0 stands for a row that has not arrived yet.
 company = company_replica(metadata)
 staff = replica_table(metadata, "staff")
+# An inspection names its assignee with the company.
+staff.append_constraint(UniqueConstraint("company_id", "id", name="staff_of_company"))
 
 # Units are locations (spec 2.5): both draw from the same sequence.
 property_id = ids("property_id")

@@ -1,0 +1,122 @@
+"""An import of inspections (spec 2.9), those that are not served like the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from asyncpg import Record
+
+from chassis.database import Connection
+from chassis.imports import Batch, Line
+from chassis.refusals import invalid_request
+from makeready.events.v1.events_pb2 import References
+from svc_catalog import queries_import as known
+from svc_catalog import queries_inspections as q
+from svc_catalog import rules_inspections as rules
+from svc_catalog.records_import_inspections import InspectionRow
+
+InspectionLine = Line[InspectionRow]
+
+_DEFAULTS: dict[str, Any] = {
+    "status": rules.DEFAULT_STATUS,
+    "is_compliance_inspection": False,
+    "kind": rules.DEFAULT_KIND,
+}
+
+
+async def save(connection: Connection, batch: Batch[InspectionRow]) -> References:
+    """Saves a batch's rows. No other context keeps inspections."""
+    company_id = batch.company_id
+    properties = await known.PROPERTIES_NAMED.by_external_id(connection, company_id, batch.named("property"))
+    batch.resolve("property", properties)
+    staff = await q.STAFF_NAMED.by_external_id(connection, company_id, batch.named("assignee"))
+    batch.resolve("assignee", staff)
+    await batch.meet(connection, q.INSPECTIONS)
+    units = await known.UNITS_NAMED.by_external_id(connection, company_id, batch.named("unit"))
+    batch.each(lambda line: _place(line, units))
+    batch.each(_check_engagement)
+    await _number(connection, batch)
+    await batch.save(connection, q.INSPECTIONS, _DEFAULTS)
+    return References()
+
+
+def _after(line: InspectionLine, column: str) -> Any:
+    """The column as it will be."""
+    value = line.values[column] if column in line.values else line.stored(column)
+    return _DEFAULTS.get(column) if value is None else value
+
+
+def _moves(line: InspectionLine) -> bool:
+    return line.before is not None and line.before["property_id"] != line.values["property_id"]
+
+
+def _place(line: InspectionLine, units: Mapping[str, Record]) -> None:
+    """Sets unit_id where the row names a unit, and clears what it leaves. Raises Refusal with the field."""
+    if line.row.unit is None:
+        if "unit" in line.given:
+            line.values["unit_id"] = None
+        elif _moves(line) and line.stored("unit_id") is not None:
+            raise invalid_request("The inspection moves to another property; give its unit there.", "unit")
+        return
+    unit = units.get(line.row.unit)
+    if unit is None:
+        raise invalid_request("No unit with that external_id is known.", "unit")
+    if unit["property_id"] != line.values["property_id"]:
+        raise invalid_request("The unit lies in another property.", "unit")
+    line.values["unit_id"] = unit["id"]
+
+
+def _check_engagement(line: InspectionLine) -> None:
+    # Without this, a consultant's walk whose kind was forgotten would be served.
+    if _after(line, "engagement") is not None and _after(line, "kind") == "operations":
+        raise invalid_request("An inspection of operations belongs to no engagement; give the walk's kind.", "kind")
+
+
+async def _number(connection: Connection, batch: Batch[InspectionRow]) -> None:
+    """Gives each inspection the number of its row, else the one that it has, else its property's next."""
+    given = _Given()
+    batch.each(given.take)
+    holders = await q.holders_of_numbers(connection, batch.company_id, list(given.lines))
+    batch.each(lambda line: _check_free(line, holders))
+    highest: dict[int, int] = {}
+    lacking: list[InspectionLine] = []
+    for line in batch.good.values():
+        property_id, number = line.values["property_id"], line.row.inspection_number
+        if number is not None:
+            highest[property_id] = max(highest.get(property_id, 0), number)
+            continue
+        line.values["inspection_number"] = None if _moves(line) else line.stored("inspection_number")
+        if line.values["inspection_number"] is None and rules.is_numbered(_after(line, "status")):
+            lacking.append(line)
+    await q.count_from(connection, batch.company_id, highest)
+    counts = Counter(line.values["property_id"] for line in lacking)
+    following = await q.take_numbers(connection, batch.company_id, counts)
+    for line in lacking:
+        property_id = line.values["property_id"]
+        line.values["inspection_number"] = following[property_id]
+        following[property_id] += 1
+
+
+class _Given:
+    """The numbers that the rows of a batch bear, by property and number."""
+
+    def __init__(self) -> None:
+        self.lines: dict[tuple[int, int], InspectionLine] = {}
+
+    def take(self, line: InspectionLine) -> None:
+        """Raises Refusal where an earlier row bears the same."""
+        if line.row.inspection_number is None:
+            return
+        key = (line.values["property_id"], line.row.inspection_number)
+        if self.lines.setdefault(key, line) is not line:
+            raise invalid_request(
+                "An earlier row gives another inspection of the property this number.", "inspection_number"
+            )
+
+
+def _check_free(line: InspectionLine, holders: Mapping[tuple[int, int], str | None]) -> None:
+    key = (line.values["property_id"], line.row.inspection_number or 0)
+    if holders.get(key, line.row.external_id) != line.row.external_id:
+        raise invalid_request("Another inspection of the property has this number.", "inspection_number")

@@ -1,0 +1,112 @@
+"""The tables of inspections. Which of them are served is an expression of their columns, and of every index."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Computed,
+    Date,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    and_,
+    literal_column,
+    or_,
+)
+
+from svc_catalog import rules
+from svc_catalog import rules_inspections as inspections
+from svc_catalog.columns import (
+    between,
+    company_key,
+    id_of,
+    ids,
+    instant,
+    lies_in_property,
+    metadata,
+    one_of,
+    version,
+    within_property,
+)
+
+inspection_id = ids("inspection_id")
+
+inspection = Table(
+    "inspection",
+    metadata,
+    company_key(),
+    id_of(inspection_id),
+    version(),
+    Column("property_id", BigInteger, nullable=False),
+    Column("unit_id", BigInteger),
+    Column("inspection_number", Integer),
+    Column("title", Text),
+    Column("inspection_type", Text),
+    Column("status", Text, nullable=False),
+    # What is served and filtered by (rules_inspections.published_status).
+    Column(
+        "published_status",
+        Text,
+        Computed(
+            f"CASE status WHEN '{inspections.LEGACY_STATUS}' THEN '{inspections.LEGACY_PUBLISHED_AS}' ELSE status END",
+            persisted=True,
+        ),
+    ),
+    Column("result", Text),
+    Column("scheduled_date", Date),
+    Column("completed_date", Date),
+    Column("assignee_id", BigInteger),
+    Column("is_compliance_inspection", Boolean, nullable=False),
+    Column("compliance_type", Text),
+    Column("kind", Text, nullable=False),
+    # The consulting engagement that a walk belongs to.
+    Column("engagement", Text),
+    instant("created_at"),
+    Column("external_id", Text),
+    Column("source", Text, nullable=False),
+    UniqueConstraint("company_id", "external_id", name="inspection_external_id"),
+    UniqueConstraint("company_id", "property_id", "inspection_number", name="inspection_number_in_property"),
+    lies_in_property(),
+    within_property("unit_id", "unit"),
+    ForeignKeyConstraint(["company_id", "assignee_id"], ["staff.company_id", "staff.id"]),
+    CheckConstraint("engagement IS NULL OR kind <> 'operations'", name="inspection_engagement_of_a_walk"),
+    between("inspection", "inspection_number", 1, 2**31 - 1),
+    one_of("inspection", "status", inspections.STORED_STATUSES),
+    one_of("inspection", "result", inspections.INSPECTION_RESULTS),
+    one_of("inspection", "kind", inspections.INSPECTION_KINDS),
+    one_of("inspection", "source", rules.SOURCES),
+)
+
+# rules_inspections.is_served, in literals: a partial index serves no query that gives its constants as parameters.
+SERVED = or_(
+    inspection.c.kind == literal_column("'operations'"),
+    and_(inspection.c.kind == literal_column("'acceptance_walk'"), inspection.c.engagement.is_(None)),
+)
+
+# One index for each way to page, the id last, over what is served alone: a page costs the same however many
+# inspections are not.
+for _name, _filters in (
+    ("inspection_page", ()),
+    ("inspection_page_of_property", ("property_id",)),
+    ("inspection_page_of_unit", ("unit_id",)),
+    ("inspection_page_of_status", ("published_status",)),
+    ("inspection_page_of_property_and_status", ("property_id", "published_status")),
+):
+    _columns = (inspection.c[name] for name in ("company_id", *_filters, "id"))
+    Index(_name, *_columns, postgresql_where=SERVED)
+
+# The newest number of each property's sequence.
+inspection_number = Table(
+    "inspection_number",
+    metadata,
+    company_key(),
+    Column("property_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("last", Integer, nullable=False),
+    lies_in_property(),
+)
