@@ -76,10 +76,9 @@ def _check_engagement(line: InspectionLine) -> None:
 
 async def _number(connection: Connection, batch: Batch[InspectionRow]) -> None:
     """Gives each inspection the number of its row, else the one that it has, else its property's next."""
-    given = _Given()
-    batch.each(given.take)
-    holders = await q.holders_of_numbers(connection, batch.company_id, list(given.lines))
-    batch.each(lambda line: _check_free(line, holders))
+    wanted = [_key(line) for line in batch.good.values() if line.row.inspection_number is not None]
+    holders = await q.holders_of_numbers(connection, batch.company_id, wanted)
+    batch.each(lambda line: _take(line, holders))
     highest: dict[int, int] = {}
     lacking: list[InspectionLine] = []
     for line in batch.good.values():
@@ -99,24 +98,13 @@ async def _number(connection: Connection, batch: Batch[InspectionRow]) -> None:
         following[property_id] += 1
 
 
-class _Given:
-    """The numbers that the rows of a batch bear, by property and number."""
-
-    def __init__(self) -> None:
-        self.lines: dict[tuple[int, int], InspectionLine] = {}
-
-    def take(self, line: InspectionLine) -> None:
-        """Raises Refusal where an earlier row bears the same."""
-        if line.row.inspection_number is None:
-            return
-        key = (line.values["property_id"], line.row.inspection_number)
-        if self.lines.setdefault(key, line) is not line:
-            raise invalid_request(
-                "An earlier row gives another inspection of the property this number.", "inspection_number"
-            )
+def _key(line: InspectionLine) -> tuple[int, int]:
+    return (line.values["property_id"], line.row.inspection_number)
 
 
-def _check_free(line: InspectionLine, holders: Mapping[tuple[int, int], str | None]) -> None:
-    key = (line.values["property_id"], line.row.inspection_number or 0)
-    if holders.get(key, line.row.external_id) != line.row.external_id:
+def _take(line: InspectionLine, holders: dict[tuple[int, int], str | None]) -> None:
+    """Lets the inspection hold the number of its row. Raises Refusal where another one does."""
+    if line.row.inspection_number is None:
+        return
+    if holders.setdefault(_key(line), line.row.external_id) != line.row.external_id:
         raise invalid_request("Another inspection of the property has this number.", "inspection_number")

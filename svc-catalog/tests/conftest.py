@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -17,12 +18,15 @@ from chassis.identity import CALLER, OPERATOR, SERVICE, Identity
 from makeready.catalog.v1 import (
     catalog_pb2,
     catalog_pb2_grpc,
+    inspections_pb2,
+    inspections_pb2_grpc,
     meters_pb2,
     meters_pb2_grpc,
     vendors_pb2,
     vendors_pb2_grpc,
 )
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
+from makeready.events.v1 import events_pb2, events_pb2_grpc
 from makeready_local.nats import Nats
 from makeready_local.running import Keys, RunningService
 from makeready_local.testing import PostgresServer, Server, server_folder
@@ -36,6 +40,7 @@ KINDS: dict[str, Any] = {
     "units": catalog_pb2,
     "assets": catalog_pb2,
     "vendors": vendors_pb2,
+    "inspections": inspections_pb2,
     "meters": meters_pb2,
     "readings": meters_pb2,
 }
@@ -52,6 +57,7 @@ class Catalog:
             catalog_pb2_grpc.AssetsServiceStub(channel),
             catalog_pb2_grpc.ReferencesServiceStub(channel),
             vendors_pb2_grpc.VendorsServiceStub(channel),
+            inspections_pb2_grpc.InspectionsServiceStub(channel),
             meters_pb2_grpc.MetersServiceStub(channel),
         ]
 
@@ -137,8 +143,40 @@ def occupancy(
 
 
 @pytest.fixture(scope="session")
+def away_gateway(
+    postgres_server: PostgresServer, keys: Keys, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningService]:
+    """The gateway that svc-catalog asks for staff: not started, unless a test asks for `gateway`. It has no NATS, so
+    that what it knows comes by asking alone."""
+    url = postgres_server.create_database("gateway_of_catalog")
+    log = tmp_path_factory.mktemp("gateway") / "log"
+    prepared = RunningService("gateway", keys, url, "nats://127.0.0.1:1", log)
+    prepared.migrate(first_id=8_000_000_000)
+    yield prepared
+    prepared.stop()
+
+
+@pytest.fixture
+async def gateway(away_gateway: RunningService, service: RunningService) -> AsyncIterator[RunningService]:
+    """The same, running and known to svc-catalog; its public ports stay closed, for others do not serve."""
+    away_gateway.start(MAKEREADY_CURSOR_KEYS="1:" + base64.b64encode(bytes(32)).decode())
+    async with service.channel() as channel:
+        stub = events_pb2_grpc.ConsumerServiceStub(channel)
+        for attempt in range(100):
+            try:
+                await service.call(stub.CatchUp, events_pb2.CatchUpRequest(), Identity(OPERATOR, "operator"))
+                break
+            except grpc.aio.AioRpcError:
+                assert attempt < 99
+                await asyncio.sleep(0.1)
+    yield away_gateway
+    away_gateway.stop()
+
+
+@pytest.fixture(scope="session")
 def service(
     occupancy: RunningService,
+    away_gateway: RunningService,
     postgres_server: PostgresServer,
     own_nats: Server,
     keys: Keys,
@@ -146,7 +184,7 @@ def service(
 ) -> Iterator[RunningService]:
     url = postgres_server.create_database("catalog_test")
     log = tmp_path_factory.mktemp("svc-catalog") / "log"
-    addresses = {"svc-occupancy": occupancy.target}
+    addresses = {"svc-occupancy": occupancy.target, "gateway": away_gateway.target}
     running = RunningService("svc-catalog", keys, url, own_nats.url, log, addresses=addresses)
     running.migrate(first_id=5_000_000_000)
     running.start()

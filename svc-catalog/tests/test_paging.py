@@ -83,7 +83,7 @@ async def test_a_full_last_page_ends_the_walk(company: Any) -> None:
 
 
 async def test_an_empty_list_is_an_empty_array(company: Any) -> None:
-    for kind in ("properties", "units", "assets", "vendors"):
+    for kind in ("properties", "units", "assets", "vendors", "inspections"):
         page = await company.page(kind)
         assert page.data == b"[]" and not page.HasField("next_after_id")
 
