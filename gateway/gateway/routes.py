@@ -56,6 +56,8 @@ ROUTES = (
     Route("GET", "/assets/{asset_id}", "read", "catalog.AssetsService/GetAsset"),
     Route("GET", "/vendors", "read", "catalog.VendorsService/ListVendors"),
     Route("GET", "/vendors/{vendor_id}", "read", "catalog.VendorsService/GetVendor"),
+    Route("GET", "/inspections", "read", "catalog.InspectionsService/ListInspections"),
+    Route("GET", "/inspections/{inspection_id}", "read", "catalog.InspectionsService/GetInspection"),
     Route("GET", "/turns", "read", "occupancy.TurnsService/ListTurns"),
     Route("GET", "/turns/{turn_id}", "read", "occupancy.TurnsService/GetTurn"),
     Route("GET", "/meters", "read", "catalog.MetersService/ListMeters"),

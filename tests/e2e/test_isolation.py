@@ -18,6 +18,7 @@ def companies(system: System) -> tuple[Company, Company]:
         asset = {"external_id": "A1", "property": "P1", "name": "Boiler", "category": "HVAC", "make": "x", "model": "y"}
         company.import_rows("assets", [asset])
         company.import_rows("vendors", [{"external_id": "V1", "name": name, "legal_name": "Ace Inc."}])
+        company.import_rows("inspections", [{"external_id": "I1", "property": "P1", "unit": "U1"}])
         ticket = {"external_id": "T1", "property": "P1", "unit": "U1", "title": "Cold", "category": "HVAC"}
         company.import_rows("tickets", [ticket])
         company.import_rows("turns", [{"external_id": "T1", "unit": "U1"}])
@@ -31,7 +32,7 @@ def told(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
     return answer.status, answer.body, {k: v for k, v in answer.headers.items() if k not in differing}
 
 
-@pytest.mark.parametrize("path", ["/tickets", "/properties", "/units", "/assets", "/vendors", "/turns"])
+@pytest.mark.parametrize("path", ["/tickets", "/properties", "/units", "/assets", "/vendors", "/inspections", "/turns"])
 def test_anothers_record_answers_as_one_that_nobody_has(
     system: System, companies: tuple[Company, Company], path: str
 ) -> None:

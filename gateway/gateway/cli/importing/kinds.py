@@ -13,9 +13,11 @@ from typing import Any, Protocol
 import grpc
 
 from makeready.catalog.v1 import catalog_pb2 as catalog
+from makeready.catalog.v1 import inspections_pb2 as inspections
 from makeready.catalog.v1 import meters_pb2 as meters
 from makeready.catalog.v1 import vendors_pb2 as vendors
 from makeready.catalog.v1.catalog_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
+from makeready.catalog.v1.inspections_pb2_grpc import InspectionsServiceStub
 from makeready.catalog.v1.meters_pb2_grpc import MetersServiceStub
 from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1 import documents_pb2 as common
@@ -140,6 +142,29 @@ KINDS = {
                 "onboarded_at",
                 "retired_at",
                 "last_compliance_state",
+            ),
+        ),
+        Kind(
+            "inspections",
+            "svc-catalog",
+            lambda channel: InspectionsServiceStub(channel).ImportInspections,
+            inspections.ImportInspectionsRequest,
+            ("external_id", "property"),
+            (
+                "unit",
+                "title",
+                "inspection_type",
+                "inspection_number",
+                "status",
+                "result",
+                "scheduled_date",
+                "completed_date",
+                "assignee",
+                "is_compliance_inspection",
+                "compliance_type",
+                "kind",
+                "engagement",
+                "created_at",
             ),
         ),
         Kind(
