@@ -108,12 +108,11 @@ class _Unit:
         speaks = self._newest if self._is is None else self._is.key
         speaker = None if speaks is None else self._lines.get(speaks)
         told = None if speaker is None else speaker.row.unit_status
-        cleared = told is None and speaker is not None and "unit_status" in speaker.given
-        status = rules.unit_status_on_import(self._was, self._is, day, before, told, cleared)
+        status = rules.unit_status_on_import(self._was, self._is, day, before, told)
         ready_on = rules.unit_ready_on(self._is)
         if (status, ready_on) == (before, self._state["unit_ready_on"]):
             return None
-        if speaker is not None and (told is not None or cleared) and status != before:
+        if speaker is not None and told is not None and status != before:
             speaker.touched = True
         return {"version": (self._state["version"] or 0) + 1, "unit_status": status, "projected_ready_on": ready_on}
 

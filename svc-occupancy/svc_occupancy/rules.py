@@ -81,20 +81,20 @@ def unit_status_on_import(
     day: datetime.date,
     before: UnitStatus | None,
     told: UnitStatus | None,
-    cleared: bool,
 ) -> UnitStatus:
     """The status of a unit after a file changed its turns. was, now: its active turn before and after.
 
     before: the unit's status, None where it never had a turn. told: what the file says of the unit; that somebody
-    lives there is believed only where a turn is active. cleared: the file has a column for it, and left it blank.
+    lives there is believed only where a turn is active. Where it says nothing, the status stays until the active turn
+    or its departure is another: the same file on another day changes nothing.
     """
     if told is not None and (now is not None or told in VACANT):
         return told
     same = (was and was.key) == (now and now.key)
-    if before is not None and not cleared and same and (was and was.move_out_date) == (now and now.move_out_date):
+    if before is not None and same and (was and was.move_out_date) == (now and now.move_out_date):
         return before
     # What a unit was says nothing of the next resident's time in it.
-    return unit_status(now, day, before if (same or now is None) and not cleared else None)
+    return unit_status(now, day, before if same or now is None else None)
 
 
 def provider(text: str | None, field: str) -> str | None:

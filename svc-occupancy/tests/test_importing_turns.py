@@ -222,11 +222,11 @@ async def test_a_unit_that_the_file_calls_otherwise_changes_though_its_turn_does
     ]
     assert await states(served, company) == {"U1": ("Vacant Ready", None, 2)}
     assert (await company.turn("T1"))["updated_at"] > before["updated_at"]
-    # What does not name the status leaves it, though the ready date moves; a blank one forgets it.
+    # What does not name the status leaves it, though the ready date moves; a blank says no more.
     await company.put("turns", row("T1", projected_ready_on=TOMORROW))
     assert await states(served, company) == {"U1": ("Vacant Ready", TOMORROW, 3)}
-    assert await company.put("turns", row("T1", unit_status="")) == ["changed"]
-    assert await states(served, company) == {"U1": ("Vacant Not Ready", TOMORROW, 4)}
+    assert await company.put("turns", row("T1", unit_status="")) == ["unchanged"]
+    assert await states(served, company) == {"U1": ("Vacant Ready", TOMORROW, 3)}
 
 
 async def test_the_last_day_is_the_companys_own(company: Any, served: Database) -> None:

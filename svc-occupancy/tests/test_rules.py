@@ -66,44 +66,40 @@ def test_a_status_once_derived_stays_that_day(turn: Any, day: datetime.date, bef
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "before", "told", "cleared", "expected"),
+    ("was", "now", "before", "told", "expected"),
     [
         # a file's word holds, but for residents that no turn knows
-        (None, RESIDES, None, "Down", False, "Down"),
-        (RESIDES, RESIDES, "Occupied", "Notice", False, "Notice"),
-        (HAS_LEFT, None, "Vacant Not Ready", "Vacant Ready", False, "Vacant Ready"),
-        (HAS_LEFT, None, "Vacant Ready", "Occupied", False, "Vacant Ready"),
+        (None, RESIDES, None, "Down", "Down"),
+        (RESIDES, RESIDES, "Occupied", "Notice", "Notice"),
+        (HAS_LEFT, None, "Vacant Not Ready", "Vacant Ready", "Vacant Ready"),
+        (HAS_LEFT, None, "Vacant Ready", "Occupied", "Vacant Ready"),
         # without one, a change of the turn speaks
-        (None, RESIDES, None, None, False, "Occupied"),
-        (None, RESIDES, "Vacant Ready", None, False, "Occupied"),
-        (RESIDES, LEAVES_TODAY, "Occupied", None, False, "Notice"),
-        (LEAVES_TODAY, RESIDES, "Notice", None, False, "Occupied"),
-        (LEAVES_TODAY, HAS_LEFT, "Notice", None, False, "Vacant Not Ready"),
-        (HAS_LEFT, ActiveTurn(2, None, None), "Vacant Ready", None, False, "Occupied"),
-        (HAS_LEFT, ActiveTurn(2, YESTERDAY, None), "Vacant Ready", None, False, "Vacant Not Ready"),
-        (RESIDES, None, "Occupied", None, False, "Vacant Not Ready"),
-        (HAS_LEFT, None, "Vacant Ready", None, False, "Vacant Ready"),
+        (None, RESIDES, None, None, "Occupied"),
+        (None, RESIDES, "Vacant Ready", None, "Occupied"),
+        (RESIDES, LEAVES_TODAY, "Occupied", None, "Notice"),
+        (LEAVES_TODAY, RESIDES, "Notice", None, "Occupied"),
+        (LEAVES_TODAY, HAS_LEFT, "Notice", None, "Vacant Not Ready"),
+        (HAS_LEFT, ActiveTurn(2, None, None), "Vacant Ready", None, "Occupied"),
+        (HAS_LEFT, ActiveTurn(2, YESTERDAY, None), "Vacant Ready", None, "Vacant Not Ready"),
+        (RESIDES, None, "Occupied", None, "Vacant Not Ready"),
+        (HAS_LEFT, None, "Vacant Ready", None, "Vacant Ready"),
         # and where the turn says nothing new, the status stays
-        (RESIDES, RESIDES, "Down", None, False, "Down"),
-        (HAS_LEFT, ActiveTurn(1, YESTERDAY, None), "Vacant Ready", None, False, "Vacant Ready"),
-        (LEAVES_TODAY, LEAVES_TODAY, "Occupied", None, False, "Occupied"),
-        (None, None, "Down", None, False, "Down"),
-        # until the file clears it
-        (RESIDES, RESIDES, "Down", None, True, "Occupied"),
-        (HAS_LEFT, HAS_LEFT, "Vacant Ready", None, True, "Vacant Not Ready"),
-        (None, None, None, None, True, "Vacant Not Ready"),
+        (RESIDES, RESIDES, "Down", None, "Down"),
+        (HAS_LEFT, ActiveTurn(1, YESTERDAY, None), "Vacant Ready", None, "Vacant Ready"),
+        (LEAVES_TODAY, LEAVES_TODAY, "Occupied", None, "Occupied"),
+        (None, None, "Down", None, "Down"),
     ],
 )
-def test_a_units_status_after_a_file(was: Any, now: Any, before: Any, told: Any, cleared: bool, expected: str) -> None:
-    assert rules.unit_status_on_import(was, now, DAY, before, told, cleared) == expected
+def test_a_units_status_after_a_file(was: Any, now: Any, before: Any, told: Any, expected: str) -> None:
+    assert rules.unit_status_on_import(was, now, DAY, before, told) == expected
 
 
-@given(turns, turns, dates, st.none() | statuses, st.none() | statuses, st.booleans())
-def test_the_same_file_again_changes_no_unit(
-    was: Any, now: Any, day: datetime.date, before: Any, told: Any, cleared: bool
+@given(turns, turns, dates, dates, st.none() | statuses, st.none() | statuses)
+def test_the_same_file_on_another_day_changes_no_unit(
+    was: Any, now: Any, day: datetime.date, another: datetime.date, before: Any, told: Any
 ) -> None:
-    first = rules.unit_status_on_import(was, now, day, before, told, cleared and told is None)
-    assert rules.unit_status_on_import(now, now, day, first, told, cleared and told is None) == first
+    first = rules.unit_status_on_import(was, now, day, before, told)
+    assert rules.unit_status_on_import(now, now, another, first, told) == first
 
 
 @given(turns)
