@@ -84,3 +84,50 @@ def test_the_companies_that_manage_the_buildings_become_vendors(folder: Path, to
     vendors = list(toronto.walk("/vendors"))
     assert {vendor["name"] for vendor in vendors} == managers and len(vendors) == len(managers) == 960
     assert all(vendor["business"]["legal_name"] == vendor["name"] for vendor in vendors)
+
+
+EVALUATIONS = (
+    ("evaluations_pre2023.csv.gz", "toronto-evaluations-pre2023", "EVALUATION_COMPLETED_ON", "SCORE", 11_760),
+    (
+        *("evaluations_2026-08-22.csv.gz", "toronto-evaluations"),
+        *("EVALUATION COMPLETED ON", "CURRENT BUILDING EVAL SCORE", 6_090),
+    ),
+)
+
+
+def test_both_generations_of_evaluations_become_inspections(folder: Path, toronto: Company) -> None:
+    imported(toronto, "properties", folder / AFTER, "toronto-registrations")
+    known = by_rsn(folder / AFTER).keys()
+    taken: dict[str, tuple[str, str, str]] = {}
+    for file, mapping, date, score, many in EVALUATIONS:
+        rows = rows_of(folder / file)
+        assert len(rows) == many
+        wrong: list[tuple[str, str]] = []
+        good = 0
+        seen: set[str] = set()
+        for row in rows:
+            external_id = f"{row['RSN']} {row[date]}"
+            if external_id in seen:
+                wrong.append((external_id, "external_id"))
+            elif row["RSN"] not in known:
+                wrong.append((external_id, "property"))
+            else:
+                good += 1
+                taken[external_id] = row["RSN"], row[date], row[score]
+            seen.add(external_id)
+        report = imported(toronto, "inspections", folder / file, mapping, rejected=len(wrong))
+        assert counts(report) == (good, 0, 0, len(wrong))
+        told = rejects(report)
+        assert sorted((f"{row['RSN']} {row[date]}", row["reject_field"]) for row in told) == sorted(wrong)
+        assert all(row["reject_reason"] for row in told)
+
+    served = {one["external_id"]: one for one in toronto.walk("/inspections")}
+    assert served.keys() == taken.keys()
+    for external_id, (rsn, day, points) in taken.items():
+        inspection = served[external_id]
+        assert inspection["property"]["external_id"] == rsn
+        assert (inspection["status"], inspection["completed_date"]) == ("Completed", day)
+        assert inspection["title"] == f"Building evaluation: {points} of 100"
+        assert inspection["result"] == ("passed" if float(points) >= 51 else "failed")
+        assert inspection["is_compliance_inspection"] is True and inspection["compliance_type"] == "RentSafeTO"
+    assert {one["result"] for one in served.values()} == {"passed", "failed"}
