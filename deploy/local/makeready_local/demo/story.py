@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from makeready_local.demo import units
+from makeready_local.demo import residency, units, utilities
 
 Row = dict[str, Any]
 
@@ -53,16 +53,25 @@ def day_of(kept: str | None) -> datetime.date:
 
 def rows(day: datetime.date) -> dict[str, list[Row]]:
     """The rows of every kind, in the order in which they are imported: each refers to those before it."""
-    tickets = _dated("tickets", _written("tickets"), day)
+    homes = units.rows()
+    turns = _written("turns")
     return {
         "staff": _dated("staff", _written("staff"), day),
         "vendors": _dated("vendors", _written("vendors"), day),
-        "properties": _dated("properties", _written("properties"), day),
-        "units": _dated("units", units.rows(), day),
+        "properties": _by_age(_dated("properties", _written("properties"), day)),
+        "units": _dated("units", homes, day),
         "assets": _dated("assets", _written("assets"), day),
-        # Ids follow the order of the file, as if each had been opened when it says.
-        "tickets": sorted(tickets, key=lambda ticket: str(ticket["created_at"])),
+        "turns": _by_age(_dated("turns", [*turns, *residency.rows(homes, turns)], day)),
+        "inspections": _by_age(_dated("inspections", _written("inspections"), day)),
+        "meters": _dated("meters", [meter.row() for meter in utilities.meters()], day),
+        "readings": list(utilities.readings(day, instant)),
+        "tickets": _by_age(_dated("tickets", _written("tickets"), day)),
     }
+
+
+def _by_age(found: list[Row]) -> list[Row]:
+    """Ids follow the order of a file, as if each record had been made when it says."""
+    return sorted(found, key=lambda row: str(row["created_at"]))
 
 
 def fingerprint(told: dict[str, list[Row]]) -> str:

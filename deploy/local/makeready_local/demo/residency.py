@@ -1,0 +1,64 @@
+"""The demo company's turns: who lives where since when. What is special stands in `rows/turns.jsonl`; everybody else
+moved in some day and stays."""
+
+import zlib
+from collections.abc import Collection, Iterator
+from typing import Any
+
+Row = dict[str, Any]
+
+# By property: the system that feeds it, null where staff keep the turns; how long ago, at most, people moved in.
+_FED_BY = {
+    "P-100": ("yardi", 1400),
+    "P-200": (None, 1300),
+    "P-300": ("entrata", 1000),
+    "P-400": (None, 740),
+    "P-500": ("realpage", 170),
+    "P-600": ("appfolio", 900),
+    "P-700": (None, 320),
+}
+# Handed over by the builder, and not in anybody's lists yet; or never rented out.
+_NEVER_RENTED = ("P-500-10", "P-500-11", "P-700-5A", "P-700-CH", "P-700-BALL", "P-800")
+# Every third home has seen the resident before, too.
+_HAD_ANOTHER_ONE_IN = 3
+
+
+def rows(units: Collection[Row], written: Collection[Row]) -> Iterator[Row]:
+    """Turns of the units that the written rows do not tell of, with days counted from the story's day."""
+    told = {row["unit"] for row in written if row["status"] != "Cancelled"}
+    for unit in units:
+        name = unit["external_id"]
+        if name not in told and not name.startswith(_NEVER_RENTED):
+            yield from _lived_in(unit)
+
+
+def _lived_in(unit: Row) -> Iterator[Row]:
+    name = unit["external_id"]
+    fed_by, longest = _FED_BY[unit["property"]]
+    chance = zlib.crc32(name.encode())
+    moved_in = 25 + chance % (longest - 50)
+    if moved_in + 60 < longest and chance % _HAD_ANOTHER_ONE_IN == 0:
+        left = moved_in + 9 + chance % 23
+        came = left + 330 + chance % 500
+        yield {
+            "external_id": f"R-{name[2:]}-1",
+            "unit": name,
+            "status": "Completed",
+            "move_in_date": f"-{came}",
+            "move_out_date": f"-{left}",
+            "projected_ready_on": f"-{left - 7}" if chance % 2 else None,
+            "created_at": f"-{min(came + 14, longest)} 09:20",
+            "updated_at": f"-{moved_in} 08:45",
+        } | _fed(fed_by, moved_in)
+    yield {
+        "external_id": f"R-{name[2:]}-2",
+        "unit": name,
+        "status": "Active",
+        "move_in_date": f"-{moved_in}",
+        "created_at": f"-{min(moved_in + 19, longest)} 11:05",
+        "updated_at": f"-{moved_in} 14:40",
+    } | _fed(fed_by, 1)
+
+
+def _fed(fed_by: str | None, days: int) -> Row:
+    return {"occupancy_source": fed_by, "occupancy_fed_at": f"-{days} 04:30" if fed_by else None}

@@ -1,0 +1,191 @@
+"""The demo company's meters, and what they counted in the last thirteen months."""
+
+import datetime
+import itertools
+import math
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+Instant = Callable[[datetime.date, str], str]
+
+MONTHS = 13
+# A reading is there three days after its period; the youngest period is one whose reading is there.
+READ_AFTER_DAYS = 3
+
+
+@dataclass(frozen=True)
+class Meter:
+    """One meter. monthly: what it counts in a month on average, 0 where nothing is on record; winter: how much more
+    that is in January, as a share, negative for what is used in summer; price: of one unit of measure."""
+
+    external_id: str
+    name: str
+    utility_type: str
+    unit_of_measure: str | None
+    monthly: float
+    winter: float = 0
+    price: float | None = None
+    scope: str = "master"
+    unit: str | None = None
+    meter_number: str | None = None
+    is_active: bool = True
+    months: int = MONTHS
+
+    @property
+    def property(self) -> str:
+        return f"P-{self.external_id[2:5]}"
+
+    def row(self) -> Row:
+        """As a row of an import of meters."""
+        shown = ("external_id", "property", "name", "utility_type", "scope", "unit", "meter_number", "unit_of_measure")
+        return {name: getattr(self, name) for name in (*shown, "is_active")} | {"created_at": _since(self)}
+
+
+def _since(meter: Meter) -> str:
+    return {"P-500": "-200 10:30", "P-800": "-8 12:10"}.get(meter.property, f"-{meter.months * 31 + 30} 10:30")
+
+
+def _fixed() -> Iterator[Meter]:
+    yield Meter("M-100-E", "House electric", "electric", "kWh", 5200, 0.15, 0.19, "common_area", None, "CMP 60 441 207")
+    yield Meter("M-100-G", "Boiler gas", "gas", "therms", 1450, 0.85, 1.42, meter_number="UN-0098123")
+    yield Meter("M-100-W", "Domestic water", "water", "gal", 61000, -0.1, 0.006, meter_number="PWD-7714")
+    yield Meter("M-100-S", "Sewer (billed on water)", "sewer", "gal", 61000, -0.1, 0.011)
+    yield Meter("M-100-T", "Trash and recycling", "trash", None, 13, 0, 48.5)
+    yield Meter("M-200-E", "Électricité, services communs", "electric", "kWh", 1900, 0.35, 0.1, "common_area")
+    yield Meter("M-200-G", "Gaz naturel (chaufferie)", "gas", "m³", 2600, 0.9, 0.55, meter_number="ÉN-55.120-B")
+    yield Meter("M-200-O", "Mazout, ancien réservoir", "other", "L", 0, is_active=False, months=40)
+    yield Meter("M-200-W", "Eau (compteur d'entrée)", "water", "m³", 190, meter_number="QC-2231")
+    yield Meter("M-300-T", "Trash, curb carts", "trash", "cart", 34, 0, 6.25)
+    yield Meter(
+        "M-400-E",
+        "共用部 電気 / Common electric",
+        "electric",
+        "kWh",
+        640,
+        0.1,
+        0.22,
+        "common_area",
+        None,
+        "PSEG 42-118",
+    )
+    yield Meter("M-400-W", "水道 / Water", "water", "CCF", 31, -0.05, 7.9, meter_number="VEO-3090")
+    yield Meter("M-400-G", "ガス / Gas", "gas", "therms", 205, 0.6, 1.31, meter_number="PSEG 42-119")
+    yield Meter(
+        "M-500-E", "Tower main switchgear", "electric", "kWh", 148000, -0.2, 0.145, meter_number="HV-500-1", months=7
+    )
+    yield Meter(
+        "M-500-EV", "EV chargers B2", "electric", "kWh", 2100, 0.05, 0.145, "common_area", None, "CP-GRP-6", months=6
+    )
+    yield Meter(
+        "M-500-H", "Condenser loop heat meter", "other", "kWh (thermal)", 38500, 0.7, meter_number="KAM-0091", months=6
+    )
+    yield Meter(
+        "M-500-W", "Domestic water, low zone", "water", "gal", 171000, 0, 0.0071, meter_number="VEO-8801", months=7
+    )
+    yield Meter("M-500-S", "Sewer", "sewer", "gal", 171000, 0, 0.0098, months=7)
+    yield Meter("M-600-W", "Irrigation", "water", "gal", 24000, -1, 0.0064, "common_area", None, "PW-31-A")
+    yield Meter(
+        "M-600-W0",
+        "Irrigation (replaced, glass broken)",
+        "water",
+        "gal",
+        0,
+        0,
+        None,
+        "common_area",
+        None,
+        "PW-30-F",
+        False,
+    )
+    yield Meter("M-600-P", "Pool make-up water", "water", "gal", 3900, -1, 0.0064, "common_area")
+    yield Meter("M-600-T", "Compactor pulls", "trash", "pull", 5, 0, 310)
+    yield Meter(
+        "M-700-E",
+        "Temporary construction power",
+        "electric",
+        "kWh",
+        7400,
+        0.4,
+        0.24,
+        meter_number="NG-T-2217",
+        months=10,
+    )
+    yield Meter("M-700-X", "Street steam (cut and capped)", "other", None, 0, is_active=False, months=11)
+    yield Meter("M-800-W", "Well pump?", "water", None, 0)
+
+
+def meters() -> list[Meter]:
+    """All of them, those of units among them."""
+    found = list(_fixed())
+    for number in range(1, 9):
+        # The fifth has its own sun: in summer it gives back more than it takes.
+        monthly, winter = (120.0, 2.4) if number == 5 else (840.0 + 25 * number, 0.3)
+        found.append(
+            Meter(
+                f"M-300-{number}",
+                f"Townhome {number} electric",
+                "electric",
+                "kWh",
+                monthly,
+                winter,
+                0.16,
+                "unit",
+                f"P-300-{number}",
+                f"BGE-30{number:02}",
+            )
+        )
+    for door in range(1, 6):
+        found.append(
+            Meter(
+                f"M-500-02{door:02}",
+                f"Meridian 02{door:02} heat pump",
+                "electric",
+                "kWh",
+                210 + 40 * door,
+                0.5,
+                None,
+                "unit",
+                f"P-500-02{door:02}",
+                f"SUB-02{door:02}",
+                months=5,
+            )
+        )
+    return sorted(found, key=lambda meter: meter.property)
+
+
+def readings(day: datetime.date, instant: Instant) -> Iterator[Row]:
+    """Every meter's readings, month after month, as rows of an import of readings.
+
+    instant: of a date and a time of day at the company.
+    """
+    end = (day - datetime.timedelta(days=2 * READ_AFTER_DAYS)).replace(day=1)
+    for meter in meters():
+        months = [end]
+        for _ in range(meter.months):
+            months.append((months[-1] - datetime.timedelta(days=1)).replace(day=1))
+        months.reverse()
+        for start, stop in itertools.pairwise(months):
+            if meter.monthly:
+                yield _reading(meter, start, stop, instant)
+
+
+def _reading(meter: Meter, start: datetime.date, stop: datetime.date, instant: Instant) -> Row:
+    chance = zlib.crc32(f"{meter.external_id} {start:%Y-%m}".encode())
+    season = math.cos((start.month - 1) / 12 * math.tau)
+    used = meter.monthly * (1 + meter.winter * season) * (0.94 + chance % 1000 / 8000)
+    used = round(used, 1 if meter.monthly < 1000 else 0)
+    if meter.utility_type == "trash":
+        used = round(used)
+    return {
+        "external_id": f"{meter.external_id}-{start:%Y-%m}",
+        "meter": meter.external_id,
+        "period_start": instant(start, "00:00:00"),
+        "period_end": instant(stop, "00:00:00"),
+        "consumption": used,
+        "cost": None if meter.price is None else round(used * meter.price, 2),
+        "is_estimated": chance % 19 == 0,
+        "created_at": instant(stop + datetime.timedelta(days=READ_AFTER_DAYS), f"06:{chance % 60:02}:{chance % 59:02}"),
+    }

@@ -1,0 +1,195 @@
+"""The demo company shows everything that the API can show: each list, each enum value, each field null and filled."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from system import Company, System
+
+FETCHES_A_KEY = 90  # of the 120 a minute
+
+_IMPORTED = "only imports make such records, and find them by their external_id"
+_BY_NAME = "the parts of a property are made by their names, in the rows of its units"
+# What the demo cannot show null, by the published schema's name and the path of the field, and why.
+NEVER_NULL = {
+    "Ticket.ticket_number": "every ticket gets the next number of its property",
+    "Ticket.assigned_vendor.external_id": _IMPORTED,
+    **{
+        f"{kind}.external_id": _IMPORTED
+        for kind in ("Property", "Unit", "Asset", "Inspection", "Turn", "Meter", "Reading")
+    },
+    **{
+        f"{kind}.property.external_id": _IMPORTED for kind in ("Ticket", "Unit", "Asset", "Inspection", "Turn", "Meter")
+    },
+    **{f"{kind}.unit.external_id": _IMPORTED for kind in ("Ticket", "Inspection", "Turn", "Meter")},
+}
+NEVER_FILLED = {f"Unit.{part}.external_id": _BY_NAME for part in ("building", "floor", "floorplan")}
+# Values of enums that no record of the demo can have.
+NEVER_SEEN: dict[tuple[str, str], str] = {
+    ("Turn.source", "api"): _IMPORTED,
+    ("Turn.source", "staff"): _IMPORTED,
+}
+
+
+@dataclass
+class Seen:
+    """What the records showed, by path; and what they could have shown."""
+
+    nullable: set[str] = field(default_factory=set)
+    enums: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    null: set[str] = field(default_factory=set)
+    filled: set[str] = field(default_factory=set)
+    values: dict[str, set[Any]] = field(default_factory=lambda: defaultdict(set))
+
+
+class Contract:
+    """The published document, as far as it tells what a record may hold."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+
+    def lists(self) -> Iterator[tuple[str, str]]:
+        """Path and schema of the records, for every list of records."""
+        for path, verbs in self._document["paths"].items():
+            if "get" not in verbs or path == "/webhooks":
+                continue
+            content = verbs["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+            page = self._resolved(content)[1].get("properties", {})
+            if "next_cursor" in page:
+                yield path, self._resolved(page["data"]["items"])[0]
+
+    def fetch_of(self, path: str) -> str | None:
+        """The path that fetches a record of a list, up to the id."""
+        return path if any(other.startswith(f"{path}/{{") for other in self._document["paths"]) else None
+
+    def declare(self, name: str, seen: Seen) -> None:
+        """Notes what a schema allows."""
+        self._declare(name, self._document["components"]["schemas"][name], seen)
+
+    def look(self, name: str, record: Any, seen: Seen) -> None:
+        """Notes what a record shows."""
+        self._look(name, self._document["components"]["schemas"][name], record, seen)
+
+    def _resolved(self, schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        name = schema.get("$ref", "").rpartition("/")[2]
+        return name, self._document["components"]["schemas"][name] if name else schema
+
+    def _choices(self, schema: dict[str, Any]) -> list[dict[str, Any]]:
+        return [self._resolved(choice)[1] for choice in schema.get("anyOf", [schema])]
+
+    def _declare(self, path: str, schema: dict[str, Any], seen: Seen) -> None:
+        for choice in self._choices(schema):
+            kinds = choice.get("type", [])
+            if "null" in ([kinds] if isinstance(kinds, str) else kinds):
+                seen.nullable.add(path)
+            seen.enums[path] |= {value for value in choice.get("enum", []) if value is not None}
+            for name, inner in choice.get("properties", {}).items():
+                self._declare(f"{path}.{name}", inner, seen)
+
+    def _look(self, path: str, schema: dict[str, Any], value: Any, seen: Seen) -> None:
+        (seen.null if value is None else seen.filled).add(path)
+        if isinstance(value, str):
+            seen.values[path].add(value)
+        for choice in self._choices(schema):
+            if isinstance(value, dict):
+                for name, inner in choice.get("properties", {}).items():
+                    self._look(f"{path}.{name}", inner, value[name], seen)
+
+
+@pytest.fixture(scope="module")
+def demo(system: System) -> Company:
+    system.makeready("wait")
+    told = system.demo
+    keys = told["keys"] | {"read": system.mint(told["company_id"], "read", told["administrator"]["email"])}
+    return Company(system, told["company_id"], told["administrator"]["email"], keys)
+
+
+@pytest.fixture(scope="module")
+def contract(system: System) -> Contract:
+    return Contract(system.get("/openapi.json").json)
+
+
+@pytest.fixture(scope="module")
+def records(demo: Company, contract: Contract) -> dict[str, list[dict[str, Any]]]:
+    """Every record of every list, by the list's path."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path, _ in sorted(contract.lists(), key=lambda listed: listed[0].count("/")):
+        parent, brace, rest = path.partition("/{")
+        if not brace:
+            found[path] = list(demo.walk(path))
+            continue
+        below = rest.partition("}")[2]
+        found[path] = [one for of in found[parent] for one in demo.walk(f"{parent}/{of['entity_id']}{below}")]
+    return found
+
+
+@pytest.fixture(scope="module")
+def seen(contract: Contract, records: dict[str, list[dict[str, Any]]]) -> Seen:
+    noted = Seen()
+    for path, schema in contract.lists():
+        contract.declare(schema, noted)
+        for record in records[path]:
+            contract.look(schema, record, noted)
+    return noted
+
+
+def test_no_list_is_empty(records: dict[str, list[dict[str, Any]]]) -> None:
+    assert {"/tickets", "/properties", "/units", "/assets", "/vendors"} <= records.keys()
+    assert [path for path, found in records.items() if not found] == []
+
+
+def test_every_enum_value_is_there(seen: Seen) -> None:
+    missing = {(path, value) for path, values in seen.enums.items() for value in values - seen.values[path]}
+    assert missing == set(NEVER_SEEN)
+
+
+def test_every_nullable_field_is_null_somewhere_and_filled_somewhere(seen: Seen) -> None:
+    assert seen.nullable - seen.null == set(NEVER_NULL)
+    assert seen.nullable - seen.filled == set(NEVER_FILLED)
+
+
+def test_every_record_is_fetched_as_it_is_listed(
+    demo: Company, contract: Contract, records: dict[str, list[dict[str, Any]]]
+) -> None:
+    fetched, key = 0, ""
+    for path, found in records.items():
+        if contract.fetch_of(path) is None:
+            continue
+        for record in found:
+            if fetched % FETCHES_A_KEY == 0:
+                key = demo.system.mint(demo.company_id, "read", demo.email)
+            fetched += 1
+            answer = demo.system.get(f"{path}/{record['entity_id']}", key)
+            assert answer.status == 200 and answer.json == record, path
+    assert fetched > 400
+
+
+def test_of_the_inspections_only_those_of_operations_are_served(
+    demo: Company, records: dict[str, list[dict[str, Any]]]
+) -> None:
+    inspections = {record["external_id"]: record for record in records["/inspections"]}
+    titles = {str(record["title"]) for record in inspections.values()}
+    assert not any("confidential" in title for title in titles)
+    assert any("Acceptance walk" in title for title in titles)
+    legacy = inspections["I-001"]
+    assert (legacy["status"], legacy["title"], legacy["inspection_number"]) == ("Completed", None, None)
+    assert legacy in demo.walk("/inspections", status="Completed")
+
+
+def test_the_words_of_the_residents_arrive_as_they_wrote_them(records: dict[str, list[dict[str, Any]]]) -> None:
+    everything = json.dumps(records, ensure_ascii=False)
+    names = {unicodedata.name(character, "") for character in set(everything)}
+    for script in ("CJK", "HIRAGANA", "ARABIC", "HEBREW", "DEVANAGARI", "HANGUL", "THAI", "CYRILLIC", "GREEK"):
+        assert any(name.startswith(script) for name in names), script
+    assert {"COMBINING ACUTE ACCENT", "RIGHT-TO-LEFT OVERRIDE", "ZERO WIDTH JOINER", "ZERO WIDTH SPACE"} <= names
+    tickets = records["/tickets"]
+    assert max(len(ticket["title"]) for ticket in tickets) == 150
+    assert max(len(ticket["description"] or "") for ticket in tickets) > 5000
+    assert any("<script>alert('hello')</script>" in (ticket["description"] or "") for ticket in tickets)
+    assert any("\r\n" in (ticket["description"] or "") for ticket in tickets)
