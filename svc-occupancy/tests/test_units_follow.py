@@ -20,7 +20,7 @@ from makeready.catalog.v1 import catalog_pb2
 from makeready.events.v1 import events_pb2
 from makeready_local.nats import Nats
 from makeready_local.running import RunningService
-from svc_occupancy import consumers
+from svc_occupancy import consumers, rules
 from svc_occupancy import tables as t
 
 
@@ -59,6 +59,13 @@ async def test_a_unit_shows_its_turns_within_a_second(company: Any) -> None:
         assert await company.put("turns", {"external_id": "T1", "unit": "U1"} | change) == ["changed"]
         await until(company.units, {"U1": expected, "U2": (None, None)}, seconds=1.0)
         assert time.monotonic() - started < 2.0
+
+
+async def test_svc_catalog_takes_every_status_that_a_unit_may_have(company: Any) -> None:
+    units = {f"U{number}": status for number, status in enumerate(rules.UNIT_STATUSES)}
+    await company.make_units(*units)
+    await company.put("turns", *({"external_id": u, "unit": u, "unit_status": told} for u, told in units.items()))
+    await until(company.units, {unit: (status, None) for unit, status in units.items()})
 
 
 async def test_units_and_turns_at_once_while_nats_is_away_lose_no_row(
