@@ -9,10 +9,10 @@ from typing import Any
 from gateway.edge import IDEMPOTENCY_KEY_CHARACTERS_MAX
 from gateway.filters import LIMIT_DEFAULT, LIMIT_MAX, Filter
 from gateway.limits import REQUESTS_A_MINUTE
-from gateway.routes import Operation
+from gateway.routes import OPERATIONS, Operation
 from reference.errors import ERRORS, codes
 from reference.events import REF
-from reference.words import FILTERS, IDS, LISTS_AND_FETCHES, OTHERS, WRITES
+from reference.words import FILTER_EXAMPLES, FILTERS, IDS, LISTS_AND_FETCHES, OTHERS, WRITES
 
 Schema = dict[str, Any]
 Example = Callable[[str], Any]
@@ -115,7 +115,8 @@ def path_item(operation: Operation, record_of: Mapping[str, str], example: Examp
         found["security"] = []
     elif route.scope != "any":
         found["security"] = [{"bearer": [route.scope]}]
-    if parameters := _parameters(operation):
+    record = record_of.get(route.path.split("/")[1])
+    if parameters := _parameters(operation, example(record)["entity_id"] if record else 0):
         found["parameters"] = parameters
     if operation.kind == "write":
         body = WRITES[f"{route.method} {route.path}"].body
@@ -153,11 +154,20 @@ def _told(operation: Operation) -> tuple[str, str]:
     return f"Fetch {article} {one}", " ".join(filter(None, (f"One {one} by its id.", note)))
 
 
-def _parameters(operation: Operation) -> list[Schema]:
+def _parameters(operation: Operation, example_id: int) -> list[Schema]:
     found: list[Schema] = []
     if name := operation.id_field:
         schema = {"type": "integer", "format": "int64", "minimum": 1}
-        found.append({"name": name, "in": "path", "required": True, "description": IDS[name], "schema": schema})
+        found.append(
+            {
+                "name": name,
+                "in": "path",
+                "required": True,
+                "description": IDS[name],
+                "schema": schema,
+                "example": example_id,
+            }
+        )
     found += [_filter(one) for one in operation.filters]
     if operation.kind == "list":
         found.append(
@@ -167,6 +177,7 @@ def _parameters(operation: Operation) -> list[Schema]:
                 "description": f"How many records a page may hold: {LIMIT_DEFAULT} if left out; above {LIMIT_MAX} it "
                 f"counts as {LIMIT_MAX}.",
                 "schema": {"type": "integer", "minimum": 1, "default": LIMIT_DEFAULT},
+                "example": LIMIT_DEFAULT,
             }
         )
         found.append(
@@ -209,7 +220,8 @@ def _filter(one: Filter) -> Schema:
         schema = {"type": "string", "enum": list(one.labels)}
     elif one.is_instant:
         schema = {"type": "string", "format": "date-time"}
-    return {"name": one.name, "in": "query", "description": description, "schema": schema}
+    example = one.labels[0] if one.labels else FILTER_EXAMPLES[one.name]
+    return {"name": one.name, "in": "query", "description": description, "schema": schema, "example": example}
 
 
 def _success(operation: Operation, record_of: Mapping[str, str], example: Example) -> Schema:
@@ -226,15 +238,27 @@ def _success(operation: Operation, record_of: Mapping[str, str], example: Exampl
         write = WRITES[f"{route.method} {route.path}"]
         headers |= _headers("X-Idempotent-Replay")
         content = _json({"$ref": REF + write.answer}, {"answer": example(write.answer)})
-        return {str(write.status): {"description": "Done.", "headers": headers, "content": content}}
+        links = _links(operation, "$response.body#/entity_id")
+        return {str(write.status): {"description": "Done.", "headers": headers, "content": content} | links}
     if operation.kind == "list":
         record = record_of[route.path.rpartition("/")[2]]
         page = {"data": [example(record)], "next_cursor": None, "limit": LIMIT_DEFAULT}
         content = _json({"$ref": f"{REF}{record}Page"}, {"last page": page})
-        return {"200": {"description": "A page.", "headers": headers, "content": content}}
+        links = _links(operation, "$response.body#/data/0/entity_id")
+        return {"200": {"description": "A page.", "headers": headers, "content": content} | links}
     record = "Whoami" if operation.kind == "own" else record_of[route.path.split("/")[1]]
     content = _json({"$ref": REF + record}, {"record": example(record)})
     return {"200": {"description": "The record.", "headers": headers, "content": content}}
+
+
+def _links(operation: Operation, entity_id: str) -> Schema:
+    """Where the id of a record leads: to every operation below the collection's path."""
+    found = {
+        _operation_id(other): {"operationId": _operation_id(other), "parameters": {other.id_field: entity_id}}
+        for other in OPERATIONS
+        if other.route.path.startswith(f"{operation.route.path}/{{")
+    }
+    return {"links": found} if found else {}
 
 
 def _failure(operation: Operation, status: int, names: tuple[str, ...], shared: Schema) -> Schema:

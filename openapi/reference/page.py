@@ -149,7 +149,7 @@ def _scope(operation: Schema) -> str:
 def _curl(path: str, verb: str, operation: Schema, body: Schema | None) -> str:
     for one in operation.get("parameters", []):
         if one["in"] == "path":
-            path = path.replace("{" + one["name"] + "}", "204")
+            path = path.replace("{" + one["name"] + "}", str(one["example"]))
     words = ["curl"]
     if verb != "get":
         words.append(f"-X {verb.upper()}")

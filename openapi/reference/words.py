@@ -122,6 +122,12 @@ FILTERS = {
     "updated_since": "Only records that changed at this instant or later. It must carry a UTC offset.",
     "ticket_number": "Only the ticket with this number.",
 }
+FILTER_EXAMPLES = {
+    "property_id": 12,
+    "unit_id": 204,
+    "updated_since": "2026-03-01T00:00:00Z",
+    "ticket_number": 318,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,87 @@
+"""Schemathesis over the whole document: well-formed and malformed requests, every check that it has."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from system import Company, System
+
+HERE = Path(__file__).parent
+KEYS = 24
+PLACE = {"property": "P1", "unit": "U1"}
+# One record of every kind, so that every fetch finds something.
+ROWS: dict[str, dict[str, Any]] = {
+    "staff": {"external_id": "S1", "name": "Ana Ortiz"},
+    "properties": {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"},
+    "units": {"external_id": "U1", "property": "P1", "name": "Unit 1"},
+    "assets": {
+        "external_id": "A1", "property": "P1", "name": "Boiler", "category": "HVAC", "make": "Lochinvar", "model": "K5",
+    },
+    "vendors": {"external_id": "V1", "name": "Lakeside Plumbing"},
+    "inspections": {"external_id": "I1", "property": "P1", "unit": "U1"},
+    "meters": {"external_id": "M1", **PLACE, "name": "Unit 1 electric", "utility_type": "electric"},
+    "readings": {
+        "external_id": "R1", "meter": "M1", "period_start": "2026-01-01", "period_end": "2026-02-01", "consumption": 9,
+    },
+    "tickets": {"external_id": "T1", **PLACE, "title": "A tap drips", "category": "Plumbing"},
+    "turns": {"external_id": "N1", "unit": "U1"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def company(system: System) -> Company:
+    company = system.company("Schemathesis")
+    assert system.contract is not None
+    for kind, row in ROWS.items():
+        if kind == "inspections":
+            continue
+        company.import_rows(kind, [row])
+    return company
+
+
+def test_every_operation_stands_any_request(system: System, company: Company, tmp_path: Path) -> None:
+    assert system.contract is not None
+    document = system.contract.document
+    ids = {}
+    for path in document["paths"]:
+        found = re.fullmatch(r"(/[a-z]+)/\{(\w+)\}", path)
+        if found and found[1] != "/webhooks":
+            (record, *_) = company.walk(found[1])
+            ids[found[2]] = record["entity_id"]
+    world = {
+        "keys": [system.mint(company.company_id, "write", company.email) for _ in range(KEYS)],
+        "ids": ids,
+        "destination_url": "https://receiver.test/schemathesis",
+    }
+    # From a file: of the address that it loads from, Schemathesis tests nothing.
+    file = tmp_path / "openapi.json"
+    file.write_bytes(system.get("/openapi.json").body)
+    words = ["--config-file", str(HERE / "schemathesis.toml"), "run", str(file), "--url", system.base_url, "--no-color"]
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("st")), *words],
+        env=os.environ
+        | {
+            "CONTRACT_WORLD": json.dumps(world),
+            "SCHEMATHESIS_HOOKS": "schemathesis_hooks",
+            "PYTHONPATH": str(HERE),
+            "PYTHONSAFEPATH": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+        cwd=tmp_path,
+    )
+    summary = done.stdout[done.stdout.find("= SUMMARY =") :]
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
+    sys.stdout.write(summary)
+    operations = sum(len(item) for item in document["paths"].values())
+    assert f"Selected: {operations}/{operations}" in summary and f"Tested: {operations}\n" in summary
+    assert re.search(r"(\d+) generated, \1 passed", summary)
