@@ -1,4 +1,4 @@
-"""Hooks of the Schemathesis run: what a schema cannot tell it, and keys in turn, as each may send 120 requests a minute.
+"""Hooks of the Schemathesis run: what no schema can tell it, and keys in turn: each may send 120 requests a minute.
 
 Loaded by Schemathesis, in its own process; test_schemathesis.py says by environment what is there.
 """
@@ -21,15 +21,15 @@ KEYS = itertools.cycle(WORLD["keys"])
 class InTurn:
     """The next key with every case."""
 
-    def get(self, _case: Case, _context: schemathesis.AuthContext) -> str:
+    def get(self, _case: Case[Any], _context: schemathesis.AuthContext) -> str:
         return str(next(KEYS))
 
-    def set(self, case: Case, data: str, _context: schemathesis.AuthContext) -> None:
+    def set(self, case: Case[Any], data: str, _context: schemathesis.AuthContext) -> None:
         case.headers["Authorization"] = f"Bearer {data}"
 
 
 @schemathesis.hook
-def before_call(_context: HookContext, case: Case, _kwargs: dict[str, Any]) -> None:
+def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any]) -> None:
     """Makes true what a valid request must be besides being well-formed. Whatever is meant to be wrong stays so."""
     body: Any = case.body
     if isinstance(body, dict) and str(body.get("destination_url", "")).lower().startswith("https://"):
@@ -55,6 +55,6 @@ def before_call(_context: HookContext, case: Case, _kwargs: dict[str, Any]) -> N
 
 
 @schemathesis.hook
-def after_call(_context: HookContext, case: Case, response: Any) -> None:
+def after_call(_context: HookContext, case: Case[Any], response: Any) -> None:
     """An answer that only says that a key is used up tests nothing."""
     assert response.status_code != 429, f"{case.method} {case.path}: too few keys"
