@@ -13,6 +13,7 @@ from sqlalchemy import (
     DateTime,
     Double,
     ForeignKeyConstraint,
+    Index,
     Integer,
     Table,
     Text,
@@ -62,3 +63,5 @@ vendor = Table(
     one_of("vendor", "last_compliance_state", rules_vendors.COMPLIANCE_STATES),
     one_of("vendor", "source", rules.SOURCES),
 )
+# Of an import: whether a business is one vendor's alone.
+Index("vendor_of_business", vendor.c.company_id, vendor.c.business_id)
