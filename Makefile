@@ -39,6 +39,7 @@ openapi: install-test  ## Write the records' schemas, the OpenAPI document and t
 
 proto-release: install-test  ## Keep the contracts as released: later ones may not break them
 	buf build proto --exclude-source-info -o proto/released.binpb
+	@PYTHONPATH=openapi .venv/bin/python -m reference release
 
 k8s: install-test  ## Check the Kubernetes manifests and the image's recipe; render them where kubectl is
 	@.venv/bin/python -m pytest -q deploy/k8s/tests $(ARGS)

@@ -1,4 +1,7 @@
-"""`python -m reference`: writes the records beside the protos, the document and the pages. `check`: compares."""
+"""`python -m reference` writes the records beside the protos, the document and the pages.
+
+`check` tells what it would write, and what breaks the contract as released; `release` keeps the contract as released.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference import document, page, records
+from reference import document, gate, page, records
 from reference.structs import Undescribed
 
+RELEASED = document.ROOT / "openapi" / "released.json"
 SERVED = document.ROOT / "gateway" / "gateway" / "pages"
 
 
 def main(words: list[str]) -> int:
     """Writes what differs; with `check`, only tells it."""
-    if words not in ([], ["check"]):
-        sys.stderr.write("usage: python -m reference [check]\n")
+    if words not in ([], ["check"], ["release"]):
+        sys.stderr.write("usage: python -m reference [check|release]\n")
         return 2
     try:
+        if words == ["release"]:
+            RELEASED.write_text(printed(gate.bare(document.made())))
+            return 0
         different = [file for file, text in _made() if _differs(file, text, write=not words)]
     except (Undescribed, ValueError) as error:
         sys.stderr.write(f"{error}\n")
@@ -28,7 +35,10 @@ def main(words: list[str]) -> int:
         sys.stdout.write(f"{file.relative_to(document.ROOT)}: {'differs' if words else 'written'}\n")
     if words and different:
         sys.stdout.write("run `make openapi`\n")
-    return 1 if words and different else 0
+    broken = gate.problems(json.loads(RELEASED.read_text()), document.made()) if words else []
+    for problem in broken:
+        sys.stdout.write(f"breaks the contract as released: {problem}\n")
+    return 1 if words and (different or broken) else 0
 
 
 def _made() -> Iterator[tuple[Path, str]]:

@@ -37,8 +37,7 @@ def made() -> Schema:
         item = paths.setdefault(operation.route.path, {})
         item[operation.route.method.lower()] = path_item(operation, record_of, _example, shared)
     pages = {f"{record}Page": _page(record) for record in _listed(record_of)}
-    known = [event for event in events.EVENTS if event.data in schemas]
-    schemas |= pages | {"Error": _error()} | {events.schema_name(one): events.envelope(one) for one in known}
+    schemas |= pages | {"Error": _error()} | {events.schema_name(one): events.envelope(one) for one in events.EVENTS}
     for name in schemas:
         if "entity_type" in schemas[name].get("properties", {}):
             schemas[name]["examples"] = [_example(name)]
@@ -50,7 +49,7 @@ def made() -> Schema:
         "tags": [{"name": name, "description": TAGS[name]} for name in TAGS if _is_used(name, paths)]
         + [{"name": "Events", "description": "Signed deliveries to the subscriptions."}],
         "paths": paths,
-        "webhooks": {one.key: events.webhook(one, _example(one.data)) for one in known},
+        "webhooks": {one.key: events.webhook(one, _example(one.data)) for one in events.EVENTS},
         "components": {
             "schemas": dict(sorted(schemas.items())),
             "responses": dict(sorted(shared.items())),

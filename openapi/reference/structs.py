@@ -29,7 +29,7 @@ _INSTANT = re.compile(r"_at$|^period_(start|end)$")
 CONVENTIONS = {
     "schema_version": "Version of the shape: 1. New fields do not change it.",
     "entity_type": "What kind of record this is.",
-    "entity_id": "The record's id: stable for its life, and the id in the path that fetches it.",
+    "entity_id": "The record's id, stable for its life; where the record can be fetched, the id in the path.",
     "external_id": "Your own identifier of the record, where it was synced from your system; else null.",
     "created_at": "When the record was created.",
     "updated_at": "When the record last changed.",

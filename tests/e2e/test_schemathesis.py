@@ -40,8 +40,6 @@ def company(system: System) -> Company:
     company = system.company("Schemathesis")
     assert system.contract is not None
     for kind, row in ROWS.items():
-        if kind == "inspections":
-            continue
         company.import_rows(kind, [row])
     return company
 

@@ -1,0 +1,209 @@
+"""The additive-only gate: what the released document promised, the new one must still hold.
+
+A response may gain fields, and lose the null of one; a request may gain fields that may be left out. Whatever would
+make a working integration fail is a problem; `docs/changes.md` says how such a change is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Schema = dict[str, Any]
+
+# Lower bounds and upper bounds of what a request may hold, with what counts where there is none.
+_LOWER = ("minimum", "minLength", "minItems")
+_UPPER = ("maximum", "maxLength", "maxItems")
+_WORDS = ("description", "summary", "example", "examples")
+
+
+def bare(found: Any) -> Any:
+    """The document without its words and examples: what a release keeps."""
+    if isinstance(found, list):
+        return [bare(one) for one in found]
+    if not isinstance(found, dict):
+        return found
+    # A field may bear such a name too; then a schema stands below it.
+    return {name: bare(one) for name, one in found.items() if name not in _WORDS or _is_schema(one)}
+
+
+def _is_schema(found: Any) -> bool:
+    return isinstance(found, dict) and bool({"type", "$ref", "anyOf"} & set(found))
+
+
+def problems(released: Schema, made: Schema) -> list[str]:
+    """What breaks those who build on the released document, a sentence each."""
+    return list(_Gate(released, made).problems())
+
+
+class _Gate:
+    def __init__(self, released: Schema, made: Schema) -> None:
+        self._released = released
+        self._made = made
+        self._seen: set[tuple[str, str, str]] = set()
+
+    def problems(self) -> Iterator[str]:
+        for name in self._released["components"]["schemas"]:
+            if name not in self._made["components"]["schemas"]:
+                yield f"{name}: removed; generated clients bear its name"
+        for path, item in self._released["paths"].items():
+            for verb, old in item.items():
+                where = f"{verb.upper()} {path}"
+                new = self._made["paths"].get(path, {}).get(verb)
+                if new is None:
+                    yield f"{where}: removed"
+                else:
+                    yield from self._operation(where, old, new)
+        for key, item in self._released["webhooks"].items():
+            if key not in self._made["webhooks"]:
+                yield f"event {key}: removed"
+                continue
+            old, new = (_body(one["post"]["requestBody"]) for one in (item, self._made["webhooks"][key]))
+            yield from self._answered(f"event {key}", old, new)
+
+    def _operation(self, where: str, old: Schema, new: Schema) -> Iterator[str]:
+        if old["operationId"] != new["operationId"]:
+            yield f"{where}: its operationId changed; generated clients bear it"
+        if old.get("security") != new.get("security"):
+            yield f"{where}: another key opens it"
+        yield from self._parameters(where, old.get("parameters", []), new.get("parameters", []))
+        if "requestBody" in new:
+            if "requestBody" not in old:
+                yield f"{where}: it asks for a body"
+            else:
+                yield from self._asked(f"{where} body", _body(old["requestBody"]), _body(new["requestBody"]))
+        elif "requestBody" in old:
+            yield f"{where}: it takes no body any more"
+        for status, response in old["responses"].items():
+            if status.startswith("2"):
+                if status not in new["responses"]:
+                    yield f"{where}: {status} removed"
+                else:
+                    yield from self._response(f"{where} {status}", response, new["responses"][status])
+
+    def _parameters(self, where: str, old: list[Schema], new: list[Schema]) -> Iterator[str]:
+        known = {(one["in"], one["name"]): one for one in old}
+        now = {(one["in"], one["name"]): one for one in new}
+        for place, one in known.items():
+            if place not in now:
+                yield f"{where}: parameter {place[1]} removed"
+            else:
+                yield from self._asked(f"{where} {place[1]}", one["schema"], now[place]["schema"])
+        for place, one in now.items():
+            if one.get("required") and not known.get(place, {}).get("required"):
+                yield f"{where}: parameter {place[1]} is newly required"
+
+    def _response(self, where: str, old: Schema, new: Schema) -> Iterator[str]:
+        for name in old["headers"]:
+            if name not in new["headers"]:
+                yield f"{where}: header {name} removed"
+        if ("content" in old) != ("content" in new):
+            yield f"{where}: it has a body now, or none any more"
+        elif "content" in old:
+            yield from self._answered(where, _body(old), _body(new))
+
+    def _answered(self, where: str, old: Schema, new: Schema) -> Iterator[str]:
+        """What a caller reads."""
+        if self._is_known("answered", old, new):
+            return
+        before, now = self._arms(self._released, old), self._arms(self._made, new)
+        if "null" in _types(now) - _types(before):
+            yield f"{where}: newly nullable"
+        kept = _types(now) - {"null"}
+        if not kept <= _types(before) or not (kept or _types(before) == {"null"}):
+            yield f"{where}: retyped from {_listed(before)} to {_listed(now)}"
+            return
+        for word in ("format", "const"):
+            if _word(before, word) != _word(now, word):
+                yield f"{where}: retyped, another {word}"
+        fields, required = _fields(before)
+        fields_now, required_now = _fields(now)
+        for name, schema in fields.items():
+            if name not in fields_now:
+                yield f"{where}.{name}: removed"
+                continue
+            if name in required and name not in required_now:
+                yield f"{where}.{name}: may be absent now"
+            yield from self._answered(f"{where}.{name}", schema, fields_now[name])
+        for one, other in zip(_items(before), _items(now), strict=True):
+            yield from self._answered(f"{where}[]", one, other)
+
+    def _asked(self, where: str, old: Schema, new: Schema) -> Iterator[str]:
+        """What a caller sends."""
+        if self._is_known("asked", old, new):
+            return
+        before, now = self._arms(self._released, old), self._arms(self._made, new)
+        if not _types(before) <= _types(now):
+            yield f"{where}: retyped from {_listed(before)} to {_listed(now)}"
+            return
+        for word in ("format", "pattern", "const"):
+            if _word(now, word) not in (None, _word(before, word)):
+                yield f"{where}: another {word}"
+        values, values_now = _word(before, "enum"), _word(now, "enum")
+        if values_now is not None and (values is None or not set(values) <= set(values_now)):
+            yield f"{where}: values of its enum removed"
+        for word in (*_LOWER, *_UPPER):
+            bound, bound_now = _word(before, word), _word(now, word)
+            if bound_now is not None and (
+                bound is None or (bound_now > bound if word in _LOWER else bound_now < bound)
+            ):
+                yield f"{where}: a tighter {word}"
+        fields, required = _fields(before)
+        fields_now, required_now = _fields(now)
+        for name, schema in fields.items():
+            if name not in fields_now:
+                yield f"{where}.{name}: removed"
+            else:
+                yield from self._asked(f"{where}.{name}", schema, fields_now[name])
+        for name in sorted(required_now - required):
+            yield f"{where}.{name}: newly required"
+        for one, other in zip(_items(before), _items(now), strict=True):
+            yield from self._asked(f"{where}[]", one, other)
+
+    def _is_known(self, direction: str, old: Schema, new: Schema) -> bool:
+        """Whether the same two named schemas were compared before: each is reported once, and may hold itself."""
+        if "$ref" not in old or "$ref" not in new:
+            return False
+        pair = (direction, old["$ref"], new["$ref"])
+        known = pair in self._seen
+        self._seen.add(pair)
+        return known
+
+    def _arms(self, document: Schema, schema: Schema) -> list[Schema]:
+        """The schemas of which a value needs to meet one, references followed."""
+        if "anyOf" in schema:
+            return [arm for one in schema["anyOf"] for arm in self._arms(document, one)]
+        if "$ref" in schema:
+            return self._arms(document, document["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+        return [schema]
+
+
+def _body(found: Schema) -> Schema:
+    schema: Schema = found["content"]["application/json"]["schema"]
+    return schema
+
+
+def _types(arms: list[Schema]) -> set[str]:
+    return {one for arm in arms for one in (arm["type"] if isinstance(arm["type"], list) else [arm["type"]])}
+
+
+def _listed(arms: list[Schema]) -> str:
+    return " or ".join(sorted(_types(arms)))
+
+
+def _word(arms: list[Schema], word: str) -> Any:
+    """The one value that the arms have for it; None where an arm goes without: that one takes anything."""
+    found = [arm.get(word) for arm in arms if arm["type"] != "null"]
+    return found[0] if len(found) == 1 else None
+
+
+def _fields(arms: list[Schema]) -> tuple[Schema, set[str]]:
+    """Properties and which of them are required."""
+    for arm in arms:
+        if "properties" in arm:
+            return arm["properties"], set(arm.get("required", ()))
+    return {}, set()
+
+
+def _items(arms: list[Schema]) -> list[Schema]:
+    return [arm["items"] for arm in arms if "items" in arm][:1]
