@@ -281,19 +281,16 @@ async def crowd(alone: Any) -> tuple[int, int]:
     small, big = 7_300_000_000_001, 7_300_000_000_002
     async with alone.database.connection() as connection:
         places = {}
-        for company_id in (small, big):
-            place = await connection.raw.fetchval(
-                "INSERT INTO property (id, company_id, name, address, created_at, source)"
-                " VALUES (nextval('location_id'), $1, 'x', 'y', now(), 'import') RETURNING id",
+        for company_id, many in ((big, 4000), (small, 1)):
+            ids = "SELECT nextval('location_id') AS id FROM generate_series(1, $2)"
+            places[company_id] = await connection.raw.fetchval(
+                f"WITH ids AS ({ids}), houses AS (INSERT INTO property (id, company_id, name, address, created_at,"
+                " source) SELECT id, $1, 'x', 'y', now(), 'import' FROM ids), units AS (INSERT INTO unit (id,"
+                " company_id, property_id, name, created_at, source) SELECT id, $1, id, 'x', now(), 'import' FROM ids),"
+                " staff AS (INSERT INTO staff (id, company_id) SELECT id, $1 FROM ids) SELECT max(id) FROM ids",
                 company_id,
+                many,
             )
-            await connection.raw.execute(
-                "INSERT INTO unit (id, company_id, property_id, name, created_at, source)"
-                " VALUES ($2, $1, $2, 'x', now(), 'import')",
-                company_id,
-                place,
-            )
-            places[company_id] = place
         for company_id, many, kind in (
             (big, 4000, "operations"),
             (small, 20_000, "consulting_walk"),
