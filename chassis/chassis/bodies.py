@@ -114,6 +114,7 @@ def canonical(found: Mapping[str, Any]) -> bytes:
 
 
 Check = Callable[[Any, str], Any]
+Plan = Mapping[str, tuple[bool, Check]]  # of each field, whether it must be there
 
 
 def check(kind: type[Body], found: Mapping[str, Any]) -> Body:
@@ -126,6 +127,10 @@ def check(kind: type[Body], found: Mapping[str, Any]) -> Body:
     if not found.keys() <= plan.keys():
         status: int = getattr(kind, "unknown_keys_status", 400)
         raise invalid_request(f"The body may hold these keys only: {', '.join(plan)}.", status=status)
+    return _checked(kind, plan, found)
+
+
+def _checked(kind: type[Body], plan: Plan, found: Mapping[str, Any]) -> Body:
     values = {}
     for name, (required, examine) in plan.items():
         value = found.get(name)
@@ -144,7 +149,7 @@ def decode(kind: type[Body], raw: bytes) -> tuple[Body, bytes]:
 
 
 @functools.cache
-def _plan(kind: type[msgspec.Struct]) -> dict[str, tuple[bool, Check]]:
+def _plan(kind: type[msgspec.Struct]) -> Plan:
     hints = typing.get_type_hints(kind, include_extras=True)
     return {
         field.encode_name: (field.required, _check_for(hints[field.name])) for field in msgspec.structs.fields(kind)
@@ -258,6 +263,8 @@ def date_time(value: str) -> datetime.datetime | None:
         return None
     try:
         found = datetime.datetime.fromisoformat(value)
+        if found.tzinfo is datetime.UTC:
+            return found
         return None if found.tzinfo is None else found.astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         return None
@@ -271,49 +278,47 @@ def _date_time(value: Any, name: str) -> datetime.datetime:
     return found
 
 
-_TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 # Python itself would also read 1_000, nan and the digits of other scripts.
 _NUMBER = re.compile(r"[ ]*[+-]?[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?[ ]*")
 
 
+def _number_of(kind: type, text: str) -> Any:
+    try:
+        return kind(text) if _NUMBER.fullmatch(text) else text
+    except ValueError:
+        return text
+
+
+# What a text stands for; the text itself where it stands for nothing, for the field's check to refuse.
+_FROM_TEXT: dict[Any, Callable[[str], Any]] = {
+    bool: lambda text: _BOOLEANS.get(text.lower(), text),
+    int: functools.partial(_number_of, int),
+    float: functools.partial(_number_of, float),
+    datetime.datetime: lambda text: text + "T00:00:00Z" if len(text) == 10 else text,
+}
+
+
 def check_row(kind: type[Body], found: Mapping[str, Any]) -> Body:
-    """Like `check`, for a row of a file, where every value may be text: "" is absent, "12" is 12.
+    """Like `check`, for a parsed row of a file, where every value may be text: "" is absent, "12" is 12.
 
-    A date where a date-time stands is midnight UTC. Raises Refusal with the field at fault.
+    A date where a date-time stands is midnight UTC. Keys that the Struct lacks are the caller's to refuse. Raises
+    Refusal with the field at fault.
     """
-    hints = _row_types(kind)
-    row = {}
-    for name, value in found.items():
-        if isinstance(value, str):
-            if "\0" in value:
-                raise invalid_request(f"{name} holds the character NUL.", name)
-            row[name] = _from_text(hints.get(name, str), value)
-        else:
-            row[name] = value
-    return check(kind, row)
-
-
-def _from_text(kind: type, value: str) -> Any:
-    """The value that the text stands for; the text itself where it stands for none, for `check` to refuse."""
-    if value == "":
-        return None
-    if kind is bool:
-        lowered = value.lower()
-        return True if lowered in _TRUE else False if lowered in _FALSE else value
-    if kind in (int, float) and _NUMBER.fullmatch(value):
-        try:
-            return int(value) if kind is int else float(value)
-        except ValueError:
-            return value
-    if kind is datetime.datetime and len(value) == 10:
-        return value + "T00:00:00Z"
-    return value
+    return _checked(kind, _row_plan(kind), {name: value for name, value in found.items() if value != ""})
 
 
 @functools.cache
-def _row_types(kind: type[msgspec.Struct]) -> dict[str, type]:
-    found = {}
-    for name, hint in typing.get_type_hints(kind).items():
-        arms = [arm for arm in typing.get_args(hint) if arm is not type(None)]
-        found[name] = arms[0] if typing.get_origin(hint) in (typing.Union, types.UnionType) else hint
-    return found
+def _row_plan(kind: type[msgspec.Struct]) -> Plan:
+    plan: dict[str, tuple[bool, Check]] = {}
+    hints = typing.get_type_hints(kind)
+    for name, (required, examine) in _plan(kind).items():
+        arms = [arm for arm in typing.get_args(hints[name]) if arm is not type(None)]
+        union = typing.get_origin(hints[name]) in (typing.Union, types.UnionType)
+        read = _FROM_TEXT.get(arms[0] if union else hints[name])
+        plan[name] = (required, examine if read is None else functools.partial(_read_and_check, read, examine))
+    return plan
+
+
+def _read_and_check(read: Callable[[str], Any], examine: Check, value: Any, name: str) -> Any:
+    return examine(read(value) if type(value) is str else value, name)
