@@ -41,9 +41,11 @@ class Stored:
         self.changeable = changeable
         stamped = [name for name in ("version", "updated_at") if name in table.c]
         self._known = _named(_of_company(table, "id", "external_id", *stamped, *changeable), table, {})
-        own = ("company_id", "external_id", "source")
-        fresh = (*own, *(name for name in stamped if name != "version"), *changeable)
+        own = ("company_id", "external_id", "source", *(name for name in stamped if name != "version"))
+        fresh = tuple(dict.fromkeys((*own, *changeable)))
         self._insert = InsertMany(table, fresh, table.c.id, table.c.external_id)
+        self._analyze = Statement(sa.text(f"ANALYZE (SKIP_LOCKED) {table.name}"))
+        self._inserted = self._analyzed = 0
         self._update = UpdateMany(table, (*stamped, *changeable))
 
     async def for_update(
@@ -58,6 +60,13 @@ class Stored:
         ids = {row["external_id"]: row["id"] for row in await self._insert.run(connection, rows)}
         for row in rows:
             row["id"] = ids[row["external_id"]]
+        # A table whose rows nobody has counted is taken for small, and the plans made then are kept: the check of a
+        # foreign key read all of a company's properties for each asset. So they are counted whenever they may have
+        # doubled, long before autovacuum looks.
+        self._inserted += len(rows)
+        if self._inserted > 2 * self._analyzed:
+            await connection.execute(self._analyze)
+            self._analyzed = self._inserted
 
     async def update(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         await self._update.run(connection, rows)

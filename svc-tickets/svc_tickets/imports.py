@@ -16,7 +16,6 @@ from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_tickets import queries, records, rules
 from svc_tickets import queries_import as q
-from svc_tickets import tables as t
 from svc_tickets.owners import Owners
 
 TicketLine = Line[records.TicketRow]
@@ -87,9 +86,7 @@ class TicketImport:
         for field, column in _NAMED.items():
             batch.resolve(field, self._known[field], column)
         batch.each(self._check_places)
-        there = await q.tickets_for_update(connection, batch.company_id, list(batch.good))
-        for external_id, before in there.items():
-            batch.good[external_id].before = before
+        await batch.meet(connection, q.TICKETS)
         fresh: list[dict[str, Any]] = []
         changed: list[tuple[TicketLine, dict[str, Any]]] = []
 
@@ -97,16 +94,14 @@ class TicketImport:
             if line.before is None:
                 fresh.append(_new(line, batch))
                 line.result.outcome = CREATED
-            elif after := _changed(line, line.before, batch.moment):
+            elif after := _changed(line, line.before, batch):
                 changed.append((line, after))
                 line.result.outcome = CHANGED
 
         batch.each(compare)
         await _number(connection, fresh, changed)
-        for row, ticket_id in zip(fresh, await q.ticket_ids(connection, len(fresh)), strict=True):
-            row["id"] = ticket_id
-        await q.INSERT_TICKETS.run(connection, fresh)
-        await q.UPDATE_TICKETS.run(connection, [row for _, row in changed])
+        await q.TICKETS.insert(connection, fresh)
+        await q.TICKETS.update(connection, [row for _, row in changed])
         if self._events:
             happened = {row["id"]: (b"", batch.moment) for row in fresh}
             for line, row in changed:
@@ -155,10 +150,9 @@ def _new(line: TicketLine, batch: Batch[records.TicketRow]) -> dict[str, Any]:
     row, values = line.row, _given(line)
     created_at = values.get("created_at") or batch.moment
     updated_at = max(created_at, row.updated_at or row.completed_at or row.cancelled_at or created_at)
-    ticket = dict.fromkeys(t.ticket.c.keys()) | _DEFAULTS | {k: v for k, v in values.items() if v is not None}
+    ticket = dict.fromkeys(q.CHANGEABLE) | _DEFAULTS | {k: v for k, v in values.items() if v is not None}
     ticket |= {
         "company_id": batch.company_id,
-        "version": 1,
         "external_id": row.external_id,
         "created_at": created_at,
         "updated_at": updated_at,
@@ -166,10 +160,10 @@ def _new(line: TicketLine, batch: Batch[records.TicketRow]) -> dict[str, Any]:
     return ticket | _standing(ticket)
 
 
-def _changed(line: TicketLine, before: Record, moment: datetime.datetime) -> dict[str, Any] | None:
+def _changed(line: TicketLine, before: Record, batch: Batch[records.TicketRow]) -> dict[str, Any] | None:
     """The whole row as it will be; None where the file says nothing new."""
     values = _given(line)
-    after: dict[str, Any] = {**before, **values}
+    after: dict[str, Any] = {"company_id": batch.company_id, **before, **values}
     for name, default in _DEFAULTS.items():
         if after[name] is None:
             after[name] = default if name != "source" else before["source"]
@@ -177,7 +171,7 @@ def _changed(line: TicketLine, before: Record, moment: datetime.datetime) -> dic
     if after["status"] != before["status"]:
         # What belonged to the status that the ticket leaves goes with it, unless the file says otherwise.
         after |= {name: values.get(name) for name in _CLOSING}
-    instant = max(moment, before["updated_at"] + datetime.timedelta(microseconds=1), after["created_at"])
+    instant = max(batch.moment, before["updated_at"] + datetime.timedelta(microseconds=1), after["created_at"])
     kept = {"updated_at": before["updated_at"]} if after["status"] == before["status"] else {"updated_at": instant}
     after |= _standing({**after, **kept})
     if all(after[name] == before[name] for name in q.CHANGEABLE):

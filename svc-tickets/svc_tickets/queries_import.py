@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from asyncpg import Record
-from sqlalchemy import BigInteger, Integer, Text, bindparam, func, select
+from sqlalchemy import BigInteger, Integer, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from chassis.batches import InsertMany, UpdateMany
+from chassis.batches import InsertMany
 from chassis.database import Connection
-from chassis.imports import Known
+from chassis.imports import Known, Stored
 from chassis.statements import Statement
 from svc_tickets import tables as t
-
-_company_id = bindparam("company_id", type_=BigInteger)
-_external_ids = bindparam("external_ids", type_=ARRAY(Text))
 
 # What a row of a file may change in a ticket that is there already.
 CHANGEABLE = (
@@ -42,9 +38,7 @@ CHANGEABLE = (
     "cancellation_reason_code",
     "source",
 )
-_INSERTED = tuple(column.name for column in t.ticket.c)
-_UPDATED = ("version", "updated_at", "ticket_number", *CHANGEABLE)
-
+TICKETS = Stored(t.ticket, "ticket_number", *CHANGEABLE)
 
 # What a row names; in a replica those count that have arrived.
 NAMED = {
@@ -54,18 +48,6 @@ NAMED = {
     "assignee": Known(t.staff, replica=True),
     "assigned_vendor": Known(t.vendor, replica=True),
 }
-
-_EXISTING = Statement(
-    select(*(t.ticket.c[name] for name in ("company_id", "id", "external_id", *_UPDATED)))
-    .where(t.ticket.c.company_id == _company_id, t.ticket.c.external_id == func.any(_external_ids))
-    .order_by(t.ticket.c.id)
-    .with_for_update()
-)
-
-
-async def tickets_for_update(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
-    rows = await connection.rows(_EXISTING, company_id=company_id, external_ids=external_ids)
-    return {row["external_id"]: row for row in rows}
 
 
 def _take_numbers() -> Statement:
@@ -91,15 +73,4 @@ async def take_numbers(connection: Connection, counts: Mapping[int, int]) -> dic
     return {row["property_id"]: row["last"] - counts[row["property_id"]] + 1 for row in rows}
 
 
-_MANY = func.generate_series(1, bindparam("many", type_=Integer)).table_valued("n").render_derived()
-_TICKET_IDS = Statement(select(t.ticket_id.next_value().cast(BigInteger)).select_from(_MANY))
-
-
-async def ticket_ids(connection: Connection, many: int) -> list[int]:
-    """Ids for as many new tickets, ascending. On this connection: others may all be waiting for this import."""
-    return [row[0] for row in await connection.rows(_TICKET_IDS, many=many)] if many else []
-
-
-INSERT_TICKETS = InsertMany(t.ticket, _INSERTED)
-UPDATE_TICKETS = UpdateMany(t.ticket, _UPDATED)
 INSERT_EVENTS = InsertMany(t.outbox, ("event_id", "subject", "message"))

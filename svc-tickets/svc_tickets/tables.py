@@ -65,8 +65,8 @@ ticket = Table(
     # The key begins with the company: by an index of the ids alone, a planner that knows few companies would page
     # through everybody's tickets to find one company's.
     Column("company_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("version", BigInteger, nullable=False),
+    Column("id", BigInteger, primary_key=True, autoincrement=False, server_default=text("nextval('ticket_id')")),
+    Column("version", BigInteger, nullable=False, server_default=text("1")),
     Column("ticket_number", Integer),
     Column("title", Text, nullable=False),
     Column("description", Text),
