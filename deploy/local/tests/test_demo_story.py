@@ -4,6 +4,8 @@ import datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from makeready_local.demo import story
 
@@ -60,3 +62,32 @@ def test_what_the_company_works_on_is_of_the_last_weeks(day: datetime.date) -> N
     lately = story.instant(day - datetime.timedelta(days=30), "00:00:00")
     assert sum(ticket["created_at"] >= lately for ticket in tickets) > len(tickets) / 2
     assert [ticket["created_at"] for ticket in tickets] == sorted(ticket["created_at"] for ticket in tickets)
+
+
+@given(st.dates(datetime.date(2024, 1, 1), datetime.date(2040, 12, 31)))
+def test_on_whatever_day_it_begins_inspections_and_readings_are_where_a_calendar_allows_them(
+    day: datetime.date,
+) -> None:
+    told = story.rows(day)
+    for inspection in told["inspections"]:
+        dates = [inspection[name] for name in ("scheduled_date", "completed_date") if inspection.get(name)]
+        assert all(datetime.date.fromisoformat(date).weekday() < 5 for date in dates), inspection
+        assert dates == sorted(dates) and ("completed_date" not in inspection or dates[-1] < day.isoformat())
+    for reading in told["readings"]:
+        assert reading["period_start"] < reading["period_end"] < reading["created_at"] < story.instant(day, "00:00:00")
+
+
+def test_what_the_api_does_not_tell_apart_stands_in_the_rows() -> None:
+    told = story.rows(DAYS[0])
+    assert {"unknown", None} <= {
+        vendor["last_compliance_state"] for vendor in told["vendors"] if "legal_name" in vendor
+    }
+    inspections = told["inspections"]
+    assert "Finalized" in {inspection["status"] for inspection in inspections}
+    walks = {(inspection.get("kind", "operations"), "engagement" in inspection) for inspection in inspections}
+    assert walks == {
+        ("operations", False),
+        ("consulting_walk", True),
+        ("acceptance_walk", False),
+        ("acceptance_walk", True),
+    }

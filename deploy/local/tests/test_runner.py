@@ -182,8 +182,11 @@ def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(syst
         scope: system.makeready("key", "mint", str(company), "--scope", scope, "--administrator", email)["key"]
         for scope in ("read", "write", "webhook_only")
     }
-    (folder / "properties.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (alder_court, own)))
-    system.makeready("import", str(company), "properties", str(folder / "properties.jsonl"))
+    # A unit of the demo, by its external_id, in another property: there the demo's own cannot come any more.
+    in_the_way = {"external_id": "P-100-101", "property": "Own", "name": "Somebody's own unit"}
+    for kind, rows in (("properties", (alder_court, own)), ("units", (in_the_way,))):
+        (folder / f"{kind}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        system.makeready("import", str(company), kind, str(folder / f"{kind}.jsonl"))
     assert system.stop() == 0
     demo = {"company_id": company, "keys": keys, "administrator": {"email": email, "password": "secret"}}
     (system.folder / "demo.json").write_text(json.dumps(demo))
@@ -195,6 +198,12 @@ def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(syst
     assert [record["external_id"] for record in properties[:2]] == ["P-100", "Own"]
     assert properties[0]["building_type"] == "Mid-rise" and len(properties) > 5
     assert system.get("/tickets", keys["read"])["data"]
+    units = {unit["external_id"]: unit["name"] for unit in system.get("/units?limit=200", keys["read"])["data"]}
+    assert units["P-100-101"] == "Somebody's own unit" and units["P-100-102"] == "Alder Court 102"
+    assert "Left as it is in the demo company: 1 of 130 units were rejected, see " in system.terminal.read_text()
+    assert system.stop() == 0
+    system.started()
+    assert "demo company" not in system.terminal.read_text()
     assert system.stop() == 0
 
 

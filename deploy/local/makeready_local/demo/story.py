@@ -35,6 +35,7 @@ _DATES = frozenset(
         "projected_ready_on",
     }
 )
+_SATURDAY = 5
 _YEARS = frozenset({"year_built", "year"})
 # `-12 09:14` is twelve days before the story's day; `@01-15 08:40` the last 15 January, for what has a season.
 _COUNTED = re.compile(r"(?P<days>[+-]\d+)(?: (?P<time>\d\d:\d\d))?")
@@ -101,10 +102,15 @@ def _value(kind: str, row: Row, name: str, day: datetime.date) -> Any:
         int(found["days"] or 0)
     )
     if name in _DATES:
-        return date.isoformat()
+        return (_working_day(date) if kind == "inspections" else date).isoformat()
     # Nobody opens a ticket on the full minute.
     second = zlib.crc32(f"{kind} {row['external_id']} {name}".encode()) % 60
     return instant(date, f"{found['time'] or '09:00'}:{second:02}")
+
+
+def _working_day(date: datetime.date) -> datetime.date:
+    """The Monday after a weekend, else the day itself."""
+    return date + datetime.timedelta(days=7 - date.weekday() if date.weekday() >= _SATURDAY else 0)
 
 
 def instant(date: datetime.date, time: str) -> str:
