@@ -59,7 +59,7 @@ def add(commands: types.Commands) -> None:
 async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
     kind = KINDS[arguments.kind]
     file: Path = arguments.file
-    shape: Shape = Mapped(mapping_file.load(arguments.mapping, kind)) if arguments.mapping else Plain(kind)
+    shape: Shape = Mapped(mapping_file.load(arguments.mapping, kind), file.name) if arguments.mapping else Plain(kind)
     sender = Sender(operator, kind, arguments.company_id, arguments.dry_run, arguments.events)
     with lines_of(file) as lines:
         source = source_of(file, lines)

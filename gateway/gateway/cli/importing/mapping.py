@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from gateway.cli.importing import values
@@ -16,6 +17,7 @@ from gateway.cli.importing.rows import Faulty
 # What becomes of a later row with the same external_id: it is rejected; unless it makes the same record; or it
 # counts as unchanged whatever it says.
 REJECT, SKIP_IDENTICAL, KEEP_FIRST = DUPLICATES = ("reject", "skip-identical", "keep-first")
+_NO_PARTS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +37,51 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class Only:
+    """A column by which rows are left out: those that have another value in it than these."""
+
+    column: str
+    clean: Callable[[str], str]
+    values: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class FileMapping:
-    """A whole mapping. duplicates: one of DUPLICATES."""
+    """A whole mapping. duplicates: one of DUPLICATES. file_name: the form of the file's name, whose parts the rows
+    have as columns."""
 
     fields: tuple[Field, ...]
     ignore: tuple[str, ...]
     duplicates: str
+    only: tuple[Only, ...] = ()
+    file_name: values.FileName | None = None
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns that are read."""
-        return frozenset(column for field in self.fields for column in field.columns)
+        """The columns of the file that are read."""
+        fields = frozenset(column for field in self.fields for column in field.columns)
+        parts = () if self.file_name is None else self.file_name.parts
+        return fields.union(one.column for one in self.only) - frozenset(parts)
 
     def ignores(self, column: str) -> bool:
         return any(re.fullmatch(re.escape(name).replace(r"\*", ".*"), column, re.DOTALL) for name in self.ignore)
 
-    def row(self, source: Mapping[str, Any]) -> dict[str, str]:
-        """The row under its public names. Columns that it lacks are blank. Raises Faulty."""
-        columns = _Texts(source)
+    def takes(self, source: Mapping[str, Any], parts: Mapping[str, str] = _NO_PARTS) -> bool:
+        """Whether the row is one of those that are wanted. Raises Faulty."""
+        columns = _Texts(source, parts)
+        return all(one.clean(columns[one.column]) in one.values for one in self.only)
+
+    def row(self, source: Mapping[str, Any], parts: Mapping[str, str] = _NO_PARTS) -> dict[str, str]:
+        """The row under its public names. parts: of the file's name. Columns that it lacks are blank. Raises Faulty."""
+        columns = _Texts(source, parts)
         return {field.name: field.value(columns) for field in self.fields}
 
 
 class _Texts(dict[str, str]):
     """The columns of a row as text; values of JSON lines as a CSV would have them."""
 
-    def __init__(self, source: Mapping[str, Any]) -> None:
-        super().__init__()
+    def __init__(self, source: Mapping[str, Any], parts: Mapping[str, str]) -> None:
+        super().__init__(parts)
         self._source = source
 
     def __missing__(self, column: str) -> str:

@@ -12,12 +12,14 @@ from typing import Any, NoReturn
 from gateway.cli.failures import Failed, quoted
 from gateway.cli.importing import values
 from gateway.cli.importing.kinds import Kind
-from gateway.cli.importing.mapping import DUPLICATES, REJECT, Field, FileMapping
+from gateway.cli.importing.mapping import DUPLICATES, REJECT, Field, FileMapping, Only
 
-_TOP = ("kind", "ignore", "duplicates", "spaces", "empty", "fields")
+PLUS_MINUTES_MAX = 60 * 24 * 366
+
+_TOP = ("kind", "file_name", "ignore", "duplicates", "spaces", "empty", "only", "fields")
 _ORIGINS = ("column", "first", "template", "constant")
 _READERS = ("values", "steps", "date", "digits", "pattern")
-_FIELD = (*_ORIGINS, *_READERS, "spaces", "empty", "default", "timezone", "otherwise")
+_FIELD = (*_ORIGINS, *_READERS, "spaces", "empty", "default", "timezone", "plus_minutes", "otherwise")
 
 
 def load(path: Path, kind: Kind) -> FileMapping:
@@ -58,7 +60,22 @@ class _Loader:
         if missing := [name for name in self._kind.required if name not in fields]:
             self._refuse(f"[fields] lacks {', '.join(missing)}, which every one of the {self._kind.name} needs")
         made = tuple(self._field(name, value, top) for name, value in fields.items())
-        return FileMapping(made, ignore, duplicates)
+        return FileMapping(made, ignore, duplicates, self._only(top), self._file_name(top))
+
+    def _only(self, top: dict[str, Any]) -> tuple[Only, ...]:
+        self._where = "only: "
+        wanted = top.get("only", {})
+        if not isinstance(wanted, dict):
+            self._refuse("must be a table of columns and the values that are wanted of them")
+        clean = self._cleaner(top)
+        return tuple(Only(column, clean, frozenset(self._texts(wanted, column))) for column in wanted)
+
+    def _file_name(self, top: dict[str, Any]) -> values.FileName | None:
+        self._where = ""
+        try:
+            return values.FileName(self._text(top, "file_name")) if "file_name" in top else None
+        except ValueError as error:
+            self._refuse(f"file_name {error}")
 
     def _field(self, name: str, given: Any, top: dict[str, Any]) -> Field:
         self._where = f"fields.{name}: "
@@ -70,7 +87,7 @@ class _Loader:
             self._refuse(f"must have exactly one of {', '.join(_ORIGINS)}")
         if len([key for key in _READERS if key in rules]) > 1:
             self._refuse(f"may have one of {', '.join(_READERS)} only")
-        clean = self._cleaner({**{key: top[key] for key in ("spaces", "empty") if key in top}, **rules})
+        clean = self._cleaner({**top, **rules})
         columns, text = self._origin(origins[0], rules, clean)
         read = self._reader(rules)
         default = self._scalar(rules, "default") if "default" in rules else ""
@@ -115,8 +132,9 @@ class _Loader:
     def _reader(self, rules: dict[str, Any]) -> Callable[[str], str]:
         """What makes the value of the text."""
         otherwise = self._scalar(rules, "otherwise") if "otherwise" in rules else None
-        if "timezone" in rules and "date" not in rules:
-            self._refuse("timezone belongs to date, which is missing")
+        for key in ("timezone", "plus_minutes"):
+            if key in rules and "date" not in rules:
+                self._refuse(f"{key} belongs to date, which is missing")
         if "values" in rules:
             return _or_else(_listed(self._table(rules, "values", "texts")), otherwise)
         if "steps" in rules or "pattern" in rules:
@@ -157,7 +175,12 @@ class _Loader:
         for form in formats:
             if reason := _fault_of_format(form, timezone is not None):
                 self._refuse(f"date format {quoted(form)} {reason}")
-        return values.Dates(formats, timezone)
+        minutes = rules.get("plus_minutes", 0)
+        if type(minutes) is not int or abs(minutes) > PLUS_MINUTES_MAX:
+            self._refuse(f"plus_minutes must be a whole number from -{PLUS_MINUTES_MAX} to {PLUS_MINUTES_MAX}")
+        if minutes and timezone is None and not all("z" in values.directives(form) for form in formats):
+            self._refuse("plus_minutes belongs to instants; add timezone, or %z to the format")
+        return values.Dates(formats, timezone, datetime.timedelta(minutes=minutes))
 
     def _zone(self, name: str) -> zoneinfo.ZoneInfo:
         try:

@@ -60,6 +60,8 @@ class Import:
         size = 0
         for row in self._source.rows():
             entry = self._entry(row)
+            if entry is None:
+                continue
             if len(batch) == ROWS_MAX or (batch and size + len(entry.sent) > BYTES_MAX):
                 yield batch
                 batch, size = [], 0
@@ -68,10 +70,13 @@ class Import:
         if batch:
             yield batch
 
-    def _entry(self, row: SourceRow) -> Entry:
+    def _entry(self, row: SourceRow) -> Entry | None:
+        """The row on its way; None where the mapping leaves it out."""
         if row.fault is not None:
             return Entry(row, fault=row.fault)
         try:
+            if not self._shape.takes(row):
+                return None
             external_id, sent = self._shape.row(row)
             if self._is_repeated(external_id, row.line, sent):
                 return Entry(row)

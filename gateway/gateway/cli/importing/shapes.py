@@ -19,6 +19,9 @@ class Shape(Protocol):
     def check_columns(self, file: str, columns: Sequence[str]) -> None:
         """Compares a CSV's header with what is wanted. Raises Failed."""
 
+    def takes(self, source: SourceRow) -> bool:
+        """Whether the row is to be imported at all. Raises Faulty."""
+
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
         """The row's external_id, whatever it is, and its JSON object. Raises Faulty."""
 
@@ -48,6 +51,9 @@ class Plain:
         if twice := duplicates(columns):
             raise Failed(f"{file} has the column {named(twice)} more than once.")
 
+    def takes(self, source: SourceRow) -> bool:
+        return True
+
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
         for name in source.values:
             if name not in self._fields:
@@ -59,8 +65,15 @@ class Plain:
 class Mapped:
     """A file of any columns, with its mapping."""
 
-    def __init__(self, mapping: FileMapping) -> None:
+    def __init__(self, mapping: FileMapping, file: str = "") -> None:
+        """file: its name. Raises Failed where the mapping wants a name of another form."""
         self._mapping = mapping
+        self._parts: Mapping[str, str] = {}
+        if mapping.file_name is not None:
+            parts = mapping.file_name.read(file)
+            if parts is None:
+                raise Failed(f"{file} is no name of the form that the mapping's file_name has.")
+            self._parts = parts
         self._known = set(mapping.columns)
 
     @property
@@ -78,17 +91,22 @@ class Mapped:
             )
         if twice := [name for name in duplicates(columns) if name in read]:
             raise Failed(f"{file} has the column {named(twice)}, which the mapping reads, more than once.")
+        if both := sorted(self._parts.keys() & set(columns)):
+            raise Failed(f"{file} has the column {named(both)}, which is a part of the mapping's file_name too.")
 
     def _is_known(self, column: str) -> bool:
         if column not in self._known and self._mapping.ignores(column):
             self._known.add(column)
         return column in self._known
 
+    def takes(self, source: SourceRow) -> bool:
+        return not self._mapping.only or self._mapping.takes(source.values, self._parts)
+
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
         for column in source.values:
             if column not in self._known and not self._is_known(column):
                 raise Faulty(column, "is neither read nor ignored by the mapping")
-        made = self._mapping.row(source.values)
+        made = self._mapping.row(source.values, self._parts)
         return made["external_id"], as_json(made).encode()
 
 

@@ -46,12 +46,32 @@ def kept(text: str) -> str:
 SPACES: dict[str, Callable[[str], str]] = {"strip": stripped, "collapse": collapsed, "keep": kept}
 
 
+class FileName:
+    """A file's name with {PART} in it. Each part is as short as the rest of the name allows."""
+
+    def __init__(self, text: str) -> None:
+        """Raises ValueError as Template does, and where a part stands in it twice."""
+        template = Template(text)
+        self.parts = template.columns
+        if len(set(self.parts)) < len(self.parts):
+            raise ValueError("has a part twice")
+        pieces = [*(literal for literal, _ in template.pieces), template.end]
+        self._pattern = re.compile("(.+?)".join(map(re.escape, pieces)), re.DOTALL)
+
+    def read(self, name: str) -> dict[str, str] | None:
+        """The parts of a file's name, which may end with .csv, .jsonl or .gz and be that of a rejects file; None where
+        it has another form."""
+        plain = re.sub(r"\.(csv|jsonl|ndjson)$", "", name.removesuffix(".gz"), flags=re.IGNORECASE)
+        found = self._pattern.fullmatch(re.sub(r"(\.\d+)?\.rejects$", "", plain))
+        return None if found is None else dict(zip(self.parts, found.groups(), strict=True))
+
+
 class Template:
     """A text with {COLUMN} in it; {{ and }} are the braces themselves."""
 
     def __init__(self, text: str) -> None:
         """Raises ValueError where a brace stands alone, and where there is no column."""
-        self._parts: list[tuple[str, str]] = []  # each a text and the column that follows it
+        self.pieces: list[tuple[str, str]] = []  # each a text and the column that follows it
         literal, start = "", 0
         for match in _PLACEHOLDER.finditer(text):
             literal += text[start : match.start()]
@@ -61,29 +81,31 @@ class Template:
             if match[1] is None:
                 literal += match[0][0]
             else:
-                self._parts.append((literal, match[1]))
+                self.pieces.append((literal, match[1]))
                 literal = ""
-        self._end = literal + text[start:]
-        if not self._parts:
+        self.end = literal + text[start:]
+        if not self.pieces:
             raise ValueError("names no {COLUMN}; write constant for a fixed text")
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(column for _, column in self._parts)
+        return tuple(column for _, column in self.pieces)
 
     def filled(self, columns: Columns) -> str:
         """The text with the columns put in; blank where all of them are."""
-        if not any(columns[column] for _, column in self._parts):
+        if not any(columns[column] for _, column in self.pieces):
             return ""
-        return "".join(literal + columns[column] for literal, column in self._parts) + self._end
+        return "".join(literal + columns[column] for literal, column in self.pieces) + self.end
 
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """Date formats of strptime, tried in order. timezone: that of texts that bear no offset of their own."""
+    """Date formats of strptime, tried in order. timezone: that of texts that bear no offset of their own. plus: added
+    to the instant."""
 
     formats: tuple[str, ...]
     timezone: ZoneInfo | None
+    plus: datetime.timedelta = datetime.timedelta()
 
     def read(self, text: str) -> str:
         """`YYYY-MM-DD`, or with a time or a timezone the instant in UTC. Raises Unreadable."""
@@ -110,6 +132,7 @@ class Dates:
                     raise Unreadable("never was: the clocks of the timezone went forward then")
             else:
                 instant = found.astimezone(datetime.UTC)
+            instant += self.plus
         except OverflowError:
             raise Unreadable("is out of range") from None
         return instant.isoformat(timespec="microseconds")[:26] + "Z"
