@@ -83,7 +83,7 @@ def parse(raw: bytes) -> dict[str, Any]:
         raise invalid_request(f"The body must be at most {BODY_BYTES_MAX} bytes.")
     try:
         found = _DECODER.decode(raw.decode())
-        if b"\\u" in raw.lower():
+        if b"\\u" in raw:
             _check_escapes(found)
     except UnicodeError:
         _refuse_json("it holds bytes or escapes that are no Unicode text")

@@ -276,7 +276,8 @@ class Importer:
                     await self._outbox.add(connection, event)
         except _DryRunDone:
             return batch.results
-        self._outbox.wake()
+        if told.ListFields():
+            self._outbox.wake()
         return batch.results
 
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.cli.failures import Failed
-from gateway.cli.importing import mapping_file
+from gateway.cli.importing import mapping_file, values
 from gateway.cli.importing.kinds import KINDS, Kind
-from gateway.cli.importing.mapping import FileMapping
+from gateway.cli.importing.mapping import FileMapping, Texts
 from gateway.cli.importing.rows import Faulty
 
 from .conftest import Write
@@ -42,12 +42,12 @@ def load(write: Write) -> Load:
 
 
 def made(mapping: FileMapping, **columns: str) -> str:
-    return mapping.row({"ID": "1", **columns})["title"]
+    return mapping.row(Texts({"ID": "1", **columns}, {}))["title"]
 
 
 def fault(mapping: FileMapping, **columns: str) -> str:
     with pytest.raises(Faulty) as caught:
-        mapping.row({"ID": "1", **columns})
+        mapping.row(Texts({"ID": "1", **columns}, {}))
     assert caught.value.fault.field == "title"
     return caught.value.fault.reason
 
@@ -149,10 +149,10 @@ def test_digits_undo_what_a_float_did_to_a_number(load: Load) -> None:
 def test_a_value_of_json_lines_is_read_as_a_csv_would_have_it(load: Load) -> None:
     mapping = load('"A"')
     for value, text in ((None, ""), (True, "true"), (7, "7"), (1.5, "1.5")):
-        assert mapping.row({"ID": "1", "A": value})["title"] == text
-    assert mapping.row({"ID": "1"})["title"] == ""
+        assert mapping.row(Texts({"ID": "1", "A": value}, {}))["title"] == text
+    assert mapping.row(Texts({"ID": "1"}, {}))["title"] == ""
     with pytest.raises(Faulty, match="array or an object"):
-        mapping.row({"ID": "1", "A": [1]})
+        mapping.row(Texts({"ID": "1", "A": [1]}, {}))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ RULES = st.sampled_from(
 def test_any_text_becomes_a_value_or_a_fault_of_its_field(rules: str, a: str, b: str) -> None:
     mapping = _loaded(rules)
     try:
-        row = mapping.row({"ID": "1", "A": a, "B": b})
+        row = mapping.row(Texts({"ID": "1", "A": a, "B": b}, {}))
     except Faulty as faulty:
         assert faulty.fault.field == "title"
         assert faulty.fault.reason.isprintable()
@@ -361,3 +361,113 @@ def test_every_kind_can_be_mapped(write: Write) -> None:
         text = f'kind = "{kind.name}"\n[fields]\n' + "".join(f'{k} = "{v}"\n' for k, v in fields.items())
         mapping = mapping_file.load(write("m.toml", text), kind)
         assert mapping.columns == set(fields.values())
+
+
+READINGS = KINDS["readings"]
+HOURLY = """
+external_id = { template = "{building}-{At}" }
+meter = "building"
+consumption = "kWh"
+period_start = { column = "At", date = "%Y-%m-%d %H:%M", timezone = "UTC" }
+period_end = { column = "At", date = "%Y-%m-%d %H:%M", timezone = "UTC", plus_minutes = 60 }
+"""
+
+
+def hourly(write: Write, top: str = "") -> FileMapping:
+    return mapping_file.load(write("hourly.toml", f'kind = "readings"\n{top}\n[fields]\n{HOURLY}'), READINGS)
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "parts"),
+    [
+        ("UCam_{building}_{fuel}", "UCam_b0_gas.csv.gz", {"building": "b0", "fuel": "gas"}),
+        ("UCam_{building}_{fuel}", "UCam_b0_gas.rejects.csv", {"building": "b0", "fuel": "gas"}),
+        ("UCam_{building}_{fuel}", "UCam_b0_gas.12.rejects.jsonl", {"building": "b0", "fuel": "gas"}),
+        ("UCam_{building}_{fuel}", "UCam_b0_gas_2018.csv", {"building": "b0", "fuel": "gas_2018"}),
+        ("{building}", "b.0", {"building": "b.0"}),
+        ("[{building}] {{1}}", "[b0] {1}.CSV", {"building": "b0"}),
+        ("UCam_{building}_{fuel}", "UCam_b0.csv", None),
+        ("UCam_{building}_{fuel}", "UCam__gas.csv", None),
+        ("UCam_{building}", "ucam_b0.csv", None),
+    ],
+)
+def test_the_parts_of_a_files_name_are_columns(
+    write: Write, form: str, name: str, parts: dict[str, str] | None
+) -> None:
+    mapping = hourly(write, f"file_name = '{form}'")
+    assert mapping.file_name is not None
+    assert mapping.file_name.read(name) == parts
+
+
+def test_a_row_is_made_of_its_columns_and_the_parts_of_the_name(write: Write) -> None:
+    mapping = hourly(write, 'file_name = "meter {building}"')
+    assert mapping.columns == {"At", "kWh"}
+    assert mapping.row({"building": "b0", "At": "2018-12-31 23:00", "kWh": "1.5"}) == {
+        "external_id": "b0-2018-12-31 23:00",
+        "meter": "b0",
+        "consumption": "1.5",
+        "period_start": "2018-12-31T23:00:00.000000Z",
+        "period_end": "2019-01-01T00:00:00.000000Z",
+    }
+
+
+@pytest.mark.parametrize("top", ['file_name = "hourly"', 'file_name = "{a}{a}"', "file_name = 5", 'file_name = "{a"'])
+def test_a_file_name_without_usable_parts_is_refused(write: Write, top: str) -> None:
+    with pytest.raises(Failed, match="file_name"):
+        hourly(write, top)
+
+
+def test_rows_with_other_values_are_left_out(write: Write) -> None:
+    only = '[only]\nkWh = ["1", "2"]\nAt = ["x"]'
+    mapping = mapping_file.load(write("only.toml", f'kind = "readings"\n[fields]\n{HOURLY}{only}'), READINGS)
+    assert mapping.columns == {"building", "At", "kWh"}
+    assert mapping.takes({"At": "x", "kWh": " 2 ", "building": ""})
+    assert not mapping.takes({"At": "x", "kWh": "3", "building": ""})
+    assert not mapping.takes({"At": "", "kWh": "1", "building": ""})
+
+
+@pytest.mark.parametrize("only", ["only = 5", "only = { kWh = 5 }", 'only = { kWh = "1" }'])
+def test_what_is_wanted_must_be_lists_of_texts(write: Write, only: str) -> None:
+    with pytest.raises(Failed, match="only"):
+        hourly(write, only)
+
+
+@pytest.mark.parametrize(
+    ("title", "reason"),
+    [
+        ('{ column = "A", plus_minutes = 5 }', "belongs to date"),
+        ('{ column = "A", date = "%Y-%m-%d", plus_minutes = 5 }', "belongs to instants"),
+        ('{ column = "A", date = "%Y-%m-%d", timezone = "UTC", plus_minutes = "5" }', "whole number"),
+        ('{ column = "A", date = "%Y-%m-%d", timezone = "UTC", plus_minutes = 1.5 }', "whole number"),
+        ('{ column = "A", date = "%Y-%m-%d", timezone = "UTC", plus_minutes = 99999999 }', "whole number"),
+    ],
+)
+def test_minutes_are_added_to_instants_alone(load: Load, title: str, reason: str) -> None:
+    with pytest.raises(Failed, match=reason):
+        load(title)
+
+
+def test_minutes_are_added_to_the_instant_and_not_to_the_clock(load: Load) -> None:
+    form = 'column = "A", date = "%Y-%m-%d %H:%M", timezone = "America/New_York"'
+    # The clocks went from 2 to 3 that night.
+    assert made(load(f"{{ {form}, plus_minutes = 60 }}"), A="2024-03-10 01:30") == "2024-03-10T07:30:00.000000Z"
+    assert made(load(f"{{ {form}, plus_minutes = -90 }}"), A="2024-03-10 03:30") == "2024-03-10T06:00:00.000000Z"
+
+
+@given(
+    st.datetimes(),
+    st.sampled_from(["%Y-%m-%d %H:%M:%S", "%d/%m/%Y", "%Y%m%d", "%m-%Y-%d", "%H.%M %Y %d%m", "%Y-%m-%dT%H"]),
+    st.sampled_from([None, (-1, ""), (0, "0"), (5, " "), (2, "9"), (3, "\u0663"), (9, "x")]),
+)
+def test_the_quick_way_to_read_a_date_is_the_slow_one(
+    moment: datetime.datetime, form: str, edit: tuple[int, str] | None
+) -> None:
+    text = moment.replace(year=max(moment.year, 1000)).strftime(form)
+    if edit is not None:
+        place, character = edit
+        text = text[:place] + character + text[place + 1 :]
+    quick = values._usual(form, text)
+    if quick is not None:
+        assert quick == datetime.datetime.strptime(text, form)
+    if edit is None:
+        assert quick is not None

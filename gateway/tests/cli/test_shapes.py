@@ -11,7 +11,7 @@ from gateway.cli.failures import Failed
 from gateway.cli.importing import mapping_file
 from gateway.cli.importing.kinds import KINDS
 from gateway.cli.importing.rows import Faulty
-from gateway.cli.importing.seen import Seen
+from gateway.cli.importing.seen import Earlier, Seen
 from gateway.cli.importing.shapes import Mapped, Plain
 
 from .conftest import Rows, Write
@@ -20,8 +20,11 @@ PROPERTIES = KINDS["properties"]
 HEADER = ("external_id", "name", "address")
 
 
+FIELDS = 'external_id = "ID"\nname = "N"\naddress = "A"\n'
+
+
 def mapped(write: Write, top: str = "") -> Mapped:
-    text = f'kind = "properties"\n{top}\n[fields]\nexternal_id = "ID"\nname = "N"\naddress = "A"\n'
+    text = f'kind = "properties"\n{top}\n[fields]\n{FIELDS}'
     return Mapped(mapping_file.load(write("m.toml", text), PROPERTIES))
 
 
@@ -82,15 +85,23 @@ def test_json_lines_can_be_mapped_and_unknown_members_are_faults(write: Write, r
 
 def test_a_repeated_external_id_is_known_by_its_first_line_and_its_values() -> None:
     seen = Seen()
-    assert seen.first("a", 2, b"x") is None
-    assert seen.first("A", 3, b"x") is None
-    again = seen.first("a", 4, b"x")
-    assert again is not None
-    assert (again.line, again.is_identical) == (2, True)
-    other = seen.first("a", 5, b"y")
-    assert other is not None
-    assert (other.line, other.is_identical) == (2, False)
+    assert seen.repeated([("a", 2, b"x"), ("A", 3, b"x"), ("b", 4, b"y")]) == {}
+    assert seen.repeated([("c", 5, b"x"), ("a", 6, b"x"), ("a", 7, b"y"), ("d", 8, b"z"), ("d", 9, b"z")]) == {
+        1: Earlier(2, True),
+        2: Earlier(2, False),
+        4: Earlier(8, True),
+    }
+    assert seen.repeated([]) == {}
     seen.close()
+
+
+def test_a_mapping_of_another_files_name_is_refused(write: Write) -> None:
+    path = write("m.toml", f'kind = "properties"\nfile_name = "{{N}} x"\n[fields]\n{FIELDS}')
+    mapping = mapping_file.load(path, PROPERTIES)
+    with pytest.raises(Failed, match="file_name"):
+        Mapped(mapping, "a.csv")
+    with pytest.raises(Failed, match="part of the mapping's file_name"):
+        Mapped(mapping, "a x.csv").check_columns("a x.csv", ["ID", "N", "A"])
 
 
 def test_the_example_mappings_load() -> None:

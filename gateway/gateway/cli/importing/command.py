@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,6 +70,7 @@ async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
         await ensure_company(operator, arguments.company_id)
         with _telling(file, lines) as (say, progress):
             work = Import(file, source, shape, sender, rejects, say)
+            gc.freeze()  # what is there now stays: it need not be walked through for every batch
             try:
                 counts = await work.run(progress)
             finally:

@@ -73,20 +73,20 @@ class CsvSource:
                 yield self._row(fields)
 
     def _row(self, fields: list[str]) -> SourceRow:
-        fault = self._fault(fields)
         text = self._lines.text
+        fault = self._fault(fields, text)
         if self._is_rejects:
             fields = fields[len(REJECT_COLUMNS) :]
             text = written(fields)
         values = dict(zip(self.columns, fields, strict=True)) if fault is None else {}
         return SourceRow(self._lines.line, text, values, fault)
 
-    def _fault(self, fields: list[str]) -> Fault | None:
+    def _fault(self, fields: list[str], text: str) -> Fault | None:
         if len(fields) != self._width:
             return Fault("", f"has {len(fields)} values where the header has {self._width} columns")
         if self._lines.is_damaged:
             return Fault(self._named(fields, _is_damaged), "is not UTF-8 text")
-        if "\0" in self._lines.text:
+        if "\0" in text:
             return Fault(self._named(fields, lambda value: "\0" in value), "holds the character NUL")
         return None
 

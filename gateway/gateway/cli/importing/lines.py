@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections import deque
 from collections.abc import Iterator
@@ -55,7 +56,8 @@ class Lines:
 
     @property
     def is_damaged(self) -> bool:
-        return any(not line.isascii() and _has_surrogate(line) for line in self._row)
+        text = self.text
+        return not text.isascii() and _has_surrogate(text)
 
     def give_back(self) -> None:
         """Ends the row after its first line; the others are read again as rows of their own."""
@@ -121,6 +123,6 @@ def lines_of(path: Path) -> Iterator[Lines]:
             raise Failed(f"{path} is named .gz but is not a gzip file.")
         if zipped:
             with gzip.open(raw, "rb") as stream:
-                yield Lines(path.name, raw, cast(BinaryIO, stream))
+                yield Lines(path.name, raw, cast(BinaryIO, io.BufferedReader(stream)))
         else:
             yield Lines(path.name, raw, raw)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from gateway.cli.importing import values
@@ -17,7 +16,6 @@ from gateway.cli.importing.rows import Faulty
 # What becomes of a later row with the same external_id: it is rejected; unless it makes the same record; or it
 # counts as unchanged whatever it says.
 REJECT, SKIP_IDENTICAL, KEEP_FIRST = DUPLICATES = ("reject", "skip-identical", "keep-first")
-_NO_PARTS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +25,6 @@ class Field:
     name: str
     columns: tuple[str, ...]
     read: values.Read
-
-    def value(self, row: values.Columns) -> str:
-        """Raises Faulty with the field's name."""
-        try:
-            return self.read(row)
-        except values.Unreadable as error:
-            raise Faulty(self.name, str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +57,26 @@ class FileMapping:
     def ignores(self, column: str) -> bool:
         return any(re.fullmatch(re.escape(name).replace(r"\*", ".*"), column, re.DOTALL) for name in self.ignore)
 
-    def takes(self, source: Mapping[str, Any], parts: Mapping[str, str] = _NO_PARTS) -> bool:
+    def takes(self, row: values.Columns) -> bool:
         """Whether the row is one of those that are wanted. Raises Faulty."""
-        columns = _Texts(source, parts)
-        return all(one.clean(columns[one.column]) in one.values for one in self.only)
+        return all(one.clean(row[one.column]) in one.values for one in self.only)
 
-    def row(self, source: Mapping[str, Any], parts: Mapping[str, str] = _NO_PARTS) -> dict[str, str]:
-        """The row under its public names. parts: of the file's name. Columns that it lacks are blank. Raises Faulty."""
-        columns = _Texts(source, parts)
-        return {field.name: field.value(columns) for field in self.fields}
+    def row(self, row: values.Columns) -> dict[str, str]:
+        """The row under its public names. Raises Faulty."""
+        made = {}
+        for field in self.fields:
+            try:
+                made[field.name] = field.read(row)
+            except values.Unreadable as error:
+                raise Faulty(field.name, str(error)) from None
+        return made
 
 
-class _Texts(dict[str, str]):
-    """The columns of a row as text; values of JSON lines as a CSV would have them."""
+class Texts(dict[str, str]):
+    """The members of a JSON object as a CSV would have them; those that it lacks are blank. Raises Faulty."""
 
     def __init__(self, source: Mapping[str, Any], parts: Mapping[str, str]) -> None:
+        """parts: of the file's name."""
         super().__init__(parts)
         self._source = source
 

@@ -92,14 +92,20 @@ class _Loader:
         read = self._reader(rules)
         default = self._scalar(rules, "default") if "default" in rules else ""
 
+        if read is None and not default:
+            return Field(name, columns, text)
+        make = read or str
+
         def value(row: values.Columns) -> str:
-            return read(text(row)) or default
+            return make(text(row)) or default
 
         return Field(name, columns, value)
 
     def _cleaner(self, rules: dict[str, Any]) -> Callable[[str], str]:
         spaces = values.SPACES[self._one_of(rules, "spaces", tuple(values.SPACES), "strip")]
         empty = frozenset(self._texts(rules, "empty"))
+        if not empty:
+            return spaces
 
         def clean(text: str) -> str:
             cleaned = spaces(text)
@@ -127,10 +133,10 @@ class _Loader:
         except ValueError as error:
             self._refuse(f"template {error}")
         columns = template.columns
-        return columns, lambda row: clean(template.filled({name: clean(row[name]) for name in columns}))
+        return columns, lambda row: clean(template.filled([clean(row[name]) for name in columns]))
 
-    def _reader(self, rules: dict[str, Any]) -> Callable[[str], str]:
-        """What makes the value of the text."""
+    def _reader(self, rules: dict[str, Any]) -> Callable[[str], str] | None:
+        """What makes the value of the text; None where the text is the value."""
         otherwise = self._scalar(rules, "otherwise") if "otherwise" in rules else None
         for key in ("timezone", "plus_minutes"):
             if key in rules and "date" not in rules:
@@ -150,7 +156,7 @@ class _Loader:
             return _or_else(lambda text: text and values.whole_number(text, digits), otherwise)
         if otherwise is not None:
             self._refuse(f"otherwise belongs to one of {', '.join(_READERS)}; for a blank value write default")
-        return lambda text: text
+        return None
 
     def _table(self, rules: dict[str, Any], key: str, keys: str) -> dict[str, str]:
         table = rules[key]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from gateway.cli.failures import printable
+from gateway.cli.failures import Failed, printable
 from gateway.cli.importing.mapping import REJECT, SKIP_IDENTICAL
 from gateway.cli.importing.rejects import Rejects
 from gateway.cli.importing.rows import Fault, Faulty, Source, SourceRow
@@ -15,6 +15,9 @@ from gateway.cli.importing.seen import Seen
 from gateway.cli.importing.sending import BYTES_MAX, ROWS_MAX, Entry, Sender
 from gateway.cli.importing.shapes import Shape
 from makeready.common.v1 import documents_pb2 as common
+
+# So often the event loop has to run until a call that was begun is with gRPC, which sends it while we read on.
+STEPS_TO_LEAVE = 8
 
 
 @dataclass(slots=True)
@@ -42,18 +45,37 @@ class Import:
         self._rejects = rejects
         self._say = say
         self._seen = Seen()
+        self._away: tuple[list[Entry], asyncio.Task[list[common.ImportResult]]] | None = None
         self.counts = Counts()
 
     async def run(self, progress: Callable[[Counts], None]) -> Counts:
-        """Imports the whole file. progress: called after every batch."""
+        """Imports the whole file. progress: called after every batch.
+
+        While a batch is away, the next one is read. One is away at a time, so that the owner takes them in the order of
+        the file, and so that they are told in that order too.
+        """
         try:
             for batch in self._batches():
-                await self._settle(batch)
-                self._rejects.flush()
-                progress(self.counts)
+                await self._settle_away(progress)
+                self._away = batch, asyncio.create_task(self._sender.send(batch))
+                for _ in range(STEPS_TO_LEAVE):
+                    await asyncio.sleep(0)
+            await self._settle_away(progress)
+        except Failed:
+            # The file can't be read on: what is away is told all the same. (Where the sender failed, nothing is.)
+            await self._settle_away(progress)
+            raise
         finally:
+            if self._away is not None:
+                self._away[1].cancel()
             self._seen.close()
         return self.counts
+
+    async def _settle_away(self, progress: Callable[[Counts], None]) -> None:
+        if self._away is not None:
+            (batch, answers), self._away = self._away, None
+            self._settle(batch, await answers)
+            progress(self.counts)
 
     def _batches(self) -> Iterator[list[Entry]]:
         batch: list[Entry] = []
@@ -63,11 +85,13 @@ class Import:
             if entry is None:
                 continue
             if len(batch) == ROWS_MAX or (batch and size + len(entry.sent) > BYTES_MAX):
+                self._find_repeated(batch)
                 yield batch
                 batch, size = [], 0
             batch.append(entry)
             size += len(entry.sent)
         if batch:
+            self._find_repeated(batch)
             yield batch
 
     def _entry(self, row: SourceRow) -> Entry | None:
@@ -78,27 +102,27 @@ class Import:
             if not self._shape.takes(row):
                 return None
             external_id, sent = self._shape.row(row)
-            if self._is_repeated(external_id, row.line, sent):
-                return Entry(row)
-            return Entry(row, sent)
         except Faulty as faulty:
             return Entry(row, fault=faulty.fault)
+        # What is wrong with another one, its owner says.
+        return Entry(row, sent, None, external_id if isinstance(external_id, str) else "")
 
-    def _is_repeated(self, external_id: Any, line: int, sent: bytes) -> bool:
-        """Whether an earlier row stands for this one. Raises Faulty where it may not."""
-        if not isinstance(external_id, str) or not external_id:
-            return False  # the owner says what is wrong with it
-        earlier = self._seen.first(external_id, line, sent)
-        if earlier is None:
-            return False
-        if self._shape.duplicates == REJECT:
-            raise Faulty("external_id", f"stands in line {earlier.line} of the file already")
-        if self._shape.duplicates == SKIP_IDENTICAL and not earlier.is_identical:
-            raise Faulty("external_id", f"stands in line {earlier.line} of the file already, with other values")
-        return True
+    def _find_repeated(self, batch: list[Entry]) -> None:
+        """Keeps rows from being sent that an earlier one of the file stands for, or that may not follow it."""
+        named = [entry for entry in batch if entry.external_id]
+        repeated = self._seen.repeated([(entry.external_id, entry.row.line, entry.sent) for entry in named])
+        for place, earlier in repeated.items():
+            entry = named[place]
+            entry.sent = b""
+            if self._shape.duplicates == REJECT:
+                entry.fault = Fault("external_id", f"stands in line {earlier.line} of the file already")
+            elif self._shape.duplicates == SKIP_IDENTICAL and not earlier.is_identical:
+                reason = f"stands in line {earlier.line} of the file already, with other values"
+                entry.fault = Fault("external_id", reason)
 
-    async def _settle(self, batch: list[Entry]) -> None:
-        results = iter(await self._sender.send(batch))
+    def _settle(self, batch: list[Entry], answers: list[common.ImportResult]) -> None:
+        """Counts what became of a batch, and tells its bad rows."""
+        results = iter(answers)
         for entry in batch:
             self.counts.read += 1
             if entry.fault is not None:
@@ -107,6 +131,7 @@ class Import:
                 self.counts.unchanged += 1
             else:
                 self._count(entry, next(results))
+        self._rejects.flush()
 
     def _count(self, entry: Entry, result: common.ImportResult) -> None:
         if result.outcome == common.IMPORT_OUTCOME_CREATED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.cli.failures import Failed
@@ -31,23 +32,29 @@ class Seen:
         )
         self._database.execute("BEGIN")
 
-    def first(self, external_id: str, line: int, row: bytes) -> Earlier | None:
-        """The earlier row with this external_id; None where this one is the first, which is then remembered."""
+    def repeated(self, rows: Sequence[tuple[str, int, bytes]]) -> dict[int, Earlier]:
+        """Of rows (external_id, line, what is sent), by their place: the earlier row with the same external_id, where
+        there is one. The others are remembered."""
+        offered = [
+            (external_id, line, hashlib.blake2b(sent, digest_size=16).digest()) for external_id, line, sent in rows
+        ]
         try:
-            return self._first(external_id, line, row)
+            return self._repeated(offered)
         except sqlite3.Error as error:
             raise Failed(f"The temporary file of this import can't be used: {error}.") from None
 
-    def _first(self, external_id: str, line: int, row: bytes) -> Earlier | None:
-        digest = hashlib.blake2b(row, digest_size=16).digest()
-        added = self._database.execute(
-            "INSERT INTO seen VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (external_id, line, digest)
-        )
-        if added.rowcount == 1:
-            return None
-        found = self._database.execute("SELECT line, digest FROM seen WHERE external_id = ?", (external_id,))
-        earlier, earlier_digest = found.fetchone()
-        return Earlier(earlier, earlier_digest == digest)
+    def _repeated(self, offered: list[tuple[str, int, bytes]]) -> dict[int, Earlier]:
+        before = self._database.total_changes
+        self._database.executemany("INSERT INTO seen VALUES (?, ?, ?) ON CONFLICT DO NOTHING", offered)
+        if self._database.total_changes - before == len(offered):
+            return {}
+        found = {}
+        for place, (external_id, line, digest) in enumerate(offered):
+            first = self._database.execute("SELECT line, digest FROM seen WHERE external_id = ?", (external_id,))
+            earlier, earlier_digest = first.fetchone()
+            if earlier != line:
+                found[place] = Earlier(earlier, earlier_digest == digest)
+        return found
 
     def close(self) -> None:
         self._database.close()

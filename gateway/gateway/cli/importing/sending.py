@@ -20,13 +20,15 @@ DEADLINE_SECONDS = 60.0
 RETRY_SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
-    """A row of a batch, in the order of the file. sent: its JSON; empty where the row is not sent."""
+    """A row of a batch, in the order of the file. sent: its JSON; empty where the row is not sent. external_id: where
+    it has a usable one."""
 
     row: SourceRow
     sent: bytes = b""
     fault: Fault | None = None
+    external_id: str = ""
 
 
 class Sender:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from gateway.cli.failures import Failed
+from gateway.cli.importing import values
 from gateway.cli.importing.csv_source import duplicates, named
 from gateway.cli.importing.kinds import Kind
-from gateway.cli.importing.mapping import REJECT, FileMapping
+from gateway.cli.importing.mapping import REJECT, FileMapping, Texts
 from gateway.cli.importing.rows import Faulty, SourceRow
 
 
@@ -55,11 +57,11 @@ class Plain:
         return True
 
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
-        for name in source.values:
-            if name not in self._fields:
-                raise Faulty(name, f"is no field of {self._kind.name}")
-        text = source.json if source.json is not None else as_json(source.values)
-        return source.values.get("external_id"), text.encode()
+        if not source.values.keys() <= self._fields:
+            name = next(name for name in source.values if name not in self._fields)
+            raise Faulty(name, f"is no field of {self._kind.name}")
+        sent = source.json.encode() if source.json is not None else as_json(source.values)
+        return source.values.get("external_id"), sent
 
 
 class Mapped:
@@ -82,6 +84,8 @@ class Mapped:
 
     def check_columns(self, file: str, columns: Sequence[str]) -> None:
         read = self._mapping.columns
+        if both := sorted(self._parts.keys() & set(columns)):
+            raise Failed(f"{file} has the column {named(both)}, which is a part of the mapping's file_name too.")
         if missing := sorted(read - set(columns)):
             raise Failed(f"{file} lacks the column {named(missing)}, which the mapping reads.")
         if unknown := [name for name in columns if not self._is_known(name)]:
@@ -91,24 +95,27 @@ class Mapped:
             )
         if twice := [name for name in duplicates(columns) if name in read]:
             raise Failed(f"{file} has the column {named(twice)}, which the mapping reads, more than once.")
-        if both := sorted(self._parts.keys() & set(columns)):
-            raise Failed(f"{file} has the column {named(both)}, which is a part of the mapping's file_name too.")
 
     def _is_known(self, column: str) -> bool:
         if column not in self._known and self._mapping.ignores(column):
             self._known.add(column)
         return column in self._known
 
-    def takes(self, source: SourceRow) -> bool:
-        return not self._mapping.only or self._mapping.takes(source.values, self._parts)
-
-    def row(self, source: SourceRow) -> tuple[Any, bytes]:
+    def _columns(self, source: SourceRow) -> values.Columns:
+        """The row's columns, and the parts of the file's name. Raises Faulty."""
+        if source.json is None:
+            return {**self._parts, **source.values}  # a CSV's header has been checked: it lacks none
         for column in source.values:
             if column not in self._known and not self._is_known(column):
                 raise Faulty(column, "is neither read nor ignored by the mapping")
-        made = self._mapping.row(source.values, self._parts)
-        return made["external_id"], as_json(made).encode()
+        return Texts(source.values, self._parts)
+
+    def takes(self, source: SourceRow) -> bool:
+        return not self._mapping.only or self._mapping.takes(self._columns(source))
+
+    def row(self, source: SourceRow) -> tuple[Any, bytes]:
+        made = self._mapping.row(self._columns(source))
+        return made["external_id"], as_json(made)
 
 
-def as_json(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+as_json: Callable[[Mapping[str, Any]], bytes] = msgspec.json.Encoder().encode

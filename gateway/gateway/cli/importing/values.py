@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import bisect
 import datetime
+import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -22,6 +23,7 @@ _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NUMBER = re.compile(r"([0-9]+)(?:\.0*)?")
 _DECIMAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 _ADJOINING = re.compile(r"%[YymdHIMSfj]%[YymdHIMSfj]")
+_UTC = ZoneInfo("UTC")
 DIRECTIVES = tuple("YymdbBaAjHIpMSfz")
 TIMES = frozenset("HIpMSfz")
 
@@ -50,7 +52,7 @@ class FileName:
     """A file's name with {PART} in it. Each part is as short as the rest of the name allows."""
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError as Template does, and where a part stands in it twice."""
+        """Raises ValueError where a brace stands alone, and where there is no part or one that stands in it twice."""
         template = Template(text)
         self.parts = template.columns
         if len(set(self.parts)) < len(self.parts):
@@ -86,16 +88,13 @@ class Template:
         self.end = literal + text[start:]
         if not self.pieces:
             raise ValueError("names no {COLUMN}; write constant for a fixed text")
+        self.columns = tuple(column for _, column in self.pieces)
+        fixed = [part.replace("%", "%%") for part in (*(literal for literal, _ in self.pieces), self.end)]
+        self._form = "%s".join(fixed)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(column for _, column in self.pieces)
-
-    def filled(self, columns: Columns) -> str:
-        """The text with the columns put in; blank where all of them are."""
-        if not any(columns[column] for _, column in self.pieces):
-            return ""
-        return "".join(literal + columns[column] for literal, column in self.pieces) + self.end
+    def filled(self, texts: Sequence[str]) -> str:
+        """The template with a text in the place of each column; blank where all of them are."""
+        return self._form % tuple(texts) if any(texts) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ class Dates:
         """`YYYY-MM-DD`, or with a time or a timezone the instant in UTC. Raises Unreadable."""
         for form in self.formats:
             try:
-                found = datetime.datetime.strptime(text, form)
+                found = _usual(form, text) or datetime.datetime.strptime(text, form)
                 # strptime takes %m and %d with one digit: "60409" is no %y%m%d, but it would pass for one.
                 if _ADJOINING.search(form) and found.strftime(form) != text:
                     continue
@@ -124,7 +123,9 @@ class Dates:
 
     def _instant(self, found: datetime.datetime) -> str:
         try:
-            if found.tzinfo is None:
+            if found.tzinfo is None and self.timezone == _UTC:
+                instant = found.replace(tzinfo=datetime.UTC)
+            elif found.tzinfo is None:
                 assert self.timezone is not None
                 local = found.replace(tzinfo=self.timezone)
                 instant = local.astimezone(datetime.UTC)
@@ -136,6 +137,29 @@ class Dates:
         except OverflowError:
             raise Unreadable("is out of range") from None
         return instant.isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def _usual(form: str, text: str) -> datetime.datetime | None:
+    """What strptime makes of a text that has all its digits, in a seventh of the time; None where it has to look."""
+    pattern, places = _pattern(form)
+    match = pattern and pattern.fullmatch(text)
+    if not match:
+        return None
+    digits = match.groups()
+    try:
+        return datetime.datetime(*(0 if place is None else int(digits[place]) for place in places))  # type: ignore[arg-type]
+    except ValueError:
+        return None
+
+
+@functools.cache
+def _pattern(form: str) -> tuple[re.Pattern[str] | None, tuple[int | None, ...]]:
+    """Matches texts of the form that have all their digits; and the group that holds the year, the month and so on."""
+    letters = directives(form)
+    if not {"Y", "m", "d"} <= set(letters) <= set("YmdHMS") or "%%" in form:
+        return None, ()
+    pattern = re.sub("%[mdHMS]", "([0-9]{2})", re.escape(form).replace("%Y", "([0-9]{4})"))
+    return re.compile(pattern), tuple(letters.index(one) if one in letters else None for one in "YmdHMS")
 
 
 def directives(form: str) -> list[str]:
