@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
-import grpc
 import pytest
 from sqlalchemy import select
 
 from chassis.database import Database
-from chassis.identity import OPERATOR, Identity
 from chassis.statements import Statement
-from makeready.catalog.v1 import inspections_pb2 as pb
-from makeready.common.v1.documents_pb2 import ImportRow
 from makeready.events.v1.events_pb2 import Event
-from makeready.identity.v1 import identity_pb2, identity_pb2_grpc, staff_pb2, staff_pb2_grpc
-from makeready_local.running import RunningService
 from svc_catalog import tables as t
 from svc_catalog.tables_inspections import inspection, inspection_number
 
@@ -244,70 +236,3 @@ async def test_inspections_are_nobodys_replica(company: Any, database: Database)
     rows = await database.rows(Statement(select(t.outbox.c.message)))
     events = [event for row in rows if (event := Event.FromString(row["message"])).company_id == company.id]
     assert all(event.references.properties or event.references.units for event in events)
-
-
-# Assignees
-
-
-class Staffed:
-    """A company of the gateway, as svc-catalog sees it."""
-
-    def __init__(self, gateway: RunningService, company_id: int) -> None:
-        self.gateway = gateway
-        self.id = company_id
-        self.operator = Identity(OPERATOR, "operator", company_id)
-
-    async def hire(self, *external_ids: str) -> None:
-        rows = [{"external_id": one, "name": f"Name of {one}"} for one in external_ids]
-        sent = [ImportRow(line=line, json=json.dumps(row).encode()) for line, row in enumerate(rows, start=2)]
-        async with self.gateway.channel() as channel:
-            stub = staff_pb2_grpc.StaffServiceStub(channel)
-            await self.gateway.call(stub.ImportStaff, staff_pb2.ImportStaffRequest(rows=sent), self.operator)
-
-
-@pytest.fixture
-async def staffed(gateway: RunningService) -> Staffed:
-    """A new company of the gateway."""
-    async with gateway.channel() as channel:
-        stub = identity_pb2_grpc.CompaniesServiceStub(channel)
-        request = identity_pb2.CreateCompanyRequest(name=f"Staffed {secrets.token_hex(4)}")
-        made = await gateway.call(stub.CreateCompany, request, Identity(OPERATOR, "operator"))
-    return Staffed(gateway, made.company.id)
-
-
-async def test_staff_whom_the_replica_lacks_are_asked_of_the_gateway_once(
-    staffed: Staffed, company: Any, database: Database
-) -> None:
-    theirs = type(company)(company.catalog, staffed.id)
-    await theirs.put("properties", {"external_id": "P1", "name": "P1", "address": "A"})
-    await staffed.hire("S1", "S2", "S3")
-    rows = [I | {"external_id": one, "assignee": one} for one in ("S1", "S2", "nobody")]
-    assert await theirs.put("inspections", *rows) == ["created", "created", "rejected assignee"]
-    assignees = {name: one["assignee"]["name"] for name, one in (await theirs.by_external_id("inspections")).items()}
-    assert assignees == {"S1": "Name of S1", "S2": "Name of S2"}
-    # The answer is kept: with the gateway gone, those who are known can still be named.
-    staffed.gateway.stop()
-    assert await theirs.put("inspections", *rows[:2], rows[0] | {"external_id": "again"}) == [
-        "unchanged",
-        "unchanged",
-        "created",
-    ]
-    with pytest.raises(grpc.aio.AioRpcError) as away:
-        await theirs.put("inspections", I | {"external_id": "new", "assignee": "S3"})
-    assert away.value.code() == grpc.StatusCode.UNAVAILABLE
-    assert "new" not in await theirs.by_external_id("inspections")
-    # Nobody of another company's staff is known here, even where the replica holds them.
-    assert await company.put("inspections", I) == ["created"]
-    sent = [ImportRow(line=2, json=json.dumps(I | {"assignee": "S1"}).encode())]
-    with pytest.raises(grpc.aio.AioRpcError):
-        await company.catalog("ImportInspections", pb.ImportInspectionsRequest(rows=sent), company.operator)
-
-
-async def test_a_blank_assignee_is_nobody(staffed: Staffed, company: Any) -> None:
-    theirs = type(company)(company.catalog, staffed.id)
-    await theirs.put("properties", {"external_id": "P1", "name": "P1", "address": "A"})
-    await staffed.hire("S1")
-    assert await theirs.put("inspections", I | {"assignee": "S1"}) == ["created"]
-    assert await theirs.put("inspections", I) == ["unchanged"]
-    assert await theirs.put("inspections", I | {"assignee": ""}) == ["changed"]
-    assert (await theirs.list("inspections"))[0]["assignee"] is None
