@@ -12,8 +12,9 @@ from gateway.reference import BASE_URL
 from gateway.routes import OPERATIONS
 from reference import events
 from reference.errors import ERRORS
-from reference.operations import HEADERS, path_item
+from reference.operations import path_item
 from reference.records import CONTEXTS
+from reference.responses import HEADERS
 from reference.words import ENTITY_TYPES, INTRODUCTION, TAGS, TITLE
 
 ROOT = Path(__file__).resolve().parents[2]

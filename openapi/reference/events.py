@@ -195,6 +195,7 @@ def webhook(event: Event, data: Any) -> Schema:
     headers = (
         ("Service-Signature", SIGNATURE, {"type": "string", "pattern": "^t=[0-9]+,v1=[0-9a-f]{64}$"}),
         ("Service-Attempt", "Which attempt this is; the first is 1.", {"type": "integer", "minimum": 1}),
+        ("X-Request-Id", "The request that caused the event, where one did.", {"type": "string"}),
     )
     return {
         "post": {
@@ -204,7 +205,13 @@ def webhook(event: Event, data: Any) -> Schema:
             "tags": ["Events"],
             "security": [],
             "parameters": [
-                {"name": name, "in": "header", "required": True, "description": description, "schema": schema}
+                {
+                    "name": name,
+                    "in": "header",
+                    "required": name.startswith("Service-"),
+                    "description": description,
+                    "schema": schema,
+                }
                 for name, description, schema in headers
             ],
             "requestBody": {

@@ -1,0 +1,215 @@
+"""Every response of an operation: what went well, with its links, and each failure with the codes it may bear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from gateway.filters import LIMIT_DEFAULT
+from gateway.limits import REQUESTS_A_MINUTE
+from gateway.routes import OPERATIONS, Operation
+from reference.errors import ERRORS, codes
+from reference.events import REF
+from reference.words import WRITES
+
+Schema = dict[str, Any]
+Example = Callable[[str], Any]
+
+HEADERS: Schema = {
+    "X-Request-Id": {
+        "description": "Names the request in our logs; quote it when you ask for help.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "Cache-Control": {
+        "description": "Nothing here may be kept by caches.",
+        "required": True,
+        "schema": {"type": "string", "const": "no-store"},
+    },
+    "RateLimit": {
+        "required": True,
+        "description": 'What is left of the key\'s requests: `"key";r=119;t=60`, the remaining ones and the seconds '
+        "after which more may be sent.",
+        "schema": {"type": "string"},
+    },
+    "RateLimit-Policy": {
+        "required": True,
+        "description": f'The limit itself: `"key";q={REQUESTS_A_MINUTE};w=60`, requests and seconds.',
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {
+        "description": "Seconds to wait before the next request.",
+        "required": True,
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "WWW-Authenticate": {
+        "description": "Where a key goes.",
+        "required": True,
+        "schema": {"type": "string", "const": "Bearer"},
+    },
+    "Allow": {
+        "description": "The verbs that the path supports.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "X-Idempotent-Replay": {
+        "description": "Present where an earlier request with the same `Idempotency-Key` had the effect, and this is "
+        "its answer again.",
+        "schema": {"type": "string", "const": "1"},
+    },
+}
+# A request that is refused before its key was counted bears no limits.
+HEADERS |= {
+    f"{name}-if-counted": {"description": HEADERS[name]["description"], "schema": HEADERS[name]["schema"]}
+    for name in ("RateLimit", "RateLimit-Policy")
+}
+# What a 4xx says in words; a write may say more.
+_WORDS = {
+    "list 400": "A query key that the list does not take, a repeated or empty one, a value that the parameter cannot "
+    "have; a bad `limit` or `cursor`.",
+    "400": "An unknown query key.",
+    "write 400": "The header `Idempotency-Key` is missing or too long, or the body is not what the operation takes: "
+    "not one JSON object, an unknown key, a missing or over-long value, one of a wrong type.",
+    "401": "No key, or one that is unknown or revoked.",
+    "403": "The key's scope does not cover the operation, or the company is inactive.",
+    "any 403": "The company is inactive.",
+    "404": "Not visible to the key.",
+    "405": "The path does not support the verb.",
+    "409": "Another request had the same `Idempotency-Key`.",
+    "list 422": "A value outside its enum.",
+    "503": "",
+    "422": "",
+    "429": "Too many requests.",
+    "500": "A fault on our side.",
+}
+
+
+# Names of the failures that say the same wherever they come.
+_SHARED = {
+    "401": "Unauthorized",
+    "403": "Forbidden",
+    "any 403": "CompanyInactive",
+    "404": "NotFound",
+    "405": "MethodNotAllowed",
+    "429": "RateLimited",
+    "500": "InternalError",
+}
+
+
+def responses(operation: Operation, record_of: Mapping[str, str], example: Example, shared: Schema) -> Schema:
+    """All of them by status. Adds to `shared` those that others have too."""
+    return {
+        **_success(operation, record_of, example),
+        **{str(status): _failure(operation, status, names, shared) for status, names in codes(operation).items()},
+    }
+
+
+def _success(operation: Operation, record_of: Mapping[str, str], example: Example) -> Schema:
+    """Status and response of what went well."""
+    route = operation.route
+    headers = _headers("X-Request-Id", "Cache-Control")
+    if route.scope == "public":
+        schema = {"type": "object", "description": "An OpenAPI 3.1 document."}
+        return {"200": {"description": "The document.", "headers": headers, "content": json_content(schema, {})}}
+    headers |= _limits(required=True)
+    if operation.kind == "delete":
+        return {"204": {"description": "Deleted. The body is empty.", "headers": headers}}
+    if operation.kind == "write":
+        write = WRITES[f"{route.method} {route.path}"]
+        headers |= _headers("X-Idempotent-Replay")
+        content = json_content({"$ref": REF + write.answer}, {"answer": example(write.answer)})
+        links = _links(operation, "$response.body#/entity_id")
+        return {str(write.status): {"description": "Done.", "headers": headers, "content": content} | links}
+    if operation.kind == "list":
+        record = record_of[route.path.rpartition("/")[2]]
+        page = {"data": [example(record)], "next_cursor": None, "limit": LIMIT_DEFAULT}
+        content = json_content({"$ref": f"{REF}{record}Page"}, {"last page": page})
+        links = _links(operation, "$response.body#/data/0/entity_id")
+        return {"200": {"description": "A page.", "headers": headers, "content": content} | links}
+    record = "Whoami" if operation.kind == "own" else record_of[route.path.split("/")[1]]
+    content = json_content({"$ref": REF + record}, {"record": example(record)})
+    return {"200": {"description": "The record.", "headers": headers, "content": content}}
+
+
+def _links(operation: Operation, entity_id: str) -> Schema:
+    """Where the id of a record leads: to every operation below the collection's path."""
+    found = {
+        operation_id(other): {"operationId": operation_id(other), "parameters": {other.id_field: entity_id}}
+        for other in OPERATIONS
+        if other.route.path.startswith(f"{operation.route.path}/{{")
+    }
+    return {"links": found} if found else {}
+
+
+def _failure(operation: Operation, status: int, names: tuple[str, ...], shared: Schema) -> Schema:
+    route = operation.route
+    own = WRITES[f"{route.method} {route.path}"].refusals if operation.kind == "write" else {}
+    key = next(key for key in (f"{operation.kind} {status}", f"{route.scope} {status}", str(status)) if key in _WORDS)
+    headers = _headers("X-Request-Id", "Cache-Control")
+    if status in (401, 405):
+        headers |= _headers("WWW-Authenticate" if status == 401 else "Allow")
+    elif route.scope != "public":
+        headers |= _limits(required=status in (404, 409, 422, 429, 503))
+    if status == 429:
+        headers |= _headers("Retry-After")
+    words = own.get(status) or _WORDS[key]
+    if key == "list 422" and not any(one.labels for one in operation.filters):
+        words += " No filter of this list has one at present."
+    schema = {"$ref": REF + "Error", "properties": {"error": {"properties": {"code": {"enum": list(names)}}}}}
+    examples = {name: {"error": {"code": name, "message": _sentence(operation, status, name)}} for name in names}
+    listed = ", ".join(f"`{name}`" for name in names)
+    response = {
+        "description": f"{HTTPStatus(status).phrase}: {listed}. {words}",
+        "headers": headers,
+        "content": json_content(schema, examples),
+    }
+    if status in own or key not in _SHARED:
+        return response
+    assert shared.setdefault(_SHARED[key], response) == response, f"{_SHARED[key]} differs from operation to operation"
+    return {"$ref": f"#/components/responses/{_SHARED[key]}"}
+
+
+def _sentence(operation: Operation, status: int, code: str) -> str:
+    """A message as the operation sends it."""
+    if code == "idempotency_key_required":
+        return operation.route.key_sentence
+    return _invalid_request(operation, status) if code == "invalid_request" else ERRORS[code].message
+
+
+def _invalid_request(operation: Operation, status: int) -> str:
+    if operation.kind == "write":
+        return WRITES[f"{operation.route.method} {operation.route.path}"].messages[status]
+    if not operation.allowed_query:
+        return "This operation takes no query parameters; leave them out."
+    if status == 400:
+        return f"The query may hold these keys only: {', '.join(operation.allowed_query)}."
+    closed = [one for one in operation.filters if one.labels]
+    return (
+        f"{closed[0].name} must be one of: {', '.join(closed[0].labels)}."
+        if closed
+        else "A filter's value is outside its enum."
+    )
+
+
+def _headers(*names: str) -> Schema:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _limits(*, required: bool) -> Schema:
+    suffix = "" if required else "-if-counted"
+    return {name: {"$ref": f"#/components/headers/{name}{suffix}"} for name in ("RateLimit", "RateLimit-Policy")}
+
+
+def json_content(schema: Schema, examples: Mapping[str, Any]) -> Schema:
+    content = {"schema": schema}
+    if examples:
+        content["examples"] = {name: {"value": value} for name, value in examples.items()}
+    return {"application/json": content}
+
+
+def operation_id(operation: Operation) -> str:
+    if operation.kind == "own":
+        return {"/whoami": "getWhoami", "/openapi.json": "getOpenapiDocument"}[operation.route.path]
+    method = operation.rpc_path.rpartition("/")[2]
+    return method[0].lower() + method[1:]
