@@ -272,9 +272,12 @@ def date_time(value: str) -> datetime.datetime | None:
 
 def _date_time(value: Any, name: str) -> datetime.datetime:
     found = date_time(value) if type(value) is str else None
-    # Whatever changes later is stamped after it: the last year has no room for that.
-    if found is None or found.year == datetime.MAXYEAR:
+    if found is None:
         raise invalid_request(f"{name} must be a date-time in ISO 8601 with a UTC offset.", name)
+    # Whatever changes later is stamped after it, for which the last year has no room. The first instant of the first
+    # year would be stored as -infinity and come back without a timezone.
+    if not datetime.MINYEAR < found.year < datetime.MAXYEAR:
+        raise invalid_request(f"{name} must lie in the years {datetime.MINYEAR + 1} to {datetime.MAXYEAR - 1}.", name)
     return found
 
 
