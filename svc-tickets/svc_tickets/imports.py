@@ -91,6 +91,7 @@ class TicketImport:
         changed: list[tuple[TicketLine, dict[str, Any]]] = []
 
         def compare(line: TicketLine) -> None:
+            _check_move(line)
             if line.before is None:
                 fresh.append(_new(line, batch))
                 line.result.outcome = CREATED
@@ -139,6 +140,15 @@ class TicketImport:
                 )
             )
         await q.INSERT_EVENTS.run(connection, announced)
+
+
+def _check_move(line: TicketLine) -> None:
+    """Raises Refusal where the ticket would leave its unit or asset behind in another property."""
+    if line.before is None or line.before["property_id"] == line.values["property_id"]:
+        return
+    for kind in ("unit", "asset"):
+        if kind not in line.given and line.before[f"{kind}_id"] is not None:
+            raise invalid_request(f"The ticket moves to another property; give its {kind} there.", kind)
 
 
 def _given(line: TicketLine) -> dict[str, Any]:

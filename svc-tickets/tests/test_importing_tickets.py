@@ -178,6 +178,32 @@ async def test_the_second_row_with_an_external_id_is_rejected(client: Any, opera
     assert [r.outcome for r in results] == [CREATED, REJECTED] and results[1].field == "external_id"
 
 
+async def test_a_ticket_takes_neither_unit_nor_asset_along_to_another_property(
+    client: Any, operator: Any, database: Database
+) -> None:
+    other = events_pb2.PropertyReference(
+        id=12, version=1, company_id=operator.company_id, name="Ash Court", external_id="P12"
+    )
+    boiler = events_pb2.AssetReference(
+        id=210, version=1, company_id=operator.company_id, property_id=10, name="Boiler", external_id="A210"
+    )
+    async with database.transaction() as connection:
+        await consumers.put_references(connection, [events_pb2.References(properties=[other], assets=[boiler])])
+    of_unit, of_asset = row(unit="U1"), row(asset="A210")
+    await imported(client, operator, [of_unit, of_asset])
+    moved = [
+        {name: value for name, value in one.items() if name not in ("unit", "asset")} | {"property": "P12"}
+        for one in (of_unit, of_asset)
+    ]
+    results = await imported(client, operator, moved)
+    assert [(r.outcome, r.field) for r in results] == [(REJECTED, "unit"), (REJECTED, "asset")]
+    assert (await served(client, of_unit["external_id"]))["property"]["external_id"] == "P10"
+    left = [moved[0] | {"unit": ""}, moved[1] | {"asset": ""}]
+    assert [r.outcome for r in await imported(client, operator, left)] == [CHANGED, CHANGED]
+    ticket = await served(client, of_unit["external_id"])
+    assert (ticket["property"]["external_id"], ticket["unit"]) == ("P12", None)
+
+
 async def test_a_dry_run_reports_and_writes_nothing(client: Any, operator: Any, database: Database) -> None:
     one = row()
     assert [r.outcome for r in await imported(client, operator, [one], dry_run=True)] == [CREATED]
