@@ -61,8 +61,9 @@ def _filter(field: FieldDescriptor) -> Filter:
 
 def entity_id(text: str) -> int:
     """The id that plain digits name; 0, which no record has, for anything that is no positive 64-bit number."""
-    if text.isascii() and text.isdigit() and len(text) <= 19:
-        number = int(text)
+    digits = text.lstrip("0")
+    if digits.isascii() and digits.isdigit() and len(digits) <= 19:
+        number = int(digits)
         if number <= ID_MAX:
             return number
     return 0

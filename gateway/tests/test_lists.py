@@ -77,6 +77,7 @@ async def seen_filters(api: Api, key: str, path: str) -> dict[str, Any]:
         ("0", "0"),
         ("-3", "0"),
         ("007", "7"),
+        ("0" * 30 + "7", "7"),
         (str(2**63 - 1), str(2**63 - 1)),
         (str(2**63), "0"),
         ("9" * 5000, "0"),
