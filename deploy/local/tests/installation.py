@@ -1,0 +1,105 @@
+"""One STATE_DIR and the runners on it: started, stopped, interrupted, killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from makeready_local.children import free_port
+
+READY_SECONDS = 120
+
+
+class System:
+    """One STATE_DIR and the runners on it."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self.ports = free_port(), free_port()
+        given = ("MAKEREADY_", "WEBHOOKS_")
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(given)}
+        self.environment |= {
+            "MAKEREADY_STATE_DIR": str(folder),
+            "MAKEREADY_API_PORT": str(self.ports[0]),
+            "MAKEREADY_ADMIN_PORT": str(self.ports[1]),
+            **settings,
+        }
+        self.runner: subprocess.Popen[str] | None = None
+
+    def start(self, **settings: str) -> subprocess.Popen[str]:
+        """Starts a runner; its output lies in `terminal`."""
+        with self.terminal.open("w") as output:
+            self.runner = subprocess.Popen(
+                [sys.executable, "-P", "-m", "makeready_local"],
+                env={**self.environment, **settings},
+                stdout=output,
+                stderr=output,
+                text=True,
+                start_new_session=True,
+            )
+        return self.runner
+
+    @property
+    def terminal(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.terminal")
+
+    def started(self, **settings: str) -> "System":
+        """Starts a runner and returns when it has greeted."""
+        runner = self.start(**settings)
+        wait_for(lambda: "Ctrl-C stops everything" in self.terminal.read_text() or runner.poll() is not None)
+        assert runner.poll() is None, self.terminal.read_text()
+        return self
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Signals the runner; its exit status."""
+        assert self.runner is not None
+        self.runner.send_signal(number)
+        return self.runner.wait(60)
+
+    def read(self, name: str) -> Any:
+        return json.loads((self.folder / name).read_text())
+
+    def get(self, path: str, key: str) -> Any:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.ports[0]}/api/v1{path}", headers={"Authorization": f"Bearer {key}"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return json.load(response)
+
+    def makeready(self, *words: str) -> Any:
+        """What `makeready --json WORDS…` answers."""
+        command = [sys.executable, "-P", "-m", "gateway.cli", "--json", *words]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=30)
+        return json.loads(done.stdout)
+
+    def remains(self) -> list[str]:
+        """The command lines of the processes that belong to this STATE_DIR."""
+        mark = os.fsencode(self.folder)
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (process / "environ").read_bytes() or mark in (process / "cmdline").read_bytes():
+                    found.append((process / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue
+        return found
+
+    def one_line(self) -> str:
+        """The runner's last word, without any progress before it."""
+        text = self.terminal.read_text()
+        assert "Traceback" not in text
+        complaints = [line for line in text.splitlines() if line.startswith("makeready: ")]
+        assert len(complaints) == 1, text
+        return complaints[0]
+
+
+def wait_for(condition: Any, seconds: float = READY_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.05)
