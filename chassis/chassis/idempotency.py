@@ -69,7 +69,7 @@ class InsertOnce:
 
     The rows' values and the reply are known before: ids come from reserved blocks. The statement's snapshot is
     older than its lock, so the primary key decides; it must run under READ COMMITTED. Columns with a server
-    default are left to it.
+    default are left to it, but for keys: the reply names the row by its id.
     """
 
     def __init__(self, claims: sa.Table, *tables: sa.Table) -> None:
@@ -81,7 +81,7 @@ class InsertOnce:
         one: sa.ColumnElement[int] = sa.literal_column("1").label("one")
         claim = insert(claims).from_select(names, sa.select(*whole.values()).select_from(lock).where(lock.c.ok))
         mine = sa.select(claim.on_conflict_do_nothing().returning(one).cte("claimed").c.one).cte("mine")
-        self._columns = {table: [c for c in table.c if c.server_default is None] for table in tables}
+        self._columns = {table: [c for c in table.c if c.primary_key or c.server_default is None] for table in tables}
         effects = []
         for table, columns in self._columns.items():
             values = sa.select(*(given(f"{table.name}_{c.name}", c.type) for c in columns)).select_from(mine)
