@@ -1,0 +1,96 @@
+"""Two years of hourly electricity and gas of eight Cambridge buildings: properties, meters and their readings."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import math
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_files import counts, imported, rows_of
+from system import System
+
+BUILDINGS, METERS, HOURS_A_YEAR = 8, 16, 8760
+YEARS = ("2018", "2019")
+NAME = re.compile(r"UCam_Building_(?P<building>b\d+)_(?P<fuel>electricity|gas)_(?P<year>\d{4})\.csv\.gz")
+COLUMNS = {"electricity": "equipment load [kWh]", "gas": "heating load [kWh]"}
+HOUR = datetime.timedelta(hours=1)
+
+
+@pytest.fixture(scope="module")
+def files(data: Path) -> dict[str, list[Path]]:
+    """Of each meter, by its external_id, the years' files."""
+    found: dict[str, list[Path]] = {}
+    for file in sorted((data / "cambridge-meters").glob("UCam_*.csv.gz")):
+        name = NAME.fullmatch(file.name)
+        assert name is not None, file
+        found.setdefault(f"{name['building']}-{name['fuel']}", []).append(file)
+    assert len(found) == METERS and {len(years) for years in found.values()} == {len(YEARS)}
+    return found
+
+
+def instant(hour: datetime.datetime) -> str:
+    return hour.strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+
+
+def test_cambridges_hours_become_readings(system: System, data: Path, files: dict[str, list[Path]]) -> None:
+    company = system.company("Cambridge")
+    report = imported(
+        company, "properties", data / "cambridge-meters" / "building_floor_roof_areas.csv", "cambridge-properties"
+    )
+    assert counts(report) == (BUILDINGS, 0, 0, 0)
+
+    meters = system.state / "meters.csv"
+    with meters.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["external_id", "property", "name", "utility_type", "unit_of_measure"])
+        for external_id in files:
+            building, fuel = external_id.split("-")
+            utility_type = "electric" if fuel == "electricity" else fuel
+            writer.writerow([external_id, building, f"Building {building} {fuel}", utility_type, "kWh"])
+    report = system.makeready("import", str(company.company_id), "meters", str(meters))
+    assert counts(report) == (METERS, 0, 0, 0)
+
+    def readings(external_id: str) -> list[Any]:
+        mapping = f"cambridge-{external_id.split('-')[1]}"
+        return [imported(company, "readings", file, mapping) for file in files[external_id]]
+
+    # Two meters at a time, so that one program starts while another's rows are taken.
+    with ThreadPoolExecutor(2) as pool:
+        reports = [report for several in pool.map(readings, files) for report in several]
+    assert {counts(report) for report in reports} == {(HOURS_A_YEAR, 0, 0, 0)}
+    assert sum(report["created"] for report in reports) == 280_320
+
+    again = readings("b0-gas")
+    assert [counts(report) for report in again] == [(0, 0, HOURS_A_YEAR, 0)] * 2
+
+    properties = list(company.walk("/properties"))
+    assert {one["external_id"] for one in properties} == {external_id.split("-")[0] for external_id in files}
+    served = {one["external_id"]: one for one in company.walk("/meters")}
+    assert served.keys() == files.keys()
+    for external_id, meter in served.items():
+        assert meter["property"]["external_id"] == external_id.split("-")[0]
+        column = COLUMNS[external_id.split("-")[1]]
+        rows = [row for file in files[external_id] for row in rows_of(file)]
+        found = list(company.walk(f"/meters/{meter['entity_id']}/readings"))
+        # One by one and in all, to the last digit; and the oldest first.
+        assert [one["consumption"] for one in found] == [float(row[column]) for row in rows]
+        assert math.fsum(one["consumption"] for one in found) == math.fsum(float(row[column]) for row in rows)
+        hours = [datetime.datetime.fromisoformat(row["datetime"]) for row in rows]
+        assert [one["period_start"] for one in found] == [instant(hour) for hour in hours]
+        assert [one["period_end"] for one in found] == [instant(hour + HOUR) for hour in hours]
+        assert {(one["meter_id"], one["unit_of_measure"]) for one in found} == {(meter["entity_id"], "kWh")}
+
+
+def test_a_file_of_another_name_is_refused_in_one_line(system: System, files: dict[str, list[Path]]) -> None:
+    company = system.company("Nameless")
+    other = system.state / "readings.csv.gz"
+    other.write_bytes(files["b0-gas"][0].read_bytes())
+    mapping = Path(__file__).resolve().parents[2] / "examples" / "mappings" / "cambridge-gas.toml"
+    done = system.run("import", str(company.company_id), "readings", str(other), "--mapping", str(mapping))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"makeready: [^\n]*file_name[^\n]*\.\n", done.stderr), done.stderr
