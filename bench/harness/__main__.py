@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from gateway.cli.failures import Failed
-from harness import report
+from harness import readings, report
 from harness.alike import DifferentError
 from harness.cpu import Machine
 from harness.load import LoadError
@@ -23,6 +23,7 @@ from makeready_local.children import LocalError
 
 CONNECTIONS = 16
 PAIRS_MIN = 3
+READINGS = "readings"
 DOCS = Path(__file__).parents[2] / "docs" / "performance.md"
 
 
@@ -30,7 +31,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--pairs", type=int, default=7, help="pairs of blocks a workload (default 7, at least 3)")
     parser.add_argument("--seconds", type=float, default=180, help="start no further pair after so long (default 180)")
-    parser.add_argument("--only", choices=[one.name for one in WORKLOADS], help="one workload; writes no page")
+    names = [*(one.name for one in WORKLOADS), READINGS]
+    parser.add_argument("--only", choices=names, help="one workload, or the imports; writes no page")
     parser.add_argument("--no-page", action="store_true", help="print the tables, write nothing")
     return parser.parse_args()
 
@@ -52,16 +54,22 @@ async def run(given: argparse.Namespace, folder: Path) -> None:
             return done < max(given.pairs, PAIRS_MIN) and (done < PAIRS_MIN or seconds < given.seconds)
 
         chosen = tuple(one for one in WORKLOADS if given.only in (None, one.name))
-        results = await pairs(ready.sides, chosen, ready.seeded, CONNECTIONS, go_on)
+        results = await pairs(ready.sides, chosen, ready.seeded, CONNECTIONS, go_on) if chosen else []
         busy = machine.share_of_others()
-        tell(results, report.Run(sizes, CONNECTIONS, ready.compared, time.monotonic() - started, busy), given)
+        wanted = given.only in (None, READINGS)
+        imports = await readings.measure(ready.ours, ready.sides[0].roots, folder) if wanted else []
+    tell(results, imports, report.Run(sizes, CONNECTIONS, ready.compared, time.monotonic() - started, busy), given)
 
 
-def tell(results: list[Result], about: report.Run, given: argparse.Namespace) -> None:
-    say(f"\n{report.machine()}; {report.others(about.busy)}\n\n{report.table(results)}\n\n{report.by_process(results)}")
+def tell(results: list[Result], imports: list[readings.Imported], about: report.Run, given: argparse.Namespace) -> None:
+    say(f"\n{report.machine()}; {report.others(about.busy)}")
+    if results:
+        say(f"\n{report.table(results)}\n\n{report.by_process(results)}")
+    if imports:
+        say(f"\n{readings.table(imports)}")
     if given.only is None and not given.no_page:
         DOCS.parent.mkdir(exist_ok=True)
-        DOCS.write_text(report.page(results, about))
+        DOCS.write_text(report.page(results, about, imports))
         say("\nWrote docs/performance.md.")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from harness import readings
 from harness.measure import Block, Result
 from harness.seed import Sizes
 
@@ -65,7 +66,7 @@ def by_process(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def page(results: Sequence[Result], run: Run) -> str:
+def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Imported]) -> str:
     """The whole of docs/performance.md."""
     versions = "; ".join(
         f"{side}: " + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
@@ -78,6 +79,7 @@ def page(results: Sequence[Result], run: Run) -> str:
         versions=f"Python {platform.python_version()}, PostgreSQL {POSTGRES}; {versions}",
         table=table(results),
         processes=by_process(results),
+        readings=readings.table(imports),
         pairs=len(results[0].ours),
         blocks=blocks,
         sizes=run.sizes,

@@ -19,6 +19,7 @@ from harness.sides import Ours, Peer, Side
 class Stage:
     """sides: ours first. compared: how many tickets were the same on both."""
 
+    ours: Ours
     sides: tuple[Side, Side]
     seeded: Seeded
     compared: int
@@ -41,7 +42,7 @@ async def stage(folder: Path, sizes: Sizes, say: Callable[[str], None]) -> Async
         async with Client(our_side.base_url, 1) as mine, Client(peer_side.base_url, 1) as other:
             compared = await Both(mine, other, seeded).check()
         say(f"Both answer alike: {compared} tickets, a create, its replay, refusals.")
-        yield Stage((our_side, peer_side), seeded, compared)
+        yield Stage(ours, (our_side, peer_side), seeded, compared)
 
 
 @contextmanager

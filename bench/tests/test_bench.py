@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness import report
+from harness import readings, report
 from harness.cpu import Machine, used
 from harness.measure import pairs
 from harness.seed import Sizes
@@ -21,12 +21,16 @@ async def test_both_sides_answer_alike_and_every_workload_is_measured() -> None:
             machine = Machine([pid for side in ready.sides for pid in side.roots.values()])
             results = await pairs(ready.sides, WORKLOADS, ready.seeded, 4, lambda done: done < 1, share=0.01)
             others = machine.share_of_others()
+            imports = await readings.measure(ready.ours, ready.sides[0].roots, folder, rows=1000)
     assert not folder.exists()
     assert ready.compared == 205 and len(ready.seeded.unit_ids) == 6
     assert 0 <= others <= 1
     assert [len(result.ours) for result in results] == [len(result.peers) for result in results] == [1, 1, 1, 1]
     assert all(result.ours[0].total > 0 and result.peers[0].total > 0 for result in results)
-    page = report.page(results, report.Run(TINY, 4, ready.compared, 1.0, others))
+    assert [one.rows for one in imports] == [1000, 1000]
+    assert all(one.rows_a_second > 0 and one.cpu["svc-catalog"] >= 0 < one.cpu["command line"] for one in imports)
+    page = report.page(results, report.Run(TINY, 4, ready.compared, 1.0, others), imports)
+    assert "| again, nothing changed | 1000 |" in page
     assert all(f"| {workload.name} |" in page for workload in WORKLOADS)
     assert "| peer: uvicorn |" in page and "| Makeready: svc-webhooks |" in page
 
