@@ -18,6 +18,8 @@ from makeready_local.testing import PostgresServer, Server
 from svc_tickets import consumers
 
 COMPANY, OTHER_COMPANY = 7, 8
+# The owners that are asked have no NATS: what svc-tickets knows of theirs, it asked for.
+NO_NATS = "nats://127.0.0.1:1"
 
 
 class Client:
@@ -42,12 +44,12 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 
 @pytest.fixture(scope="session")
 def away_catalog(
-    postgres_server: PostgresServer, nats_server: Server, keys: Keys, tmp_path_factory: pytest.TempPathFactory
+    postgres_server: PostgresServer, keys: Keys, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningService]:
     """The svc-catalog that svc-tickets asks: not started, unless a test asks for `catalog`."""
     url = postgres_server.create_database("catalog_of_tickets")
     log = tmp_path_factory.mktemp("svc-catalog") / "log"
-    prepared = RunningService("svc-catalog", keys, url, nats_server.url, log)
+    prepared = RunningService("svc-catalog", keys, url, NO_NATS, log)
     prepared.migrate(first_id=6_000_000_000)
     yield prepared
     prepared.stop()
@@ -63,23 +65,23 @@ def catalog(away_catalog: RunningService) -> Iterator[RunningService]:
 
 @pytest.fixture(scope="session")
 def away_gateway(
-    postgres_server: PostgresServer, nats_server: Server, keys: Keys, tmp_path_factory: pytest.TempPathFactory
+    postgres_server: PostgresServer, keys: Keys, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningService]:
     """The gateway that svc-tickets asks for staff: not started, unless a test asks for `owners`."""
     url = postgres_server.create_database("gateway_of_tickets")
     log = tmp_path_factory.mktemp("gateway") / "log"
-    prepared = RunningService("gateway", keys, url, nats_server.url, log)
+    prepared = RunningService("gateway", keys, url, NO_NATS, log)
     prepared.migrate()
     yield prepared
     prepared.stop()
 
 
 @pytest.fixture
-def owners(catalog: RunningService, away_gateway: RunningService) -> Iterator[RunningService]:
+def owners(catalog: RunningService, away_gateway: RunningService) -> Iterator[dict[str, RunningService]]:
     """svc-catalog and the gateway, running; the latter's public ports stay closed, for others do not serve."""
     if away_gateway.process is None or away_gateway.process.poll() is not None:
         away_gateway.start(MAKEREADY_CURSOR_KEYS="1:" + base64.b64encode(bytes(32)).decode())
-    yield away_gateway
+    yield {"svc-catalog": catalog, "gateway": away_gateway}
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,16 @@ import json
 import secrets
 from typing import Any
 
+import grpc
 import pytest
 from sqlalchemy import func, select
 
 from chassis.database import Database
 from chassis.identity import CALLER, OPERATOR, Identity
 from chassis.statements import Statement
+from makeready.catalog.v1 import catalog_pb2, vendors_pb2
+from makeready.catalog.v1.catalog_pb2_grpc import PropertiesServiceStub
+from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1 import documents_pb2 as common
 from makeready.events.v1 import events_pb2
 from makeready.events.v1.events_pb2 import Event
@@ -38,12 +42,12 @@ def row(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def sent(*rows: Any) -> list[common.ImportRow]:
+    return [common.ImportRow(line=n, json=json.dumps(one).encode()) for n, one in enumerate(rows, 2)]
+
+
 async def imported(client: Any, who: Any, rows: list[Any], **options: bool) -> list[Any]:
-    sent = [
-        common.ImportRow(line=n, json=one if isinstance(one, bytes) else json.dumps(one).encode())
-        for n, one in enumerate(rows, 2)
-    ]
-    response = await client("ImportTickets", pb.ImportTicketsRequest(rows=sent, **options), who)
+    response = await client("ImportTickets", pb.ImportTicketsRequest(rows=sent(*rows), **options), who)
     assert [result.line for result in response.results] == list(range(2, 2 + len(rows)))
     return list(response.results)
 
@@ -106,39 +110,32 @@ async def test_a_row_names_its_assignee_and_vendor_and_a_later_one_takes_them_aw
     assert ticket["assignee"] is None and ticket["assigned_vendor"]["id"] == 40
 
 
-async def test_whom_the_replicas_lack_is_asked_of_the_gateway(
-    client: Any, operator: Any, owners: Any, database: Database
-) -> None:
-    company, member = await hired(owners)
-    who = Identity(OPERATOR, "operator", company)
-    place = events_pb2.PropertyReference(id=70 + company, version=1, company_id=company, name="A", external_id="P10")
-    async with database.transaction() as connection:
-        await consumers.put_references(connection, [events_pb2.References(properties=[place])])
-    results = await imported(client, who, [row(assignee=member), row(assignee="nobody")])
-    assert [r.outcome for r in results] == [CREATED, REJECTED] and results[1].field == "assignee"
+async def test_what_the_replicas_lack_is_asked_of_its_owners(client: Any, owners: dict[str, RunningService]) -> None:
+    async with owners["gateway"].channel() as channel:
+        name = f"Company {secrets.token_hex(4)}"
+        request = identity_pb2.CreateCompanyRequest(name=name)
+        method = CompaniesServiceStub(channel).CreateCompany
+        company = (await owners["gateway"].call(method, request, Identity(OPERATOR, "operator"))).company.id
+        staff = staff_pb2.ImportStaffRequest(rows=sent({"external_id": "S1", "name": "Ada Byrne"}))
+        who = Identity(OPERATOR, "operator", company)
+        await owners["gateway"].call(StaffServiceStub(channel).ImportStaff, staff, who)
+    async with owners["svc-catalog"].channel() as channel:
+        house = {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}
+        places = catalog_pb2.ImportPropertiesRequest(rows=sent(house))
+        await owners["svc-catalog"].call(PropertiesServiceStub(channel).ImportProperties, places, who)
+        vendors = vendors_pb2.ImportVendorsRequest(rows=sent({"external_id": "V1", "name": "Cascade Elevator"}))
+        await owners["svc-catalog"].call(VendorsServiceStub(channel).ImportVendors, vendors, who)
+
+    one = row(property="P1", assignee="S1", assigned_vendor="V1")
+    results = await imported(client, who, [one, row(property="P1", assignee="S2"), row(property="P2")])
+    assert [r.outcome for r in results] == [CREATED, REJECTED, REJECTED]
+    assert [r.field for r in results] == ["", "assignee", "property"]
     page = (
         await client("ListTickets", pb.ListTicketsRequest(limit=2), Identity(CALLER, "gateway", company, 1, "read"))
     ).page
     (ticket,) = json.loads(page.data)
-    assert ticket["assignee"]["name"] == "Ada Byrne"
-
-
-async def hired(gateway: RunningService) -> tuple[int, str]:
-    """A new company of the gateway and the external_id of its only member of staff."""
-    async with gateway.channel() as channel:
-        name = {"name": f"Company {secrets.token_hex(4)}"}
-        made = await gateway.call(
-            CompaniesServiceStub(channel).CreateCompany,
-            identity_pb2.CreateCompanyRequest(**name),
-            Identity(OPERATOR, "operator"),
-        )
-        json_row = json.dumps({"external_id": "S1", "name": "Ada Byrne"}).encode()
-        await gateway.call(
-            StaffServiceStub(channel).ImportStaff,
-            staff_pb2.ImportStaffRequest(rows=[common.ImportRow(line=1, json=json_row)]),
-            Identity(OPERATOR, "operator", made.company.id),
-        )
-    return made.company.id, "S1"
+    assert ticket["property"]["name"] == "Elm Court" and ticket["assignee"]["name"] == "Ada Byrne"
+    assert ticket["assigned_vendor"]["name"] == "Cascade Elevator"
 
 
 @pytest.mark.parametrize(
@@ -226,3 +223,15 @@ async def test_public_events_fire_only_where_asked_for(client: Any, operator: An
     assert [event for event, _, _ in mine] == ["ticket.created", "ticket.status_changed"]
     assert json.loads(mine[1][2]) == {"field": "status", "from": "Open", "to": "On Hold"}
     assert mine[1][1] == await served(client, loud["external_id"])
+
+
+async def test_an_owner_that_is_away_fails_the_batch_and_keeps_nothing(
+    client: Any, operator: Any, away_gateway: RunningService, database: Database
+) -> None:
+    away_gateway.kill()
+    good = row()
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await imported(client, operator, [good, row(assignee="not here yet")])
+    assert failed.value.code() == grpc.StatusCode.UNAVAILABLE
+    there = Statement(select(func.count()).select_from(t.ticket).where(t.ticket.c.external_id == good["external_id"]))
+    assert await database.value(there) == 0
