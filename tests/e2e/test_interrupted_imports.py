@@ -26,9 +26,11 @@ OF_THE_RUN = ("entity_id", "url", "created_at", "updated_at", "completed_at", "i
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system of its own: a service of it is killed."""
     system = System(tmp_path_factory.mktemp("interrupted") / "state")
-    system.start()
-    yield system
-    system.stop()
+    try:
+        system.start()
+        yield system
+    finally:
+        system.stop()
 
 
 @pytest.fixture(scope="module")
