@@ -25,9 +25,11 @@ def system(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iter
         WEBHOOKS_EGRESS_HOSTS=f"receiver.test=127.0.0.1:{receiver.port}",
         WEBHOOKS_EGRESS_CA_FILE=str(receiver.authority_file),
     )
-    running.start()
-    yield running
-    running.stop()
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()  # also one that did not get ready: nothing may run on after the tests
     assert running.contract is not None
     for delivery in receiver.deliveries:
         running.contract.check_delivery(delivery.body)
