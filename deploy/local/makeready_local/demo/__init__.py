@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urljoin
 
 from makeready_local.children import LocalError
 from makeready_local.config import Settings
@@ -150,7 +151,9 @@ def _without_addresses(done: dict[str, Any]) -> dict[str, Any]:
 
 def greeting(state: State, settings: Settings) -> str:
     """What the person at the terminal needs to begin."""
-    lines = [f"API               {settings.api_url}", f"Administrator     {settings.admin_url}"]
+    reference = urljoin(settings.api_url, "/docs")
+    lines = [f"API               {settings.api_url}", f"Reference         {reference}"]
+    lines.append(f"Administrator     {settings.admin_url}")
     done = state.read(DONE)
     if done:
         administrator = done["administrator"]
