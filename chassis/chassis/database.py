@@ -19,7 +19,17 @@ SERVER_SETTINGS = {
     "statement_timeout": "30s",
     "lock_timeout": "3s",
     "idle_in_transaction_session_timeout": "5s",
+    # Every statement is written for one plan. Left to choose, the server plans the first five calls on each
+    # connection anew, and all later ones too where knowing the values promises to spare more than it does.
+    "plan_cache_mode": "force_generic_plan",
 }
+
+# Statements are written for one plan. Left to choose, the server plans the first five calls on each connection anew,
+# and all later ones too where knowing the values promises to spare more than planning is counted for.
+ONE_PLAN, NEW_PLANS = "force_generic_plan", "force_custom_plan"
+# That plan is chosen by the rows that it meets. With pages dear, the planner takes a detour over many rows that lie
+# together for cheaper than few that do not, on statistics that may know nothing of the one large property.
+BY_ROWS = {"seq_page_cost": "0.01", "random_page_cost": "0.01"}
 
 # asyncpg raises InternalClientError on a terminated backend; it is neither a PostgresError nor an InterfaceError.
 LOST = (
@@ -76,9 +86,12 @@ async def _no_reset(_connection: Any) -> None:
 class Database:
     """The pool. Raises DatabaseUnavailable from every method when the server can't be reached."""
 
-    def __init__(self, url: str, *, application: str, connections: int = 10) -> None:
+    def __init__(self, url: str, *, application: str, connections: int = 10, plans: str = ONE_PLAN) -> None:
+        """plans: PostgreSQL's plan_cache_mode."""
         self.url = url
-        self._settings = SERVER_SETTINGS | {"application_name": application}
+        self._settings = SERVER_SETTINGS | {"application_name": application, "plan_cache_mode": plans}
+        if plans == ONE_PLAN:
+            self._settings |= BY_ROWS
         self._connections = connections
         self._pool: Any = None
 

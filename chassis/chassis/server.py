@@ -23,7 +23,7 @@ from sqlalchemy import MetaData, Table
 from chassis import logs
 from chassis.clients import MESSAGE_BYTES_MAX, REFUSAL, Peer
 from chassis.consumer import Apply, Consumer
-from chassis.database import Database
+from chassis.database import ONE_PLAN, Database
 from chassis.identity import KINDS, Call, IdentityError, Issuer, Ring
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, Unavailable
@@ -60,13 +60,16 @@ Background = Callable[[], Awaitable[None]]
 class App:
     """The parts of one process, wired by its `__main__`."""
 
-    def __init__(self, name: str, settings: ServiceSettings) -> None:
+    def __init__(self, name: str, settings: ServiceSettings, plans: str = ONE_PLAN) -> None:
+        """plans: see `Database`."""
         self.name = name
         self.settings = settings
         self.issuer = Issuer(settings.identity_key_file)
         self.ring = Ring(settings.identity_ring_file, audience=name)
         self.transport = Transport(settings.nats_url, name)
-        self.database = Database(settings.database_url, application=name, connections=settings.database_connections)
+        self.database = Database(
+            settings.database_url, application=name, connections=settings.database_connections, plans=plans
+        )
         self.peers: dict[str, Peer] = {}
         self._background: dict[str, Background] = {"nats": self.transport.run}
         self._handlers: set[asyncio.Task[Any]] = set()

@@ -13,6 +13,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from chassis.database import Connection, Database
 from chassis.paging import Pages
 from chassis.statements import Statement
+from svc_catalog import rules
 from svc_catalog import tables as t
 
 _company_id = bindparam("company_id", type_=BigInteger)
@@ -136,6 +137,7 @@ ASSETS_PAGE = Pages(
     t.asset.c.id,
     {name: is_given(t.asset, name) for name in ("property_id", "unit_id", "status")}
     | {"updated_since": t.asset.c.updated_at >= bindparam("updated_since", type_=DateTime(timezone=True))},
+    statuses=rules.ASSET_STATUSES,
 )
 
 

@@ -20,6 +20,7 @@ from sqlalchemy import (
 
 from chassis.consumer import inbox_table
 from chassis.outbox import outbox_table
+from chassis.paging import page_indexes
 from chassis.replicas import company_replica, replica_table
 from svc_catalog import columns, rules, tables_inspections, tables_meters, tables_vendors  # noqa: F401 - for `metadata`
 from svc_catalog.columns import (
@@ -197,8 +198,4 @@ asset = Table(
     between("asset", "expected_life_years", 0, rules.LIFE_YEARS_MAX),
     one_of("asset", "source", rules.SOURCES),
 )
-# One index for each way to page: the filter first, then the id that orders every list. The primary key is the list's.
-Index("asset_page_of_property", asset.c.company_id, asset.c.property_id, asset.c.id)
-Index("asset_page_of_unit", asset.c.company_id, asset.c.unit_id, asset.c.id)
-Index("asset_page_of_status", asset.c.company_id, asset.c.status, asset.c.id)
-Index("asset_updated", asset.c.company_id, asset.c.updated_at)
+page_indexes(asset)

@@ -10,7 +10,6 @@ from sqlalchemy import (
     Computed,
     Date,
     ForeignKeyConstraint,
-    Index,
     Integer,
     Table,
     Text,
@@ -20,6 +19,7 @@ from sqlalchemy import (
     or_,
 )
 
+from chassis.paging import page_indexes
 from svc_catalog import rules
 from svc_catalog import rules_inspections as inspections
 from svc_catalog.columns import (
@@ -89,17 +89,8 @@ SERVED = or_(
     and_(inspection.c.kind == literal_column("'acceptance_walk'"), inspection.c.engagement.is_(None)),
 )
 
-# One index for each way to page, the id last, over what is served alone: a page costs the same however many
-# inspections are not.
-for _name, _filters in (
-    ("inspection_page", ()),
-    ("inspection_page_of_property", ("property_id",)),
-    ("inspection_page_of_unit", ("unit_id",)),
-    ("inspection_page_of_status", ("published_status",)),
-    ("inspection_page_of_property_and_status", ("property_id", "published_status")),
-):
-    _columns = (inspection.c[name] for name in ("company_id", *_filters, "id"))
-    Index(_name, *_columns, postgresql_where=SERVED)
+# Over what is served alone: a page costs the same however many inspections are not.
+page_indexes(inspection, "published_status", SERVED)
 
 # The newest number of each property's sequence.
 inspection_number = Table(

@@ -9,12 +9,12 @@ from sqlalchemy import (
     Column,
     Double,
     ForeignKeyConstraint,
-    Index,
     Table,
     Text,
     UniqueConstraint,
 )
 
+from chassis.paging import page_indexes
 from svc_catalog import rules, rules_meters
 from svc_catalog.columns import (
     between,
@@ -59,9 +59,7 @@ meter = Table(
     one_of("meter", "scope", rules_meters.SCOPES),
     one_of("meter", "source", rules.SOURCES),
 )
-Index("meter_page_of_property", meter.c.company_id, meter.c.property_id, meter.c.id)
-Index("meter_page_of_unit", meter.c.company_id, meter.c.unit_id, meter.c.id)
-Index("meter_updated", meter.c.company_id, meter.c.updated_at)
+page_indexes(meter)
 
 # The largest table: an hourly meter adds 8,760 rows a year. The wide columns come first and the texts last, so that
 # none is padded; it has no version, because no other context hears of readings; and it has two indexes: the key,

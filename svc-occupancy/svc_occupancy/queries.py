@@ -11,6 +11,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from chassis.database import Database
 from chassis.paging import Pages
 from chassis.statements import TIME, Statement, given
+from svc_occupancy import rules
 from svc_occupancy import tables as t
 
 # The columns of a served turn, in the order in which `records.Links.turn` takes them.
@@ -52,6 +53,7 @@ TURNS_PAGE = Pages(
     t.transition.c.id,
     {name: _is(name) for name in ("property_id", "unit_id", "status")}
     | {"updated_since": t.transition.c.updated_at >= given("updated_since", TIME)},
+    statuses=rules.TRANSITION_STATUSES,
 )
 
 _TURN = Statement(_turns.where(_is("company_id"), t.transition.c.id == given("turn_id", BigInteger)))

@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from chassis.consumer import inbox_table
 from chassis.outbox import outbox_table
+from chassis.paging import page_indexes
 from chassis.replicas import company_replica, replica_table
 from svc_occupancy import rules
 
@@ -89,11 +90,7 @@ transition = Table(
     ),
     CheckConstraint("updated_at >= created_at", name="transition_updated_after_created"),
 )
-# One index for each way to page: the filter first, then the id that orders every list. The primary key is the list's.
-Index("transition_page_of_property", transition.c.company_id, transition.c.property_id, transition.c.id)
-Index("transition_page_of_unit", transition.c.company_id, transition.c.unit_id, transition.c.id)
-Index("transition_page_of_status", transition.c.company_id, transition.c.status, transition.c.id)
-Index("transition_updated", transition.c.company_id, transition.c.updated_at)
+page_indexes(transition)
 Index(
     "transition_active_in_unit",
     transition.c.company_id,

@@ -74,6 +74,7 @@ TICKETS_PAGE = Pages(
         "updated_since": t.ticket.c.updated_at >= bindparam("updated_since", type_=DateTime(timezone=True)),
         "ticket_number": t.ticket.c.ticket_number == bindparam("ticket_number", type_=Integer),
     },
+    statuses=rules.STATUSES,
 )
 
 _TICKET = Statement(

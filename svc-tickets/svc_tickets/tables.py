@@ -11,7 +11,6 @@ from sqlalchemy import (
     Column,
     DateTime,
     ForeignKey,
-    Index,
     Integer,
     MetaData,
     Sequence,
@@ -24,6 +23,7 @@ from sqlalchemy import (
 from chassis.consumer import inbox_table
 from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
+from chassis.paging import page_indexes
 from chassis.replicas import company_replica, replica_table
 from svc_tickets import rules
 
@@ -109,11 +109,7 @@ ticket = Table(
     CheckConstraint(f"char_length(title) <= {rules.TITLE_POINTS_MAX}", name="ticket_title"),
     CheckConstraint("updated_at >= created_at", name="ticket_updated_after_created"),
 )
-# One index for each way to page: the filter first, then the id that orders every list.
-Index("ticket_page_of_property", ticket.c.company_id, ticket.c.property_id, ticket.c.id)
-Index("ticket_page_of_unit", ticket.c.company_id, ticket.c.unit_id, ticket.c.id)
-Index("ticket_page_of_status", ticket.c.company_id, ticket.c.status, ticket.c.id)
-Index("ticket_updated", ticket.c.company_id, ticket.c.updated_at)
+page_indexes(ticket)
 
 ticket_number = Table(
     "ticket_number",

@@ -17,7 +17,9 @@ USER_AGENT = "Makeready-Webhooks/1"
 
 
 def assemble(settings: config.Config) -> App:
-    app = App(NAME, settings.service)
+    app = App(
+        NAME, settings.service, plans="auto"
+    )  # one plan does not suit both a day of deliveries and a partition's last
     clock = instants.now
     egress = Egress(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)

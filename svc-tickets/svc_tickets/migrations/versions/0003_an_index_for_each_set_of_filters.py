@@ -1,0 +1,55 @@
+"""an index for each set of filters
+
+Revision ID: 0003
+Revises: 0002
+"""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from alembic import op
+
+revision: str = "0003"
+down_revision: str | None = "0002"
+branch_labels: str | Sequence[str] | None = None
+depends_on: str | Sequence[str] | None = None
+
+
+def upgrade() -> None:
+    op.drop_index(op.f("ticket_page_of_status"), table_name="ticket")
+    op.create_index(
+        "ticket_page_of_status",
+        "ticket",
+        [sa.literal_column("hashtextextended(status, company_id)"), "id"],
+        unique=False,
+    )
+    op.create_index(
+        "ticket_changes",
+        "ticket",
+        [sa.literal_column("((company_id << 30) # (id >> 14))"), "status", "updated_at"],
+        unique=False,
+    )
+    op.create_index(
+        "ticket_changes_of_property",
+        "ticket",
+        [sa.literal_column("((property_id << 30) # (id >> 14))"), "status", "updated_at"],
+        unique=False,
+    )
+    op.create_index(
+        "ticket_changes_of_unit",
+        "ticket",
+        [sa.literal_column("((unit_id << 30) # (id >> 14))"), "status", "updated_at"],
+        unique=False,
+    )
+    op.create_index(
+        "ticket_page_of_property_and_status",
+        "ticket",
+        [sa.literal_column("hashtextextended(status, property_id)"), "id"],
+        unique=False,
+    )
+    op.create_index(
+        "ticket_page_of_unit_and_status",
+        "ticket",
+        [sa.literal_column("hashtextextended(status, unit_id)"), "id"],
+        unique=False,
+    )
