@@ -5,6 +5,7 @@ A column that the file has and that is blank in a row clears the field; a column
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -25,7 +26,8 @@ from makeready.events.v1.events_pb2 import References
 
 CREATED, CHANGED = common.IMPORT_OUTCOME_CREATED, common.IMPORT_OUTCOME_CHANGED
 UNCHANGED, REJECTED = common.IMPORT_OUTCOME_UNCHANGED, common.IMPORT_OUTCOME_REJECTED
-ROWS_MAX = 500
+ROWS_MAX = 2000
+ROWS_AT_ONCE = 250  # read in 2 ms, during which the process answers nobody else
 _TICK = datetime.timedelta(microseconds=1)
 _LOCK = Statement(sa.select(sa.func.pg_advisory_xact_lock(given("lock", sa.BigInteger)).label("locked")))
 
@@ -45,7 +47,9 @@ class Stored:
         fresh = tuple(dict.fromkeys((*own, *changeable)))
         self._insert = InsertMany(table, fresh, table.c.id, table.c.external_id)
         self._analyze = Statement(sa.text(f"ANALYZE (SKIP_LOCKED) {table.name}"))
-        self._inserted = self._analyzed = 0
+        catalog = sa.table("pg_class", sa.column("oid"), sa.column("reltuples"))
+        self._count = Statement(sa.select(catalog.c.reltuples).where(catalog.c.oid == sa.func.to_regclass(table.name)))
+        self._counted = self._inserted = 0
         self._update = UpdateMany(table, (*stamped, *changeable))
 
     async def for_update(
@@ -62,11 +66,13 @@ class Stored:
             row["id"] = ids[row["external_id"]]
         # A table whose rows nobody has counted is taken for small, and the plans made then are kept: the check of a
         # foreign key read all of a company's properties for each asset. So they are counted whenever they may have
-        # doubled, long before autovacuum looks.
+        # doubled, long before autovacuum looks. (A large table takes a third of a second.)
         self._inserted += len(rows)
-        if self._inserted > 2 * self._analyzed:
+        if self._inserted > self._counted:
+            self._counted = await connection.value(self._count)
+        if self._inserted > self._counted:
             await connection.execute(self._analyze)
-            self._analyzed = self._inserted
+            self._counted, self._inserted = await connection.value(self._count), 0
 
     async def update(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         await self._update.run(connection, rows)
@@ -133,16 +139,19 @@ class Line(Generic[Row]):
 class Batch(Generic[Row]):
     """The rows of one request. `good` shrinks as rows are rejected; `results` reports on all of them."""
 
-    def __init__(self, kind: type[Row], company_id: int, sent: Sequence[common.ImportRow]) -> None:
-        if len(sent) > ROWS_MAX:
-            raise invalid_request(f"A batch holds at most {ROWS_MAX} rows.")
+    def __init__(self, kind: type[Row], company_id: int) -> None:
+        self._kind = kind
         self.company_id = company_id
         self.moment = datetime.datetime.min
-        self.results = [common.ImportResult(line=row.line, outcome=UNCHANGED) for row in sent]
+        self.results: list[common.ImportResult] = []
         self.good: dict[str, Line[Row]] = {}
-        for row, result in zip(sent, self.results, strict=True):
+
+    def read(self, sent: Sequence[common.ImportRow]) -> None:
+        """Adds rows, as far as they can be read."""
+        for row in sent:
+            self.results.append(result := common.ImportResult(line=row.line, outcome=UNCHANGED))
             try:
-                line: Line[Row] = Line(*_read(kind, row.json), result)
+                line: Line[Row] = Line(*_read(self._kind, row.json), result)
                 if line.row.external_id in self.good:
                     raise invalid_request("external_id stands in the file twice.", "external_id")
                 self.good[line.row.external_id] = line
@@ -257,7 +266,12 @@ class Importer:
         to ask other contexts for what a replica lacks.
         """
         company_id = identity.company_id(call)
-        batch = Batch(kind, company_id, request.rows)
+        if len(request.rows) > ROWS_MAX:
+            raise invalid_request(f"A batch holds at most {ROWS_MAX} rows.")
+        batch = Batch(kind, company_id)
+        for start in range(0, len(request.rows), ROWS_AT_ONCE):
+            batch.read(request.rows[start : start + ROWS_AT_ONCE])
+            await asyncio.sleep(0)
         if prepare is not None:
             await prepare(batch)
         if not batch.good:

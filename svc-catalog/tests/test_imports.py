@@ -172,8 +172,8 @@ async def test_the_second_row_of_an_external_id_is_rejected(company: Any) -> Non
     assert (await company.by_external_id("properties"))["P1"]["name"] == "Elm Court"
 
 
-async def test_a_batch_of_more_than_500_rows_is_refused(company: Any) -> None:
-    rows = [P | {"external_id": str(number)} for number in range(501)]
+async def test_a_batch_of_more_than_2000_rows_is_refused(company: Any) -> None:
+    rows = [P | {"external_id": str(number)} for number in range(2001)]
     with pytest.raises(Refusal) as refused:
         await company.results("properties", rows)
     assert refused.value.status == 400

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from system import Company, System
 
-BATCH = 500  # rows that the command line sends at once
-PROPERTIES, BATCHES = 600, 6
+BATCH = 2000  # rows that the command line sends at once
+PROPERTIES, BATCHES = 600, 4
 BAD = 7  # every batch has a bad row at this place: it is told when the batch is done
 # What differs between two companies that imported the same: ids, and instants that no row gives.
 OF_THE_RUN = ("entity_id", "url", "created_at", "updated_at", "completed_at", "id")
