@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import itertools
 import random
@@ -23,7 +24,7 @@ from makeready.events.v1.events_pb2 import (
     StaffReference,
     UnitOccupancyReference,
 )
-from svc_catalog import consumers, rules
+from svc_catalog import consumers, queries_import, rules
 from svc_catalog import tables as t
 
 _companies = itertools.count(1)
@@ -101,3 +102,30 @@ async def test_an_unknown_unit_or_another_companys_is_passed_over_and_the_others
     ]
     assert await taker(alone.database).store_what_applies([event(unit_occupancies=rows)], by="nats") == set()
     assert await occupancies(alone.database, mine) == [(None, None, 0, 1), ("Down", None, 1, 1)]
+
+
+async def test_an_import_locks_units_in_the_order_of_their_ids_as_what_is_told_of_them_does(alone: Any) -> None:
+    """In the file's order it would hold the second unit while it waits for the first: a ring."""
+    company_id = next(_companies)
+    first, second = await alone.make_units(company_id)
+
+    async def lock_for_import() -> list[int]:
+        async with alone.database.transaction() as connection:
+            names = [f"U{second}", f"U{first}"]
+            return [
+                row["id"] for row in (await queries_import.UNITS.for_update(connection, company_id, names)).values()
+            ]
+
+    lock = "SELECT 1 FROM unit WHERE id = $1 FOR NO KEY UPDATE"
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    async with alone.database.transaction() as consumer:
+        await consumer.raw.execute("UPDATE unit SET external_id = 'U' || id WHERE company_id = $1", company_id)
+    async with alone.database.transaction() as consumer:
+        await consumer.raw.execute(lock, first)
+        importing = asyncio.create_task(lock_for_import())
+        for _ in range(1000):
+            if await consumer.raw.fetchval(waiting):
+                break
+            await asyncio.sleep(0.01)
+        await consumer.raw.execute(f"{lock} NOWAIT", second)
+    assert await importing == [first, second]
