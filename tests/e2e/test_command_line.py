@@ -459,6 +459,25 @@ def test_an_import_that_is_interrupted_is_finished_by_running_it_again(system: S
     assert {one["external_id"] for one in company.walk("/properties")} == {row["external_id"] for row in rows}
 
 
+def test_a_file_that_is_cut_short_leaves_what_came_before_and_tells_its_bad_rows(system: System) -> None:
+    company = system.company("Cut short")
+    rows = properties(9_000)
+    rows[0]["year_built"] = "soon"
+    whole = write_csv(system.state / "whole.csv", [{"year_built": "", **row} for row in rows]).read_bytes()
+    file = system.state / "short.csv.gz"
+    file.write_bytes(gzip.compress(whole)[:-2000])
+    words = ("import", str(company.company_id), "properties", str(file))
+    done = system.run(*words)
+    assert (done.returncode, done.stdout) == (1, "")
+    told = done.stderr.splitlines()
+    assert [line.split(": ")[0] for line in told] == ["short.csv.gz:2", "makeready"], told
+    assert "cut short" in told[1]
+    kept = [one["external_id"] for one in company.walk("/properties")]
+    # Whole batches, in the order of the file.
+    assert kept == [row["external_id"] for row in rows[1 : len(kept) + 1]]
+    assert len(kept) >= 1_999
+
+
 def test_an_import_waits_for_a_service_that_is_away_for_a_moment(system: System, number: str, tmp_path: Path) -> None:
     file = write_csv(system.state / "away.csv", properties(1200))
     with late(system.runtime["processes"]["svc-catalog"]["grpc"], 2.0) as address:
