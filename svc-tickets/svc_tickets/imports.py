@@ -159,7 +159,8 @@ def _given(line: TicketLine) -> dict[str, Any]:
 def _new(line: TicketLine, batch: Batch[records.TicketRow]) -> dict[str, Any]:
     row, values = line.row, _given(line)
     created_at = values.get("created_at") or batch.moment
-    updated_at = max(created_at, row.updated_at or row.completed_at or row.cancelled_at or created_at)
+    # Without a word in the file it is the import's moment: a sync by updated_since must hear of what is backfilled.
+    updated_at = max(created_at, row.updated_at or batch.moment)
     ticket = dict.fromkeys(q.CHANGEABLE) | _DEFAULTS | {k: v for k, v in values.items() if v is not None}
     ticket |= {
         "company_id": batch.company_id,

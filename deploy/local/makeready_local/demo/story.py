@@ -66,8 +66,14 @@ def rows(day: datetime.date) -> dict[str, list[Row]]:
         "inspections": _by_age(_dated("inspections", _written("inspections"), day)),
         "meters": _dated("meters", [meter.row() for meter in utilities.meters()], day),
         "readings": list(utilities.readings(day, instant)),
-        "tickets": _by_age(_dated("tickets", _written("tickets"), day)),
+        "tickets": _by_age([_touched(row) for row in _dated("tickets", _written("tickets"), day)]),
     }
+
+
+def _touched(ticket: Row) -> Row:
+    """When it last moved, as far as the story tells; without it, all would have moved on the day of the import."""
+    moved = max(str(ticket[name]) for name in ("created_at", "completed_at", "cancelled_at") if ticket.get(name))
+    return {"updated_at": moved, **ticket}
 
 
 def _by_age(found: list[Row]) -> list[Row]:
