@@ -6,8 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from contract import SUMMARIES
 from receiver import Receiver
 from system import System
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tells what Schemathesis did."""
+    for summary in SUMMARIES:
+        terminalreporter.section("Schemathesis")
+        terminalreporter.write(summary)
 
 
 @pytest.fixture(scope="session")
