@@ -30,8 +30,46 @@ ROWS_MAX = 2000
 ROWS_AT_ONCE = 250  # read in 2 ms, during which the process answers nobody else
 _TICK = datetime.timedelta(microseconds=1)
 _LOCK = Statement(sa.select(sa.func.pg_advisory_xact_lock(given("lock", sa.BigInteger)).label("locked")))
+_KEPT = {"read": True, "key_share": True}
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+class Known:
+    """Finds records of a table that rows name by external_id. Own ones stay as they are until the commit; of a
+    replica those count that have arrived.
+
+    One look-up an external id, whatever the planner knows: with `= ANY` it reads all rows of the company for every
+    batch where it takes the table for small, as it does during the first import into it: 175 µs a row and growing,
+    for 5. OFFSET keeps it from joining by other means.
+    """
+
+    def __init__(self, table: sa.Table, *columns: str, replica: bool = False, lock: Mapping[str, Any] = _KEPT) -> None:
+        wanted: Any = sa.func.unnest(given("external_ids", TEXTS)).table_valued("external_id").render_derived("wanted")
+        if not replica:
+            # Locked in the order of their ids, as all others lock many: nobody then waits for another in a ring.
+            there = _each(table, wanted).lateral()
+            ordered = sa.select(there.c.external_id).select_from(wanted.join(there, sa.true())).order_by(there.c.id)
+            wanted = ordered.offset(sa.literal_column("0")).subquery("ordered")
+        rows = _each(table, wanted, *columns)
+        found = (rows.where(table.c.version > 0) if replica else rows.with_for_update(**lock)).lateral()
+        self._statement = Statement(sa.select(*found.c).select_from(wanted.join(found, sa.true())))
+
+    async def by_external_id(
+        self, connection: Connection | Database, company_id: int, external_ids: Sequence[str]
+    ) -> dict[str, Record]:
+        """The records that exist, with `id` and the columns."""
+        if not external_ids:
+            return {}
+        rows = await connection.rows(self._statement, company_id=company_id, external_ids=external_ids)
+        return {row["external_id"]: row for row in rows}
+
+
+def _each(table: sa.Table, wanted: Any, *columns: str) -> sa.Select[Any]:
+    rows = sa.select(*(table.c[name] for name in ("id", "external_id", *columns))).offset(sa.literal_column("0"))
+    return rows.where(
+        table.c.company_id == given("company_id", sa.BigInteger), table.c.external_id == wanted.c.external_id
+    )
 
 
 class Stored:
@@ -42,7 +80,7 @@ class Stored:
     def __init__(self, table: sa.Table, *changeable: str) -> None:
         self.changeable = changeable
         stamped = [name for name in ("version", "updated_at") if name in table.c]
-        self._known = _named(_of_company(table, "id", "external_id", *stamped, *changeable), table, {})
+        self.known = Known(table, *stamped, *changeable, lock={})
         own = ("company_id", "external_id", "source", *(name for name in stamped if name != "version"))
         fresh = tuple(dict.fromkeys((*own, *changeable)))
         self._insert = InsertMany(table, fresh, table.c.id, table.c.external_id)
@@ -51,13 +89,6 @@ class Stored:
         self._count = Statement(sa.select(catalog.c.reltuples).where(catalog.c.oid == sa.func.to_regclass(table.name)))
         self._counted = self._inserted = 0
         self._update = UpdateMany(table, (*stamped, *changeable))
-
-    async def for_update(
-        self, connection: Connection, company_id: int, external_ids: Sequence[str]
-    ) -> dict[str, Record]:
-        """The records that exist already, by external_id, locked."""
-        rows = await connection.rows(self._known, company_id=company_id, external_ids=external_ids)
-        return {row["external_id"]: row for row in rows}
 
     async def insert(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         """Inserts the rows and gives each its id."""
@@ -76,51 +107,6 @@ class Stored:
 
     async def update(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         await self._update.run(connection, rows)
-
-
-def _of_company(table: sa.Table, *columns: str) -> sa.Select[Any]:
-    rows = sa.select(*(table.c[name] for name in columns))
-    return rows.where(table.c.company_id == given("company_id", sa.BigInteger))
-
-
-def _named(rows: sa.Select[Any], table: sa.Table, lock: Mapping[str, Any] | None) -> Statement:
-    """Those of the rows that have one of the external ids: one look-up each, whatever the planner knows.
-
-    With `= ANY` it reads all rows of the company for every batch where it takes the table for small, as it does during
-    the first import into it: 175 µs a row and growing, for 5. OFFSET keeps it from joining by other means.
-    """
-    wanted: Any = sa.func.unnest(given("external_ids", TEXTS)).table_valued("external_id").render_derived(name="wanted")
-    if lock is not None:
-        # Locked in the order of their ids, as all others lock many: nobody then waits for another in a ring.
-        there = _each(_of_company(table, "id", "external_id"), table, wanted)
-        ordered = sa.select(there.c.external_id).select_from(wanted.join(there, sa.true())).order_by(there.c.id)
-        wanted = ordered.offset(sa.literal_column("0")).subquery("ordered")
-        rows = rows.with_for_update(**lock)
-    found = _each(rows, table, wanted)
-    return Statement(sa.select(*found.c).select_from(wanted.join(found, sa.true())))
-
-
-def _each(rows: sa.Select[Any], table: sa.Table, wanted: Any) -> Any:
-    return rows.where(table.c.external_id == wanted.c.external_id).offset(sa.literal_column("0")).lateral()
-
-
-class Known:
-    """Finds records of a table that rows name by external_id. Own ones stay as they are until the commit; of a
-    replica those count that have arrived."""
-
-    def __init__(self, table: sa.Table, *columns: str, replica: bool = False) -> None:
-        form = _of_company(table, "id", "external_id", *columns)
-        lock = None if replica else {"read": True, "key_share": True}
-        self._statement = _named(form.where(table.c.version > 0) if replica else form, table, lock)
-
-    async def by_external_id(
-        self, connection: Connection | Database, company_id: int, external_ids: Sequence[str]
-    ) -> dict[str, Record]:
-        """The records that exist, with `id` and the columns."""
-        if not external_ids:
-            return {}
-        rows = await connection.rows(self._statement, company_id=company_id, external_ids=external_ids)
-        return {row["external_id"]: row for row in rows}
 
 
 class Line(Generic[Row]):
@@ -192,7 +178,7 @@ class Batch(Generic[Row]):
 
     async def meet(self, connection: Connection, stored: Stored) -> None:
         """Finds the records that exist already, and locks them."""
-        for external_id, row in (await stored.for_update(connection, self.company_id, list(self.good))).items():
+        for external_id, row in (await stored.known.by_external_id(connection, self.company_id, [*self.good])).items():
             self.good[external_id].before = row
 
     async def save(self, connection: Connection, stored: Stored, defaults: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -113,7 +113,8 @@ async def test_an_import_locks_units_in_the_order_of_their_ids_as_what_is_told_o
         async with alone.database.transaction() as connection:
             names = [f"U{second}", f"U{first}"]
             return [
-                row["id"] for row in (await queries_import.UNITS.for_update(connection, company_id, names)).values()
+                row["id"]
+                for row in (await queries_import.UNITS.known.by_external_id(connection, company_id, names)).values()
             ]
 
     lock = "SELECT 1 FROM unit WHERE id = $1 FOR NO KEY UPDATE"
