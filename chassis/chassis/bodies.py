@@ -263,8 +263,6 @@ def date_time(value: str) -> datetime.datetime | None:
         return None
     try:
         found = datetime.datetime.fromisoformat(value)
-        if found.tzinfo is datetime.UTC:
-            return found
         return None if found.tzinfo is None else found.astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         return None
@@ -317,8 +315,7 @@ def _row_plan(kind: type[msgspec.Struct]) -> Plan:
     hints = typing.get_type_hints(kind)
     for name, (required, examine) in _plan(kind).items():
         arms = [arm for arm in typing.get_args(hints[name]) if arm is not type(None)]
-        union = typing.get_origin(hints[name]) in (typing.Union, types.UnionType)
-        read = _FROM_TEXT.get(arms[0] if union else hints[name])
+        read = _FROM_TEXT.get(arms[0] if arms else hints[name])
         plan[name] = (required, examine if read is None else functools.partial(_read_and_check, read, examine))
     return plan
 

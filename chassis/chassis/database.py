@@ -19,9 +19,6 @@ SERVER_SETTINGS = {
     "statement_timeout": "30s",
     "lock_timeout": "3s",
     "idle_in_transaction_session_timeout": "5s",
-    # Every statement is written for one plan. Left to choose, the server plans the first five calls on each
-    # connection anew, and all later ones too where knowing the values promises to spare more than it does.
-    "plan_cache_mode": "force_generic_plan",
 }
 
 # Statements are written for one plan. Left to choose, the server plans the first five calls on each connection anew,
