@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from gateway.cli.failures import Failed
-from harness import readings, report
+from harness import depth, readings, report, rest
 from harness.alike import DifferentError
 from harness.cpu import Machine
 from harness.load import LoadError
@@ -23,16 +23,16 @@ from makeready_local.children import LocalError
 
 CONNECTIONS = 16
 PAIRS_MIN = 3
-READINGS = "readings"
-DOCS = Path(__file__).parents[2] / "docs" / "performance.md"
+READINGS, DEPTH = "readings", "depth"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--pairs", type=int, default=7, help="pairs of blocks a workload (default 7, at least 3)")
     parser.add_argument("--seconds", type=float, default=180, help="start no further pair after so long (default 180)")
-    names = [*(one.name for one in WORKLOADS), READINGS]
-    parser.add_argument("--only", choices=names, help="one workload, or the imports; writes no page")
+    names = [*(one.name for one in WORKLOADS), READINGS, DEPTH]
+    parser.add_argument("--only", choices=names, help="one workload, the imports or the depth; writes no page")
     parser.add_argument("--no-page", action="store_true", help="print the tables, write nothing")
     return parser.parse_args()
 
@@ -58,7 +58,12 @@ async def run(given: argparse.Namespace, folder: Path) -> None:
         busy = machine.share_of_others()
         wanted = given.only in (None, READINGS)
         imports = await readings.measure(ready.ours, ready.sides[0].roots, folder) if wanted else []
-    tell(results, imports, report.Run(sizes, CONNECTIONS, ready.compared, time.monotonic() - started, busy), given)
+        deep = depth.Deep(0, [], "")
+        if given.only in (None, DEPTH):
+            say("Adding a million tickets ...")
+            deep = await depth.measure(ready.ours, ready.sides[0], ready.seeded)
+    seconds = time.monotonic() - started
+    tell(results, imports, report.Run(sizes, CONNECTIONS, ready.compared, seconds, busy, ready.rest, deep), given)
 
 
 def tell(results: list[Result], imports: list[readings.Imported], about: report.Run, given: argparse.Namespace) -> None:
@@ -67,10 +72,15 @@ def tell(results: list[Result], imports: list[readings.Imported], about: report.
         say(f"\n{report.table(results)}\n\n{report.by_process(results)}")
     if imports:
         say(f"\n{readings.table(imports)}")
+    if about.deep.pages:
+        say(f"\n{depth.table(about.deep)}")
+    first, second = about.rest.seconds
+    say(f"\n{rest.table(about.rest)}\n\nFirst start {first:.1f} s, second {second:.1f} s.")
     if given.only is None and not given.no_page:
-        DOCS.parent.mkdir(exist_ok=True)
-        DOCS.write_text(report.page(results, about, imports))
-        say("\nWrote docs/performance.md.")
+        DOCS.mkdir(exist_ok=True)
+        (DOCS / "performance.md").write_text(report.page(results, about, imports))
+        (DOCS / "plans.md").write_text(report.plans(about))
+        say("\nWrote docs/performance.md and docs/plans.md.")
 
 
 def say(text: str) -> None:

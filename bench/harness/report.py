@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from harness import readings
+from harness import depth, readings, rest
 from harness.measure import Block, Result
 from harness.seed import Sizes
 
@@ -33,6 +33,8 @@ class Run:
     seconds: float
     busy: float
     """The share of the processors that other programs used meanwhile."""
+    rest: rest.Rest
+    deep: depth.Deep
 
 
 def table(results: Sequence[Result]) -> str:
@@ -80,6 +82,10 @@ def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Importe
         table=table(results),
         processes=by_process(results),
         readings=readings.table(imports),
+        rest=rest.table(run.rest),
+        first_seconds=f"{run.rest.seconds[0]:.1f}",
+        second_seconds=f"{run.rest.seconds[1]:.1f}",
+        depth=depth.table(run.deep),
         pairs=len(results[0].ours),
         blocks=blocks,
         sizes=run.sizes,
@@ -87,6 +93,14 @@ def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Importe
         compared=run.compared,
         minutes=f"{run.seconds / 60:.1f}",
         others=others(run.busy),
+    )
+
+
+def plans(run: Run) -> str:
+    """The whole of docs/plans.md."""
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return (
+        TEXT.with_name("plans.md").read_text().format(date=date, tickets=f"{run.deep.tickets:,}", plans=run.deep.plans)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import secrets
@@ -23,6 +24,7 @@ from makeready_local.postgres import Postgres
 
 START_SECONDS = 90.0
 SETTLE_SECONDS = 30.0
+CURSOR_KEY = ("bench", secrets.token_bytes(32))
 PEER_FOLDER = Path(__file__).parents[1]
 
 
@@ -57,12 +59,15 @@ class Ours:
             "MAKEREADY_API_PORT": str(free_port()),
             "MAKEREADY_ADMIN_PORT": str(free_port()),
             "MAKEREADY_DEMO": "0",
+            "MAKEREADY_CURSOR_KEYS": f"{CURSOR_KEY[0]}:{base64.b64encode(CURSOR_KEY[1]).decode()}",
         }
+        self.start_seconds = 0.0
         self.links_url = f"http://{LOOPBACK}:{self.environment['MAKEREADY_ADMIN_PORT']}"
         self._log = folder / "makeready.log"
         self._child: Child | None = None
 
     async def start(self) -> Side:
+        began = time.monotonic()
         self._child = Child(
             "Makeready",
             [sys.executable, "-P", "-m", "makeready_local"],
@@ -72,6 +77,7 @@ class Ours:
         )
         ready = Path(self.environment["MAKEREADY_STATE_DIR"]) / "runtime.json"
         await until(ready.exists, self._child, "Makeready")
+        self.start_seconds = time.monotonic() - began
         self.runtime: Runtime = runtime(self.environment)
         found = json.loads(ready.read_text())
         self.database_url: str = found["database_url"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.alike import Both
 from harness.load import Client
+from harness.rest import Rest, start_twice
 from harness.seed import Seeded, Sizes, fill_ours, fill_peer
 from harness.sides import Ours, Peer, Side
 
@@ -23,6 +24,7 @@ class Stage:
     sides: tuple[Side, Side]
     seeded: Seeded
     compared: int
+    rest: Rest
 
 
 @asynccontextmanager
@@ -32,7 +34,7 @@ async def stage(folder: Path, sizes: Sizes, say: Callable[[str], None]) -> Async
     with ExitStack() as stopping:
         say("Starting Makeready and the peer, each with its own PostgreSQL ...")
         stopping.callback(ours.stop)
-        our_side = await ours.start()
+        our_side, rest = await start_twice(ours)
         stopping.callback(peer.stop)
         peer.start_database()
         peer_side = await peer.start(ours.links_url)
@@ -42,7 +44,7 @@ async def stage(folder: Path, sizes: Sizes, say: Callable[[str], None]) -> Async
         async with Client(our_side.base_url, 1) as mine, Client(peer_side.base_url, 1) as other:
             compared = await Both(mine, other, seeded).check()
         say(f"Both answer alike: {compared} tickets, a create, its replay, refusals.")
-        yield Stage(ours, (our_side, peer_side), seeded, compared)
+        yield Stage(ours, (our_side, peer_side), seeded, compared, rest)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness import readings, report
+from harness import depth, readings, report
 from harness.cpu import Machine, used
 from harness.measure import pairs
 from harness.seed import Sizes
@@ -22,6 +22,7 @@ async def test_both_sides_answer_alike_and_every_workload_is_measured() -> None:
             results = await pairs(ready.sides, WORKLOADS, ready.seeded, 4, lambda done: done < 1, share=0.01)
             others = machine.share_of_others()
             imports = await readings.measure(ready.ours, ready.sides[0].roots, folder, rows=1000)
+            deep = await depth.measure(ready.ours, ready.sides[0], ready.seeded, tickets=1000, requests=12)
     assert not folder.exists()
     assert ready.compared == 205 and len(ready.seeded.unit_ids) == 6
     assert 0 <= others <= 1
@@ -29,7 +30,12 @@ async def test_both_sides_answer_alike_and_every_workload_is_measured() -> None:
     assert all(result.ours[0].total > 0 and result.peers[0].total > 0 for result in results)
     assert [one.rows for one in imports] == [1000, 1000]
     assert all(one.rows_a_second > 0 and one.cpu["svc-catalog"] >= 0 < one.cpu["command line"] for one in imports)
-    page = report.page(results, report.Run(TINY, 4, ready.compared, 1.0, others), imports)
+    assert deep.tickets == 1100 and [one.name for one in deep.pages] == ["at the start", "after 1,000 tickets"]
+    assert all(0 < one.rows < 500 and one.blocks > 0 for one in deep.pages)
+    assert all(seconds > 0 for seconds in ready.rest.seconds) and ready.rest.megabytes["svc-tickets"] > 10
+    run = report.Run(TINY, 4, ready.compared, 1.0, others, ready.rest, deep)
+    assert "| property_id, status | deep |" in report.plans(run)
+    page = report.page(results, run, imports)
     assert "| again, nothing changed | 1000 |" in page
     assert all(f"| {workload.name} |" in page for workload in WORKLOADS)
     assert "| peer: uvicorn |" in page and "| Makeready: svc-webhooks |" in page

@@ -1,0 +1,177 @@
+"""A page at the start and a million tickets deep, and the plans of all pages there: 20 companies, 1,100,000 tickets."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from chassis.database import Database
+from gateway.cursors import Cursors
+from harness.cpu import spent, used
+from harness.load import Client, Script
+from harness.seed import Seeded, tickets_url
+from harness.sides import CURSOR_KEY, Ours, Side
+from makeready_local.plans import filter_sets, page_plan
+from svc_tickets import queries
+
+COMPANIES, TICKETS = 20, 1_000_000
+SHARE = 11  # every so manieth ticket more is another company's
+REQUESTS, ROWS = 400, 50
+ENDED = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+# The others' property and unit have their company's id. Tickets changed in the order of their ids, one a minute.
+_FILL = f"""
+INSERT INTO property (id, version, company_id, name) SELECT c, 1, c, 'P' FROM generate_series($first, $last) c;
+INSERT INTO unit (id, version, company_id, name, property_id)
+  SELECT c, 1, c, 'U', c FROM generate_series($first, $last) c;
+INSERT INTO ticket (company_id, id, version, title, description, category, priority, status, property_id, unit_id,
+  permission_to_enter, created_at, updated_at, completed_at, external_id, source)
+SELECT coalesce(other, $company), $id + i, 1, 'Ticket ' || i, repeat('It began after the storm last week. ', 5),
+  'Plumbing', 'Medium', status, coalesce(other, property_id), coalesce(other, unit_id), true, moment, moment,
+  CASE WHEN status = 'Completed' THEN moment END, 'deep-' || i, 'import'
+FROM (
+  SELECT i, CASE WHEN i % {SHARE} = 0 THEN $first + i / {SHARE} % ($last - $first + 1) END AS other,
+    CASE WHEN hashint8(i) % 20 = 0 THEN 'Open' ELSE 'Completed' END AS status,
+    timestamptz '{ENDED}' - ($many - i) * interval '1 minute' AS moment,
+    i % (SELECT count(*) FROM unit WHERE company_id = $company) AS place
+  FROM generate_series(1::bigint, $many) i
+) made
+JOIN (SELECT row_number() OVER (ORDER BY id) - 1 AS place, id AS unit_id, property_id FROM unit
+  WHERE company_id = $company) own USING (place);
+"""  # noqa: S608 - constants alone
+_OWN_INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'ticket' AND indexdef NOT LIKE '%UNIQUE%'"
+
+
+@dataclass(frozen=True)
+class Depth:
+    """seconds: of CPU a page, by process. rows, blocks: what PostgreSQL met for it."""
+
+    name: str
+    seconds: dict[str, float]
+    rows: int
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Deep:
+    tickets: int
+    pages: list[Depth]
+    plans: str
+    """Markdown: a row a set of filters."""
+
+
+async def measure(ours: Ours, side: Side, seeded: Seeded, tickets: int = TICKETS, requests: int = REQUESTS) -> Deep:
+    """Adds so many tickets to the company that is read, and those of the others among them; then measures."""
+    many = tickets * SHARE // (SHARE - 1)
+    await _fill(ours, seeded.measured, many)
+    cursors = Cursors(dict([CURSOR_KEY]))
+    database = Database(tickets_url(ours), application="bench", connections=2)
+    await database.open()
+    try:
+        deep = await _id_after(database, seeded.measured, tickets)
+        pages = []
+        for name, after_id in (("at the start", 0), (f"after {tickets:,} tickets", deep)):
+            cursor = cursors.issue(after_id, f"{seeded.measured} /tickets?".encode())
+            seconds = await _ask(side, seeded, f"/tickets?limit={ROWS}&cursor={cursor}", requests)
+            plan = await page_plan(database, queries.TICKETS_PAGE, seeded.measured, ROWS, after_id)
+            pages.append(Depth(name, seconds, plan.rows_met, plan.buffers))
+        return Deep(many, pages, await _plans(database, seeded.measured, deep))
+    finally:
+        await database.close()
+
+
+async def _fill(ours: Ours, company_id: int, many: int) -> None:
+    """As a restore does it: indexes after the rows, and the references, which are right, not checked one by one."""
+    connection = await asyncpg.connect(tickets_url(ours), server_settings={"session_replication_role": "replica"})
+    try:
+        indexes = await connection.fetch(_OWN_INDEXES)
+        for name, _ in indexes:
+            await connection.execute(f"DROP INDEX {name}")
+        last_id = await connection.fetchval("SELECT max(id) FROM ticket")
+        first = 1_000_000_000
+        values = {"first": first, "last": first + COMPANIES - 2, "company": company_id, "id": last_id, "many": many}
+        fill = _FILL
+        for name, value in values.items():
+            fill = fill.replace(f"${name}", str(value))
+        await connection.execute(fill)
+        await connection.fetchval("SELECT setval('ticket_id', $1)", last_id + 2 * many)
+        for _, definition in indexes:
+            await connection.execute(definition)
+        await connection.execute("VACUUM ANALYZE")
+        await connection.execute("CHECKPOINT")
+    finally:
+        await connection.close()
+
+
+async def _id_after(database: Database, company_id: int, tickets: int) -> int:
+    async with database.connection() as connection:
+        found: int = await connection.raw.fetchval(
+            "SELECT id FROM ticket WHERE company_id = $1 ORDER BY id OFFSET $2 LIMIT 1", company_id, tickets
+        )
+    return found
+
+
+async def _ask(side: Side, seeded: Seeded, path: str, requests: int) -> dict[str, float]:
+    """Seconds of CPU that one page takes, by process."""
+    keys = itertools.cycle(seeded.of(seeded.measured, "read"))
+
+    async with Client(side.base_url, 4) as client:
+
+        def script() -> Script:
+            while True:
+                yield client.request("GET", path, next(keys))
+
+        await client.run(script, requests // 4, 200)
+        await side.settled()
+        before = used(side.roots)
+        await client.run(script, requests, 200)
+        return {name: seconds / requests for name, seconds in spent(before, used(side.roots)).items()}
+
+
+async def _plans(database: Database, company_id: int, deep: int) -> str:
+    async with database.connection() as connection:
+        place = await connection.raw.fetchrow("SELECT property_id, unit_id FROM ticket WHERE id = $1", deep)
+    values: dict[str, Any] = {**place, "status": "Open", "ticket_number": 7}
+    lines = [
+        "| filters | page | shown | rows met | blocks | indexes of tickets |",
+        "|---|---|---:|---:|---:|---|",
+    ]
+    for names in filter_sets(queries.TICKETS_PAGE, {"ticket_number": "property_id"}):
+        for since in _sinces(names):
+            for where, after_id in (("start", 0), ("deep", deep)):
+                given = {name: since[1] if name == "updated_since" else values[name] for name in names}
+                plan = await page_plan(database, queries.TICKETS_PAGE, company_id, ROWS, after_id, **given)
+                shown = ", ".join(name + (f" {since[0]}" if name == "updated_since" else "") for name in names)
+                indexes = ", ".join(f"`{name}`" for name in plan.indexes if name.startswith("ticket_"))
+                lines.append(
+                    f"| {shown or 'none'} | {where} | {min(plan.returned, ROWS)} | {plan.rows_met} | {plan.buffers} "
+                    f"| {indexes} |"
+                )
+    return "\n".join(lines)
+
+
+def _sinces(names: tuple[str, ...]) -> Iterator[tuple[str, datetime.datetime]]:
+    """How far back a synchronisation goes."""
+    yield "an hour", ENDED - datetime.timedelta(hours=1)
+    if "updated_since" in names:
+        yield "a month", ENDED - datetime.timedelta(days=30)
+        yield "a year", ENDED - datetime.timedelta(days=365)
+        yield "ever", ENDED - datetime.timedelta(days=3650)
+
+
+def table(deep: Deep) -> str:
+    """Markdown: a row a depth."""
+    lines = [
+        f"| a page of {ROWS} of a company with {deep.tickets * (SHARE - 1) // SHARE:,} tickets | ms CPU "
+        "| of these PostgreSQL | rows met | blocks |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for one in deep.pages:
+        total = 1000 * sum(one.seconds.values())
+        lines.append(f"| {one.name} | {total:.2f} | {1000 * one.seconds['postgres']:.3f} | {one.rows} | {one.blocks} |")
+    return "\n".join(lines)
