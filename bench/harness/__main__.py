@@ -30,9 +30,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--pairs", type=int, default=7, help="pairs of blocks a workload (default 7, at least 3)")
-    parser.add_argument("--seconds", type=float, default=180, help="start no further pair after so long (default 180)")
+    parser.add_argument("--seconds", type=float, default=150, help="start no further pair after so long (default 150)")
     names = [*(one.name for one in WORKLOADS), READINGS, DEPTH]
-    parser.add_argument("--only", choices=names, help="one workload, the imports or the depth; writes no page")
+    parser.add_argument("--only", choices=names, help="one workload, the imports, or the depth with docs/plans.md")
     parser.add_argument("--no-page", action="store_true", help="print the tables, write nothing")
     return parser.parse_args()
 
@@ -76,11 +76,15 @@ def tell(results: list[Result], imports: list[readings.Imported], about: report.
         say(f"\n{depth.table(about.deep)}")
     first, second = about.rest.seconds
     say(f"\n{rest.table(about.rest)}\n\nFirst start {first:.1f} s, second {second:.1f} s.")
-    if given.only is None and not given.no_page:
-        DOCS.mkdir(exist_ok=True)
-        (DOCS / "performance.md").write_text(report.page(results, about, imports))
-        (DOCS / "plans.md").write_text(report.plans(about))
-        say("\nWrote docs/performance.md and docs/plans.md.")
+    pages = {}
+    if about.deep.pages:
+        pages["plans.md"] = report.plans(about)
+    if given.only is None:
+        pages["performance.md"] = report.page(results, about, imports)
+    if not given.no_page:
+        for name, text in pages.items():
+            (DOCS / name).write_text(text)
+            say(f"\nWrote docs/{name}.")
 
 
 def say(text: str) -> None:

@@ -22,7 +22,7 @@ from svc_tickets import queries
 COMPANIES, TICKETS = 20, 1_000_000
 SHARE = 11  # every so manieth ticket more is another company's
 REQUESTS, ROWS = 400, 50
-ENDED = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+ENDED = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)  # all of it after what is there already
 
 # The others' property and unit have their company's id. Tickets changed in the order of their ids, one a minute.
 _FILL = f"""
