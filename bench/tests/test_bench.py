@@ -31,7 +31,7 @@ async def test_both_sides_answer_alike_and_every_workload_is_measured() -> None:
     assert [one.rows for one in imports] == [1000, 1000]
     assert all(one.rows_a_second > 0 and one.cpu["svc-catalog"] >= 0 < one.cpu["command line"] for one in imports)
     assert deep.tickets == 1100 and [one.name for one in deep.pages] == ["at the start", "after 1,000 tickets"]
-    assert all(0 < one.rows < 500 and one.blocks > 0 for one in deep.pages)
+    assert all(one.rows > 50 and one.blocks > 0 for one in deep.pages)
     assert all(seconds > 0 for seconds in ready.rest.seconds) and ready.rest.megabytes["svc-tickets"] > 10
     run = report.Run(TINY, 4, ready.compared, 1.0, others, ready.rest, deep)
     assert "| property_id, status | deep |" in report.plans(run)
