@@ -39,6 +39,7 @@ LOST = (
     asyncpg.exceptions.InsufficientResourcesError,
     asyncpg.exceptions.CannotConnectNowError,
     asyncpg.exceptions.LockNotAvailableError,
+    asyncpg.exceptions.DeadlockDetectedError,
     asyncpg.exceptions.IdleInTransactionSessionTimeoutError,
     asyncpg.exceptions.OutdatedSchemaCacheError,
 )

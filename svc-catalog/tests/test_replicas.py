@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from chassis.consumer import Consumer
-from chassis.database import Database
+from chassis.database import Database, DatabaseUnavailable
 from chassis.outbox import uuid7
 from chassis.statements import Statement
 from chassis.transport import Transport
@@ -130,3 +130,19 @@ async def test_an_import_locks_units_in_the_order_of_their_ids_as_what_is_told_o
             await asyncio.sleep(0.01)
         await consumer.raw.execute(f"{lock} NOWAIT", second)
     assert await importing == [first, second]
+
+
+async def test_who_loses_a_ring_of_locks_all_the_same_is_told_to_try_again(alone: Any) -> None:
+    company_id = next(_companies)
+    units = await alone.make_units(company_id)
+
+    async def lock(unit_ids: list[int], both_hold_one: asyncio.Barrier) -> None:
+        async with alone.database.transaction() as connection:
+            await connection.raw.execute("SELECT 1 FROM unit WHERE id = $1 FOR UPDATE", unit_ids[0])
+            await both_hold_one.wait()
+            await connection.raw.execute("SELECT 1 FROM unit WHERE id = $1 FOR UPDATE", unit_ids[1])
+
+    barrier = asyncio.Barrier(2)
+    ends = await asyncio.gather(lock(units, barrier), lock(units[::-1], barrier), return_exceptions=True)
+    (lost,) = (one for one in ends if one is not None)
+    assert isinstance(lost, DatabaseUnavailable)
