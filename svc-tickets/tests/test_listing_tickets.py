@@ -40,6 +40,7 @@ async def listed(client: Any, database: Database, places: None, house: Any) -> N
             "category": "HVAC",
             "status": "Cancelled" if number % 5 == 0 else "Open",
             "created_at": f"2026-01-01T00:00:{number:02}Z",
+            "updated_at": f"2026-01-01T00:00:{number:02}Z",
             **({"unit": "U1"} if number % 2 else {}),
         }
         for number in range(LISTED)
