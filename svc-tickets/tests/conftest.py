@@ -71,7 +71,7 @@ def away_gateway(
     url = postgres_server.create_database("gateway_of_tickets")
     log = tmp_path_factory.mktemp("gateway") / "log"
     prepared = RunningService("gateway", keys, url, NO_NATS, log)
-    prepared.migrate()
+    prepared.migrate(first_id=6_000_000_000)
     yield prepared
     prepared.stop()
 

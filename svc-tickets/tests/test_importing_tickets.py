@@ -129,7 +129,7 @@ async def test_what_the_replicas_lack_is_asked_of_its_owners(client: Any, owners
 
     one = row(property="P1", assignee="S1", assigned_vendor="V1")
     results = await imported(client, who, [one, row(property="P1", assignee="S2"), row(property="P2")])
-    assert [r.outcome for r in results] == [CREATED, REJECTED, REJECTED]
+    assert [r.outcome for r in results] == [CREATED, REJECTED, REJECTED], [r.reason for r in results]
     assert [r.field for r in results] == ["", "assignee", "property"]
     page = (
         await client("ListTickets", pb.ListTicketsRequest(limit=2), Identity(CALLER, "gateway", company, 1, "read"))
