@@ -137,7 +137,8 @@ async def crowd(alone: Any) -> tuple[int, int]:
                 " source) SELECT id, $1, 'x', 'y', now(), 'import' FROM ids), units AS (INSERT INTO unit (id,"
                 " company_id, property_id, name, created_at, source) SELECT id, $1, id, 'x', now(), 'import' FROM ids),"
                 # Ids of the gateway's own: other tests of this database may have taken the small ones.
-                " staff AS (INSERT INTO staff (id, company_id) SELECT $1 * 100000 + id, $1 FROM ids) SELECT max(id) FROM ids",
+                " staff AS (INSERT INTO staff (id, company_id) SELECT $1 * 100000 + id, $1 FROM ids)"
+                " SELECT max(id) FROM ids",
                 company_id,
                 many,
             )
