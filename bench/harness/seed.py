@@ -35,7 +35,7 @@ class Sizes:
     units_a_building: int = 20
     tickets_measured: int = 3000
     tickets_elsewhere: int = 2000
-    keys: int = 128
+    keys: int = 256
 
 
 @dataclass(frozen=True)
