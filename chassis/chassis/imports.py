@@ -128,6 +128,14 @@ class Line(Generic[Row]):
     def stored(self, column: str) -> Any:
         return None if self.before is None else self.before[column]
 
+    def after(self, column: str) -> Any:
+        """What the column will hold; a row that lacks it leaves it."""
+        return self.values[column] if column in self.values else self.stored(column)
+
+    def moves(self, column: str) -> bool:
+        """Whether the record exists, and the row gives another value of a column that it must have."""
+        return self.before is not None and bool(self.before[column] != self.values[column])
+
 
 class Batch(Generic[Row]):
     """The rows of one request. `good` shrinks as rows are rejected; `results` reports on all of them."""

@@ -46,10 +46,9 @@ def _locate(line: Line[records.AssetRow], units_named: Mapping[str, Record]) -> 
     if row.location is None:
         if row.location_type is not None:
             raise invalid_request("location_type tells of a location; name it in location.", "location_type")
-        moved = line.before is not None and line.before["property_id"] != values["property_id"]
         if "location" in line.given:
             values |= {"unit_id": None, "location_id": None}
-        elif moved and (line.stored("unit_id") or line.stored("location_id")):
+        elif line.moves("property_id") and (line.stored("unit_id") or line.stored("location_id")):
             raise invalid_request("The asset moves to another property; give its location there.", "location")
         return
     values |= {"unit_id": None, "location_id": None}

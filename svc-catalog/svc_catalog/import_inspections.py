@@ -44,12 +44,8 @@ async def save(connection: Connection, batch: Batch[InspectionRow]) -> Reference
 
 def _after(line: InspectionLine, column: str) -> Any:
     """The column as it will be."""
-    value = line.values[column] if column in line.values else line.stored(column)
+    value = line.after(column)
     return _DEFAULTS.get(column) if value is None else value
-
-
-def _moves(line: InspectionLine) -> bool:
-    return line.before is not None and line.before["property_id"] != line.values["property_id"]
 
 
 def _place(line: InspectionLine, units: Mapping[str, Record]) -> None:
@@ -57,7 +53,7 @@ def _place(line: InspectionLine, units: Mapping[str, Record]) -> None:
     if line.row.unit is None:
         if "unit" in line.given:
             line.values["unit_id"] = None
-        elif _moves(line) and line.stored("unit_id") is not None:
+        elif line.moves("property_id") and line.stored("unit_id") is not None:
             raise invalid_request("The inspection moves to another property; give its unit there.", "unit")
         return
     unit = units.get(line.row.unit)
@@ -86,7 +82,7 @@ async def _number(connection: Connection, batch: Batch[InspectionRow]) -> None:
         if number is not None:
             highest[property_id] = max(highest.get(property_id, 0), number)
             continue
-        line.values["inspection_number"] = None if _moves(line) else line.stored("inspection_number")
+        line.values["inspection_number"] = None if line.moves("property_id") else line.stored("inspection_number")
         if line.values["inspection_number"] is None and rules.is_numbered(_after(line, "status")):
             lacking.append(line)
     await q.count_from(connection, batch.company_id, highest)

@@ -30,7 +30,7 @@ async def save(connection: Connection, batch: Batch[records.MeterRow]) -> Refere
 def _place(line: Line[records.MeterRow], units: Mapping[str, Record]) -> None:
     """Settles the meter's scope by its unit. Raises Refusal with the field."""
     row, values = line.row, line.values
-    unit_id = values["unit_id"] if "unit" in line.given else line.stored("unit_id")
+    unit_id = line.after("unit_id")
     if unit_id is None:
         if row.scope == "unit":
             raise invalid_request("A meter with the scope unit needs a unit.", "unit")

@@ -39,7 +39,7 @@ async def save(connection: Connection, batch: Batch[records.UnitRow]) -> Referen
 
 def _check_unit_stays(line: Line[records.UnitRow]) -> None:
     # Its tickets, turns and assets name the property too.
-    if line.before is not None and line.before["property_id"] != line.values["property_id"]:
+    if line.moves("property_id"):
         raise invalid_request("A unit stays in the property that it was first imported into.", "property")
 
 

@@ -11,8 +11,8 @@ from chassis.imports import Importer
 from chassis.paging import page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import meters_pb2 as pb
-from makeready.common.v1.documents_pb2 import Document
-from svc_catalog import import_meters, import_readings, queries_meters, records, records_meters
+from svc_catalog import import_meters, import_readings, queries_meters, records_meters
+from svc_catalog.service import document
 
 
 class MetersService:
@@ -41,9 +41,7 @@ class MetersService:
         row = await queries_meters.meter(self.database, identity.caller(call).company_id, request.meter_id)
         if row is None:
             raise not_found("meter")
-        record = self.links.meter(row)
-        document = Document(json=records.encode(record), entity_id=record.entity_id, version=row[-1])
-        return pb.GetMeterResponse(document=document)
+        return pb.GetMeterResponse(document=document(self.links.meter(row), row))
 
     async def ListReadings(self, request: pb.ListReadingsRequest, call: identity.Call) -> pb.ListReadingsResponse:
         company_id = identity.caller(call).company_id

@@ -48,7 +48,7 @@ async def save(connection: Connection, batch: Batch[TurnRow]) -> References:
 def _check(line: TurnLine, property_ids: Mapping[int, int]) -> None:
     """Brings the row's values to their columns. Raises Refusal with the field."""
     row, values = line.row, line.values
-    if line.before is not None and line.before["unit_id"] != values["unit_id"]:
+    if line.moves("unit_id"):
         raise invalid_request("A turn stays with the unit that it was first imported for.", "unit")
     values["property_id"] = property_ids[values["unit_id"]]
     if row.status is not None:
@@ -56,12 +56,7 @@ def _check(line: TurnLine, property_ids: Mapping[int, int]) -> None:
     if "occupancy_source" in line.given:
         values["occupancy_source"] = rules.provider(row.occupancy_source, "occupancy_source")
     names = ("move_out_date", "projected_ready_on", "occupancy_source", "occupancy_fed_at")
-    rules.check_turn(*(_after(line, name) for name in names))
-
-
-def _after(line: TurnLine, column: str) -> Any:
-    """What a column will hold; a row that lacks it leaves it."""
-    return line.values[column] if column in line.values else line.stored(column)
+    rules.check_turn(*(line.after(name) for name in names))
 
 
 def _key(line: TurnLine) -> int | str:
@@ -84,10 +79,10 @@ class _Unit:
     def take(self, line: TurnLine) -> None:
         """Raises Refusal where the unit has another active turn at this row."""
         key = _key(line)
-        if (_after(line, "status") or "active") == "active":
+        if (line.after("status") or "active") == "active":
             if self._is is not None and self._is.key != key:
                 raise invalid_request("The unit has another active turn; complete that one in an earlier row.", "unit")
-            self._is = rules.ActiveTurn(key, _after(line, "move_out_date"), _after(line, "projected_ready_on"))
+            self._is = rules.ActiveTurn(key, line.after("move_out_date"), line.after("projected_ready_on"))
         elif self._is is not None and self._is.key == key:
             self._is = None
         if line.before is None:

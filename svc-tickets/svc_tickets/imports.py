@@ -144,10 +144,10 @@ class TicketImport:
 
 def _check_move(line: TicketLine) -> None:
     """Raises Refusal where the ticket would leave its unit or asset behind in another property."""
-    if line.before is None or line.before["property_id"] == line.values["property_id"]:
+    if not line.moves("property_id"):
         return
     for kind in ("unit", "asset"):
-        if kind not in line.given and line.before[f"{kind}_id"] is not None:
+        if kind not in line.given and line.stored(f"{kind}_id") is not None:
             raise invalid_request(f"The ticket moves to another property; give its {kind} there.", kind)
 
 
