@@ -13,15 +13,15 @@ from chassis.database import Connection
 from chassis.statements import Statement
 
 
-def offered(table: Table, names: Sequence[str]) -> Any:
-    """The rows that the parameters hold: an array of the same name for each column of the table."""
-    arrays = [bindparam(name, type_=ARRAY(table.c[name].type)) for name in names]
+def offered(table: Table, names: Sequence[str], prefix: str = "") -> Any:
+    """The rows that the parameters hold: an array for each column of the table, by its name after the prefix."""
+    arrays = [bindparam(prefix + name, type_=ARRAY(table.c[name].type)) for name in names]
     return func.unnest(*arrays).table_valued(*names).render_derived(name="given")
 
 
-def turned(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
+def turned(rows: Sequence[Mapping[str, Any]], names: Sequence[str], prefix: str = "") -> dict[str, list[Any]]:
     """Rows as columns, for the parameters of `offered`."""
-    return {name: [row[name] for row in rows] for name in names}
+    return {prefix + name: [row[name] for row in rows] for name in names}
 
 
 class InsertMany:

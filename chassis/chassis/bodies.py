@@ -40,7 +40,8 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Between(msgspec.Struct, frozen=True):
-    """Bounds of a number, both included. Integers need them, or they would overflow their column."""
+    """Bounds of a number, both included, or of how many entries an array may have. Integers need them, or they would
+    overflow their column."""
 
     lowest: int
     highest: int
@@ -117,8 +118,11 @@ Check = Callable[[Any, str], Any]
 Plan = Mapping[str, tuple[bool, Check]]  # of each field, whether it must be there
 
 
-def check(kind: type[Body], found: Mapping[str, Any]) -> Body:
-    """A Struct of `kind` from a parsed object. Raises Refusal with the first fault in the Struct's order."""
+def check(kind: type[Body], found: Mapping[str, Any], within: str = "") -> Body:
+    """A Struct of `kind` from a parsed object. Raises Refusal with the first fault in the Struct's order.
+
+    within: what holds the object where it is not the body, for example "parties[0]".
+    """
     refused: Mapping[str, str] = getattr(kind, "refused_keys", {})
     for key, sentence in refused.items():
         if key in found:
@@ -126,19 +130,19 @@ def check(kind: type[Body], found: Mapping[str, Any]) -> Body:
     plan = _plan(kind)
     if not found.keys() <= plan.keys():
         status: int = getattr(kind, "unknown_keys_status", 400)
-        raise invalid_request(f"The body may hold these keys only: {', '.join(plan)}.", status=status)
-    return _checked(kind, plan, found)
+        raise invalid_request(f"{within or 'The body'} may hold these keys only: {', '.join(plan)}.", within, status)
+    return _checked(kind, plan, found, f"{within}." if within else "")
 
 
-def _checked(kind: type[Body], plan: Plan, found: Mapping[str, Any]) -> Body:
+def _checked(kind: type[Body], plan: Plan, found: Mapping[str, Any], prefix: str = "") -> Body:
     values = {}
     for name, (required, examine) in plan.items():
         value = found.get(name)
         if value is None:
             if required:
-                raise invalid_request(f"{name} is required.", name)
+                raise invalid_request(f"{prefix}{name} is required.", f"{prefix}{name}")
             continue
-        values[name] = examine(value, name)
+        values[name] = examine(value, f"{prefix}{name}")
     return kind(**values)
 
 
@@ -172,6 +176,8 @@ def _check_for(hint: Any) -> Check:  # noqa: PLR0911 - one line a type
         return _check_for(inner)
     if origin is Literal:
         return functools.partial(_one_of, typing.get_args(hint))
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return functools.partial(_object, hint)
     if origin is list:
         return functools.partial(_list, _check_for(typing.get_args(hint)[0]))
     plain: dict[Any, Check] = {
@@ -209,10 +215,12 @@ def _number(value: Any, name: str) -> float:
 
 
 def _bounded(bounds: Between, examine: Check, value: Any, name: str) -> Any:
-    number = examine(value, name)
-    if not bounds.lowest <= number <= bounds.highest:
+    if type(value) is list and not bounds.lowest <= len(value) <= bounds.highest:
+        raise invalid_request(f"{name} must have from {bounds.lowest} to {bounds.highest} entries.", name)
+    found = examine(value, name)
+    if type(value) is not list and not bounds.lowest <= found <= bounds.highest:
         raise invalid_request(f"{name} must be from {bounds.lowest} to {bounds.highest}.", name)
-    return number
+    return found
 
 
 def _boolean(value: Any, name: str) -> bool:
@@ -243,6 +251,12 @@ def _list(item: Check, value: Any, name: str) -> list[Any]:
     if type(value) is not list:
         raise invalid_request(f"{name} must be an array.", name)
     return [item(element, f"{name}[{index}]") for index, element in enumerate(value)]
+
+
+def _object(kind: type[msgspec.Struct], value: Any, name: str) -> msgspec.Struct:
+    if type(value) is not dict:
+        raise invalid_request(f"{name} must be an object.", name)
+    return check(kind, value, name)
 
 
 def _date(value: Any, name: str) -> datetime.date:

@@ -133,10 +133,21 @@ class Database:
             raise DatabaseUnavailable(str(error) or type(error).__name__) from error
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """One transaction: committed at the end, rolled back where the block raises."""
-        async with self.connection() as connection, connection.raw.transaction():
-            yield connection
+    async def transaction(self, first: str = "") -> AsyncIterator[Connection]:
+        """One transaction: committed at the end, rolled back where the block raises.
+
+        first: SQL that travels with its beginning, for the sake of a round trip.
+        """
+        async with self.connection() as connection:
+            raw = connection.raw
+            try:
+                await raw.execute(f"BEGIN; {first}")
+                yield connection
+                await raw.execute("COMMIT")
+            except BaseException:
+                if not raw.is_closed() and raw.is_in_transaction():
+                    await raw.execute("ROLLBACK")
+                raise
 
     async def rows(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
         async with self.connection() as connection:

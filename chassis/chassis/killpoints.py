@@ -1,6 +1,7 @@
-"""Named places in a write where a crash test ends the process: `MAKEREADY_KILL_AT=after-commit`.
+"""Named places in a write where a crash test ends the process: `MAKEREADY_KILL_AT=write-after-commit`.
 
-Nothing happens in a process that was not started with the variable.
+With `MAKEREADY_HOLD_AT` the process stops there instead, once, so that a test can end another one and let this one go
+on (SIGCONT). Nothing happens in a process that was not started with one of the variables.
 """
 
 from __future__ import annotations
@@ -9,7 +10,12 @@ import os
 import signal
 
 POINTS = (
+    "edge-before-call",  # the gateway has checked a request and not called its service
+    "edge-after-call",  # the service has answered, the caller not yet
     "write-before-statement",  # checked, nothing sent to the database
+    "write-locked",  # begun: the claim and the row are locked, nothing is read
+    "write-decided",  # read and decided, nothing written
+    "write-before-commit",  # written, not committed
     "write-after-commit",  # committed, the caller not yet answered
     "relay-claimed",  # an outbox row claimed, not published
     "relay-published",  # published, not marked so
@@ -19,12 +25,17 @@ POINTS = (
     "delivery-sent",  # sent, its attempt not recorded
 )
 
-_KILL_AT = os.environ.get("MAKEREADY_KILL_AT", "")
-if _KILL_AT and _KILL_AT not in POINTS:
-    raise SystemExit(f"MAKEREADY_KILL_AT must be one of: {', '.join(POINTS)}.")
+_KILL_AT, _HOLD_AT = "MAKEREADY_KILL_AT", "MAKEREADY_HOLD_AT"
+_wanted = {
+    os.environ.get(_KILL_AT, ""): signal.SIGKILL,
+    os.environ.get(_HOLD_AT, ""): signal.SIGSTOP,
+}
+_wanted.pop("", None)
+if not _wanted.keys() <= set(POINTS):
+    raise SystemExit(f"{_KILL_AT} and {_HOLD_AT} must be one of: {', '.join(POINTS)}.")
 
 
 def killed_here(point: str) -> None:
-    """Ends the process with SIGKILL where it was started to die at this point."""
-    if point == _KILL_AT:
-        os.kill(os.getpid(), signal.SIGKILL)
+    """Ends the process with SIGKILL where it was started to die at this point, or stops it where it is to hold."""
+    if point in _wanted:
+        os.kill(os.getpid(), _wanted.pop(point))
