@@ -23,11 +23,13 @@ from chassis.refusals import Refusal, idempotency_in_progress, idempotency_misma
 from chassis.statements import CLOCK, TIME, Statement, given
 from makeready.common.v1.documents_pb2 import WriteReply
 
+LEDGER = "idempotency"
+
 
 def ledger(metadata: sa.MetaData) -> sa.Table:
-    """The table of claims and kept replies, in each context that writes. Kept 30 days."""
+    """The table of claims and kept replies, in each context that writes. Kept 30 days: see chassis.retention."""
     return sa.Table(
-        "idempotency",
+        LEDGER,
         metadata,
         sa.Column("company_id", sa.BigInteger, nullable=False),
         sa.Column("api_key_id", sa.BigInteger, nullable=False),

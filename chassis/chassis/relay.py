@@ -121,13 +121,12 @@ class Relay:
             raise failed[0]
         return len(rows)
 
-    async def purge(self) -> int:
-        """Removes what is three days old and confirmed by every consumer; returns how many rows."""
+    async def purge(self, now: datetime.datetime) -> int:
+        """Removes what is three days old as of `now` and confirmed by every consumer; returns how many rows."""
         confirmed = {row["consumer"]: row["recorded_until"] for row in await self._database.rows(self._confirmed)}
         if not self._consumers <= confirmed.keys():
             return 0
-        oldest = datetime.datetime.now(datetime.UTC) - KEPT
-        before = min([oldest, *(confirmed[name] for name in self._consumers)])
+        before = min([now - KEPT, *(confirmed[name] for name in self._consumers)])
         gone = 0
         while some := int((await self._database.execute(self._purge, before=before)).split()[-1]):
             gone += some

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import os
 import signal
@@ -24,17 +25,18 @@ from chassis import lean, logs  # noqa: F401 - see there
 from chassis.clients import MESSAGE_BYTES_MAX, REFUSAL, Peer
 from chassis.consumer import Apply, Consumer
 from chassis.database import ONE_PLAN, Database
+from chassis.idempotency import LEDGER
 from chassis.identity import KINDS, Call, IdentityError, Issuer, Ring
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, Unavailable
 from chassis.relay import Relay
+from chassis.retention import Retention, every_hour
 from chassis.settings import Environment, ServiceSettings, SettingsError
 from chassis.transport import Transport
-from makeready.common.v1 import documents_pb2, options_pb2
+from makeready.common.v1 import documents_pb2, options_pb2, retention_pb2
 from makeready.events.v1 import events_pb2
 
 GRACE_SECONDS = 10
-PURGE_SECONDS = 3600
 
 SERVER_OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -112,14 +114,8 @@ class App:
         """This process has an outbox; consumers: the services that take from it."""
         outbox = Outbox(self.name, outbox_table)
         relay = Relay(self.database, outbox, self.transport, consumers)
-
-        async def purge() -> None:
-            while True:
-                await asyncio.sleep(PURGE_SECONDS)
-                await relay.purge()
-
         self.background("relay", relay.run)
-        self.background("outbox-purge", purge)
+        self.background("outbox-purge", functools.partial(every_hour, relay.purge))
         self.serve(events_pb2.DESCRIPTOR.services_by_name["OutboxService"], relay)
         return outbox
 
@@ -131,6 +127,12 @@ class App:
         self.background("reconcile", consumer.reconcile)
         self.serve(events_pb2.DESCRIPTOR.services_by_name["ConsumerService"], consumer)
         return consumer
+
+    def forgets(self, claims: Table) -> None:
+        """This process takes writes; claims: the ledger of their keys and replies."""
+        retention = Retention(self.database, claims)
+        self.background("retention", functools.partial(every_hour, retention.sweep))
+        self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
 
     def serve(self, service: ServiceDescriptor, implementation: object) -> None:
         """Serves every RPC of the service with the method of the same name, for the kinds that its proto names."""
@@ -304,7 +306,10 @@ def run_process(
             raise SettingsError(f"MAKEREADY_METRICS_LISTEN {service.metrics_listen}: {error.strerror}.") from None
 
         async def whole() -> None:
-            await assemble(settings).run()
+            app = assemble(settings)
+            if LEDGER in metadata.tables:
+                app.forgets(metadata.tables[LEDGER])
+            await app.run()
 
         uvloop.run(whole())
     except (SettingsError, Unavailable) as error:

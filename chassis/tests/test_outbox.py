@@ -90,18 +90,18 @@ async def test_a_consumer_lists_what_its_subjects_say_and_fetches_it(relay: Rela
 async def test_a_row_goes_when_it_is_old_published_and_confirmed_by_all(database: Database, relay: Relay) -> None:
     now = datetime.datetime.now(datetime.UTC)
     await age(database, 4, published=True)
-    assert await relay.purge() == 0, "nobody has confirmed"
+    assert await relay.purge(now) == 0, "nobody has confirmed"
     await confirm(relay, "svc-webhooks", now)
-    assert await relay.purge() == 0, "one consumer has not"
+    assert await relay.purge(now) == 0, "one consumer has not"
     await confirm(relay, "svc-occupancy", now - datetime.timedelta(days=5))
-    assert await relay.purge() == 0, "one consumer has not come so far"
+    assert await relay.purge(now) == 0, "one consumer has not come so far"
     await confirm(relay, "svc-occupancy", now)
     await age(database, 2, published=True)
-    assert await relay.purge() == 0, "younger than three days"
+    assert await relay.purge(now) == 0, "younger than three days"
     await age(database, 4, published=False)
-    assert await relay.purge() == 0, "not published"
+    assert await relay.purge(now) == 0, "not published"
     await age(database, 4, published=True)
-    assert await relay.purge() == 3 and await database.value(COUNT) == 0
+    assert await relay.purge(now) == 3 and await database.value(COUNT) == 0
 
 
 async def test_a_confirmation_never_goes_back(database: Database, relay: Relay) -> None:
@@ -110,7 +110,7 @@ async def test_a_confirmation_never_goes_back(database: Database, relay: Relay) 
         await confirm(relay, consumer, now)
         await confirm(relay, consumer, now - datetime.timedelta(days=30))
     await age(database, 4, published=True)
-    assert await relay.purge() == 3
+    assert await relay.purge(now) == 3
 
 
 async def test_what_waits_is_counted(relay: Relay) -> None:

@@ -1,0 +1,90 @@
+"""The end of what is kept: a claim and its reply go after 30 days, and their key is new again (spec 4.13).
+
+A row goes under its claim's lock, as a write with its key would take it: neither waits for the other. The rows go a few
+at a time, each batch a transaction of one statement, however many are due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Awaitable, Callable
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from chassis import instants
+from chassis.database import Database
+from chassis.idempotency import Claim
+from chassis.identity import Call
+from chassis.statements import TIME, Statement, given
+from makeready.common.v1 import retention_pb2 as pb
+
+KEPT = datetime.timedelta(days=30)
+PERIOD_SECONDS = 3600
+BATCH = 200  # locks held at once; PostgreSQL's table of them has room for some thousands
+
+_EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
+
+
+class Retention:
+    """Forgets the claims of one ledger. Any number may do so at once: each row goes once."""
+
+    def __init__(self, database: Database, claims: sa.Table) -> None:
+        self._database = database
+        c = claims.c
+        due = (c.recorded_at >= given("after", TIME), c.recorded_at <= given("before", TIME))
+        first = sa.select(*claims.primary_key, c.recorded_at).where(*due).order_by(c.recorded_at)
+        self._due = Statement(first.limit(given("batch", sa.Integer)))
+        kinds = {column.name: column.type for column in claims.primary_key} | {"lock": sa.BigInteger()}
+        arrays = [given(name, ARRAY(kind)) for name, kind in kinds.items()]
+        named = sa.func.unnest(*arrays).table_valued(*kinds).render_derived(name="named")
+        locked = sa.select(*named.c).where(sa.func.pg_try_advisory_xact_lock(named.c.lock)).cte("locked")
+        same = (column == locked.c[column.name] for column in claims.primary_key)
+        # Its time once more: the key may have been forgotten and used again since it was found to be due.
+        self._forget = Statement(sa.delete(claims).where(*same, c.recorded_at <= given("before", TIME)))
+
+    async def sweep(self, now: datetime.datetime) -> int:
+        """Forgets what is 30 days old as of `now`, but claims that a write holds at this moment; returns how many."""
+        before, after, gone = max(now, _EPOCH + KEPT) - KEPT, _EPOCH, 0
+        while rows := await self._database.rows(self._due, after=after, before=before, batch=BATCH):
+            claims = [Claim(row["company_id"], row["api_key_id"], row["idempotency_key"], b"") for row in rows]
+            done = await self._database.execute(
+                self._forget,
+                company_id=[claim.company_id for claim in claims],
+                api_key_id=[claim.api_key_id for claim in claims],
+                idempotency_key=[claim.idempotency_key for claim in claims],
+                lock=[claim.lock for claim in claims],
+                before=before,
+            )
+            some, last = int(done.split()[-1]), rows[-1]["recorded_at"]
+            gone += some
+            if len(rows) < BATCH or (last == after and not some):
+                break
+            after = last
+        return gone
+
+    async def SweepRetention(self, request: pb.SweepRetentionRequest, _call: Call) -> pb.SweepRetentionResponse:
+        now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
+        response = pb.SweepRetentionResponse(idempotency_keys=await self.sweep(now))
+        response.now.FromDatetime(now)
+        return response
+
+
+async def every_hour(
+    work: Callable[[datetime.datetime], Awaitable[object]],
+    clock: Callable[[], datetime.datetime] = instants.now,
+) -> None:
+    """Does the work at every full hour, which it is told, beginning with the last one: nothing is missed that fell due
+    while no process ran. Until cancelled, or until the work fails."""
+    while True:
+        slot = slot_of(clock())
+        await work(slot)
+        # In short steps, for clocks are set and machines sleep.
+        while slot_of(now := clock()) == slot:  # noqa: ASYNC110 - a clock sets no event
+            await asyncio.sleep(min(PERIOD_SECONDS - (now - slot).total_seconds(), 60))
+
+
+def slot_of(instant: datetime.datetime) -> datetime.datetime:
+    """The last full hour at or before it."""
+    return instant - (instant - _EPOCH) % datetime.timedelta(seconds=PERIOD_SECONDS)
