@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from chassis.database import Database
 from chassis.identity import KINDS, Identity
-from makeready.common.v1 import options_pb2
+from makeready.common.v1 import options_pb2, retention_pb2
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from makeready_local.revise import differences
@@ -20,6 +20,7 @@ SERVICES = [
     pb.DESCRIPTOR.services_by_name["TicketsService"],
     events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
+    retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],
 ]
 
 

@@ -11,7 +11,7 @@ from webhooks_house import House
 from chassis.database import Database
 from chassis.identity import KINDS, Identity, Issuer
 from chassis.outbox import uuid7
-from makeready.common.v1 import options_pb2
+from makeready.common.v1 import options_pb2, retention_pb2
 from makeready.events.v1 import events_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready_local.revise import differences
@@ -21,6 +21,7 @@ SERVICES = [
     pb.DESCRIPTOR.services_by_name["SubscriptionsService"],
     pb.DESCRIPTOR.services_by_name["DeliveriesService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
+    retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],
 ]
 ISSUERS = {"caller": "gateway", "staff": "gateway", "operator": "operator", "service": "svc-tickets"}
 

@@ -1,4 +1,4 @@
-"""`makeready webhooks …` and `makeready sweep webhooks`."""
+"""`makeready webhooks …`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, Subsc
 STATES = labels(pb.DeliveryState.DESCRIPTOR)
 PAGE = 200
 DELIVERIES_MAX = 200
-# A sweep attempts everything that is due, each attempt up to 10 s.
-SWEEP_SECONDS = 3600.0
 
 
 def add(commands: types.Commands) -> None:
@@ -30,17 +28,6 @@ def add(commands: types.Commands) -> None:
     showing = types.command(verbs, "deliveries", "list a subscription's deliveries, newest first")
     showing.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
     showing.set_defaults(run=list_deliveries)
-
-    verbs = types.group(commands, "sweep", "do now what the clock would start")
-    sweeping = types.command(
-        verbs,
-        "webhooks",
-        "attempt every delivery that is due",
-        description="Waits until every event committed before the call is stored, attempts every delivery that is "
-        "due, and returns when the attempts are recorded, whether they succeeded or not.",
-    )
-    sweeping.add_argument("--now", metavar="TIME", type=types.instant, help="what is due as of then (default: now)")
-    sweeping.set_defaults(run=sweep_deliveries)
 
 
 async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) -> Answer:
@@ -83,27 +70,6 @@ async def list_deliveries(operator: Operator, arguments: argparse.Namespace) -> 
     ]
     headers = ("EVENT", "KEY", "STATE", "OCCURRED", "DUE", "ATTEMPTS", "LAST")
     return Answer({"deliveries": found}, table(headers, rows, "No deliveries."))
-
-
-async def sweep_deliveries(operator: Operator, arguments: argparse.Namespace) -> Answer:
-    deliveries = DeliveriesServiceStub(operator.channel("svc-webhooks"))
-    request = pb.SweepDeliveriesRequest()
-    if arguments.now is not None:
-        request.now.FromDatetime(arguments.now)
-    swept = await operator.call("svc-webhooks", deliveries.SweepDeliveries, request, deadline_seconds=SWEEP_SECONDS)
-    value = {
-        "now": instant(swept.now),
-        "stored": swept.stored,
-        "attempted": swept.attempted,
-        "succeeded": swept.succeeded,
-        "failed": swept.failed,
-        "parked": swept.parked,
-    }
-    return Answer(
-        value,
-        f"As of {value['now']}: {swept.stored} events stored, {swept.attempted} deliveries attempted, "
-        f"{swept.succeeded} succeeded, {swept.failed} failed, {swept.parked} parked.",
-    )
 
 
 def _shown(delivery: pb.Delivery) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def dead_system(tmp_path: Path) -> Path:
 
 
 def test_where_nothing_runs_one_line_says_so(run: Run) -> None:
-    for words in (("company", "list"), ("--json", "status"), ("sweep", "webhooks"), ("wait", "--timeout", "1")):
+    for words in (("company", "list"), ("--json", "status"), ("sweep", "retention"), ("wait", "--timeout", "1")):
         status, out, err = run(*words)
         assert (status, out) == (1, "")
         assert err.startswith("makeready: Makeready is not running")
@@ -136,6 +136,7 @@ def test_an_operator_key_that_is_gone_is_told(run: Run, dead_system: Path) -> No
         ("import", "1", "tickets"),
         ("sweep", "webhooks", "--now", "2026-01-31"),
         ("sweep", "webhooks", "--now", "2026-01-31T12:00:00"),
+        ("sweep", "retention", "--now", "2026-01-31"),
         ("sweep", "stale"),
         ("webhooks", "pause", "1"),
         ("wait", "--timeout", "nan"),
@@ -197,6 +198,7 @@ def test_a_password_that_is_not_there_is_told(run: Run, monkeypatch: pytest.Monk
         "webhooks list",
         "webhooks deliveries",
         "sweep webhooks",
+        "sweep retention",
         "wait",
         "status",
     ],
