@@ -48,6 +48,8 @@ ROUTES = (
     Route("POST", "/tickets", "write", "tickets.TicketsService/CreateTicket",
           "Creating a ticket needs an Idempotency-Key header; send a new key with each new ticket."),
     Route("GET", "/tickets/{ticket_id}", "read", "tickets.TicketsService/GetTicket"),
+    Route("PATCH", "/tickets/{ticket_id}", "write", "tickets.TicketsService/ChangeTicketStatus",
+          "Changing a ticket's status needs an Idempotency-Key header; send a new key with each change."),
     Route("GET", "/properties", "read", "catalog.PropertiesService/ListProperties"),
     Route("GET", "/properties/{property_id}", "read", "catalog.PropertiesService/GetProperty"),
     Route("GET", "/units", "read", "catalog.UnitsService/ListUnits"),

@@ -122,9 +122,9 @@ class Contexts:
             if len(ids) > request.limit:
                 page.next_after_id = shown[-1]["entity_id"]
             return operation.response(page=page)
-        if operation.id_field:
-            if operation.kind == "delete":
-                return operation.response()
+        if operation.kind == "delete":
+            return operation.response()
+        if operation.kind == "fetch":
             # Spaces and key order show that the gateway passes the bytes on as they are.
             record = b'{ "entity_id": %d,  "b":1,"a":"\xc3\xa9" }' % entity_id
             return operation.response(document={"json": record, "entity_id": entity_id})

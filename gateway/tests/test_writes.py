@@ -12,42 +12,55 @@ from edge_house import Operator
 from edge_http import Api
 
 from chassis.refusals import Refusal
-from gateway.routes import OPERATIONS
+from gateway.routes import OPERATIONS, Operation
 
-WRITES = {operation.route.path: operation for operation in OPERATIONS if operation.kind == "write"}
-every_write = pytest.mark.parametrize("path", WRITES)
+WRITES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.kind == "write"}
+every_write = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+
+
+@pytest.fixture
+def target(write: Operation, company_id: int) -> tuple[str, str]:
+    """Method and path of a write to a record that the company has."""
+    path = write.route.path.replace("{" + write.id_field + "}", str(first_id(company_id)))
+    return write.route.method, path
 
 
 @every_write
-async def test_a_write_passes_its_body_and_key_on(api: Api, key: str, contexts: Contexts, path: str) -> None:
+async def test_a_write_passes_its_body_and_key_on(
+    api: Api, key: str, contexts: Contexts, target: tuple[str, str]
+) -> None:
     body = b'  {"title": "\xc3\xa9", "x": [1, 2.50]}\r\n'
-    response = await api.request("POST", path, key, body, Idempotency_Key="key one")
+    response = await api.request(*target, key, body, Idempotency_Key="key one")
     assert response.status == 201
     assert response.header("X-Idempotent-Replay") is None
     request = contexts.seen[-1].request
     assert (request.body, request.idempotency_key) == (body, "key one")
-    again = await api.request("POST", path, key, body, Idempotency_Key="key one")
+    again = await api.request(*target, key, body, Idempotency_Key="key one")
     assert (again.status, again.body, again.header("X-Idempotent-Replay")) == (201, response.body, "1")
-    other = await api.request("POST", path, key, b"{}", Idempotency_Key="key one")
+    other = await api.request(*target, key, b"{}", Idempotency_Key="key one")
     assert (other.status, other.code) == (409, "idempotency_mismatch")
 
 
 @every_write
-async def test_a_missing_idempotency_key_has_a_sentence_of_its_own(api: Api, key: str, path: str) -> None:
+async def test_a_missing_idempotency_key_has_a_sentence_of_its_own(
+    api: Api, key: str, target: tuple[str, str], write: Operation
+) -> None:
     for headers in ({}, {"Idempotency_Key": ""}, {"Idempotency_Key": "   "}):
-        response = await api.request("POST", path, key, b"{}", **headers)
+        response = await api.request(*target, key, b"{}", **headers)
         assert (response.status, response.code) == (400, "idempotency_key_required")
-        assert response.message == WRITES[path].route.key_sentence
+        assert response.message == write.route.key_sentence
 
 
 @every_write
-async def test_an_idempotency_key_is_1_to_64_printable_ascii_characters(api: Api, key: str, path: str) -> None:
+async def test_an_idempotency_key_is_1_to_64_printable_ascii_characters(
+    api: Api, key: str, target: tuple[str, str]
+) -> None:
     for good in ("k", "k" * 64, "!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~", "a b"):
-        assert (await api.request("POST", path, key, b"{}", Idempotency_Key=good)).status == 201
+        assert (await api.request(*target, key, b"{}", Idempotency_Key=good)).status == 201
     for bad in ("k" * 65, "k" * 5000, "caf\xe9", "a\tb"):
-        response = await api.request("POST", path, key, b"{}", Idempotency_Key=bad)
+        response = await api.request(*target, key, b"{}", Idempotency_Key=bad)
         assert (response.status, response.code) == (400, "invalid_request")
-    twice = await api.request("POST", path, key, b"{}", Idempotency_Key="a", idempotency_key="a")
+    twice = await api.request(*target, key, b"{}", Idempotency_Key="a", idempotency_key="a")
     assert (twice.status, twice.code) == (400, "invalid_request")
 
 

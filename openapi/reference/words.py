@@ -161,6 +161,28 @@ WRITES = {
         },
         {400: "title is required.", 422: "title must be at most 150 characters."},
     ),
+    "PATCH /tickets/{ticket_id}": Write(
+        "Change a ticket's status",
+        "Every status can follow every other one, also after Completed and Cancelled: `completed_at` is null again "
+        "when the ticket is no longer Completed, `cancelled_at` and `cancellation_reason_code` when it is no longer "
+        "Cancelled. The status that the ticket has already is accepted as well; a new reason or note is then kept. "
+        "Fires `ticket.status_changed` where the status moves. Notes become comments of the ticket. A word of a note "
+        "stands between blanks and holds a letter or a digit; where a script has no blanks between words, each "
+        "Chinese or Japanese character counts as a word, and in Thai, Lao, Khmer, Burmese and their like every three "
+        "letters.",
+        "StatusChange",
+        200,
+        "Ticket",
+        {404: ("not_found",), 422: ("invalid_request", "created_by_missing")},
+        {
+            404: "The ticket is not visible to the key.",
+            422: "`status` or `cancellation_reason_code` is outside its enum; a field is not accepted with this "
+            "status, or is no field of the body at all; the closing note, the cancellation reason or the cancellation "
+            "notes are missing, or a note has fewer than 5 words; the company requires a photo to complete a ticket "
+            "and this one has none; or the key has no minting administrator on record.",
+        },
+        {400: "status is required.", 422: "note must have 5 or more words."},
+    ),
     "POST /webhooks": Write(
         "Create a webhook subscription",
         "Subscribes a URL to events. The answer holds the signing secret, this once. The request counts as the same "

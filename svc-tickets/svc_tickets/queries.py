@@ -56,7 +56,7 @@ TICKET_COLUMNS: tuple[ColumnElement[Any], ...] = (
     t.vendor.c.external_id,
 )
 
-_tickets = select(*(column.label(f"c{index}") for index, column in enumerate(TICKET_COLUMNS))).select_from(
+TICKETS = select(*(column.label(f"c{index}") for index, column in enumerate(TICKET_COLUMNS))).select_from(
     t.ticket.join(t.property_, t.property_.c.id == t.ticket.c.property_id)
     .outerjoin(t.unit, t.unit.c.id == t.ticket.c.unit_id)
     .outerjoin(t.staff, t.staff.c.id == t.ticket.c.assignee_id)
@@ -64,7 +64,7 @@ _tickets = select(*(column.label(f"c{index}") for index, column in enumerate(TIC
 )
 
 TICKETS_PAGE = Pages(
-    _tickets,
+    TICKETS,
     t.ticket.c.company_id,
     t.ticket.c.id,
     {
@@ -78,11 +78,11 @@ TICKETS_PAGE = Pages(
 )
 
 _TICKET = Statement(
-    _tickets.where(t.ticket.c.company_id == _company_id, t.ticket.c.id == bindparam("ticket_id", type_=BigInteger))
+    TICKETS.where(t.ticket.c.company_id == _company_id, t.ticket.c.id == bindparam("ticket_id", type_=BigInteger))
 )
 
 _TICKETS = Statement(
-    _tickets.where(
+    TICKETS.where(
         t.ticket.c.company_id == _company_id,
         t.ticket.c.id == func.any(bindparam("ticket_ids", type_=ARRAY(BigInteger))),
     ).order_by(t.ticket.c.id)

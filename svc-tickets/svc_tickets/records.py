@@ -10,6 +10,7 @@ from asyncpg import Record
 
 from chassis.bodies import LongText, RecordId, Text
 from chassis.instants import printed
+from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import rules
 
 encode = msgspec.json.Encoder().encode
@@ -189,6 +190,21 @@ class TicketCreate(msgspec.Struct, kw_only=True):
     """How urgent it is. Left out: Medium."""
 
 
+class StatusChange(msgspec.Struct, kw_only=True):
+    """The status that a ticket is to have, and what belongs to it."""
+
+    unknown_keys_status: ClassVar[int] = 422
+
+    status: rules.Status
+    """The status that the ticket is to have; every status can follow every other one."""
+    note: LongText | None = None
+    """What was done, in 5 or more words. Needed with status Completed, refused with any other."""
+    cancellation_reason_code: rules.CancellationReason | None = None
+    """Why the ticket is cancelled. Needed with status Cancelled, refused with any other."""
+    cancellation_notes: LongText | None = None
+    """Why, in 5 or more words of one's own. Needed with cancellation_reason_code see_notes, refused with any other."""
+
+
 ShortText = Annotated[str, Text(longest=200)]
 
 
@@ -232,3 +248,19 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 def change(field: str, before: str | None, after: str | None) -> bytes:
     return encode(Change(field, before, after))
+
+
+def told(row: Record) -> pb.TicketChange:
+    """An entry of a ticket's history, from a row of `queries_changes.history`."""
+    entry = pb.TicketChange(
+        version=row["version"],
+        from_status=row["from_status"],
+        to_status=row["to_status"],
+        cancellation_reason_code=row["cancellation_reason_code"] or "",
+        note=row["note"] or "",
+        api_key_id=row["api_key_id"] or 0,
+        administrator_id=row["administrator_id"] or 0,
+        request_id=row["request_id"],
+    )
+    entry.occurred_at.FromDatetime(row["occurred_at"])
+    return entry

@@ -17,8 +17,9 @@ from chassis.paging import page
 from chassis.refusals import Refusal, created_by_missing, invalid_request, not_found
 from makeready.common.v1.documents_pb2 import Document, WriteReply
 from makeready.tickets.v1 import tickets_pb2 as pb
-from svc_tickets import queries, records, rules
+from svc_tickets import queries, queries_changes, records, rules
 from svc_tickets import tables as t
+from svc_tickets.changes import StatusChange
 from svc_tickets.imports import TicketImport
 from svc_tickets.owners import Owners
 
@@ -28,7 +29,7 @@ _STATUS_LABELS = dict(enumerate(rules.STATUSES, start=1))
 
 
 class TicketsService:
-    """Lists, fetches and opens tickets (spec 4.2)."""
+    """Lists, fetches and opens tickets, and changes their status (spec 4.2)."""
 
     def __init__(
         self, database: Database, outbox: Outbox, owners: Owners, links: records.TicketLinks, clock: Clock
@@ -39,6 +40,7 @@ class TicketsService:
         self.links = links
         self.clock = clock
         self.ids = Ids(database, t.ticket_id)
+        self.comment_ids = Ids(database, t.comment_id)
         self.importer = Importer(database, outbox, clock)
 
     async def ListTickets(self, request: pb.ListTicketsRequest, call: identity.Call) -> pb.ListTicketsResponse:
@@ -141,6 +143,40 @@ class TicketsService:
         reply = await queries.CREATE_TICKET.write(self.database, claim, 201, json, {t.ticket: row, t.outbox: event})
         self.outbox.wake()
         return reply
+
+    async def ChangeTicketStatus(
+        self, request: pb.ChangeTicketStatusRequest, call: identity.Call
+    ) -> pb.ChangeTicketStatusResponse:
+        caller = identity.caller(call)
+        sent, canonical = bodies.decode(records.StatusChange, request.body)
+        wanted = rules.wanted_change(sent.status, sent.note, sent.cancellation_reason_code, sent.cancellation_notes)
+        claim = idempotency.claim(caller, request.idempotency_key, f"PATCH /tickets/{request.ticket_id}", canonical)
+        comment_id = await self.comment_ids.next() if wanted.comment is not None else None
+        change = StatusChange(self.outbox, self.links, self.clock, caller, call.request_id, wanted, comment_id)
+        reply = await queries_changes.CHANGE_STATUS.write(
+            self.database,
+            claim,
+            request.ticket_id,
+            change.decide,
+            company_id=caller.company_id,
+            ticket_id=request.ticket_id,
+        )
+        if not reply.replayed:
+            self.outbox.wake()
+        return pb.ChangeTicketStatusResponse(reply=reply)
+
+    async def ListTicketHistory(
+        self, request: pb.ListTicketHistoryRequest, call: identity.Call
+    ) -> pb.ListTicketHistoryResponse:
+        company_id = identity.company_id(call)
+        rows = await queries_changes.history(self.database, company_id, request.ticket_id, request.after_version)
+        if rows is None:
+            raise Refusal(404, "not_found", "The company has no ticket with that id.")
+        shown = rows[: queries_changes.HISTORY_ROWS]
+        answer = pb.ListTicketHistoryResponse(changes=map(records.told, shown))
+        if len(rows) > len(shown):
+            answer.next_after_version = shown[-1]["version"]
+        return answer
 
     async def ImportTickets(self, request: pb.ImportTicketsRequest, call: identity.Call) -> pb.ImportTicketsResponse:
         work = TicketImport(

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     ForeignKey,
+    ForeignKeyConstraint,
     Integer,
     MetaData,
     Sequence,
@@ -34,9 +35,9 @@ outbox = outbox_table(metadata)
 inbox = inbox_table(metadata)
 
 
-def _one_of(column: str, values: Iterable[str]) -> CheckConstraint:
+def _one_of(column: str, values: Iterable[str], table: str = "ticket") -> CheckConstraint:
     listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
-    return CheckConstraint(f"{column} IN ({listed})", name=f"ticket_{column}")
+    return CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}")
 
 
 # Replicas: rows of other contexts by their own ids. Version 0 stands for a row that has not arrived yet.
@@ -110,6 +111,73 @@ ticket = Table(
     CheckConstraint("updated_at >= created_at", name="ticket_updated_after_created"),
 )
 page_indexes(ticket)
+
+comment_id = Sequence("ticket_comment_id", metadata=metadata, data_type=BigInteger)
+
+# What people wrote about a ticket. The kinds that come with a change of its status are those of today.
+ticket_comment = Table(
+    "ticket_comment",
+    metadata,
+    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("ticket_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    # Who wrote it: the administrator, and the key where it came over the API.
+    Column("administrator_id", BigInteger),
+    Column("api_key_id", BigInteger),
+    ForeignKeyConstraint(["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_comment_of"),
+    _one_of("kind", rules.COMMENT_KINDS.values(), "ticket_comment"),
+    CheckConstraint("body <> ''", name="ticket_comment_body"),
+    CheckConstraint("api_key_id IS NULL OR administrator_id IS NOT NULL", name="ticket_comment_author"),
+)
+
+# A ticket's history: what became of its status, one row for each version of the ticket that changed it. From and to
+# are equal where a closed ticket got another reason or one more note.
+ticket_status_change = Table(
+    "ticket_status_change",
+    metadata,
+    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("ticket_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("occurred_at", DateTime(timezone=True), nullable=False),
+    Column("from_status", Text, nullable=False),
+    Column("to_status", Text, nullable=False),
+    Column("cancellation_reason_code", Text),
+    Column("comment_id", BigInteger),
+    # As with comments; both null where an import made the change.
+    Column("administrator_id", BigInteger),
+    Column("api_key_id", BigInteger),
+    Column("request_id", Text, nullable=False),
+    ForeignKeyConstraint(
+        ["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_status_change_of"
+    ),
+    ForeignKeyConstraint(
+        ["company_id", "ticket_id", "comment_id"],
+        ["ticket_comment.company_id", "ticket_comment.ticket_id", "ticket_comment.id"],
+        name="ticket_status_change_comment",
+    ),
+    _one_of("from_status", rules.STATUSES, "ticket_status_change"),
+    _one_of("to_status", rules.STATUSES, "ticket_status_change"),
+    _one_of("cancellation_reason_code", rules.CANCELLATION_REASONS, "ticket_status_change"),
+    CheckConstraint("version > 1", name="ticket_status_change_version"),
+    CheckConstraint(
+        "from_status <> to_status OR to_status IN ('Completed', 'Cancelled')", name="ticket_status_change_says"
+    ),
+    CheckConstraint("cancellation_reason_code IS NULL OR to_status = 'Cancelled'", name="ticket_status_change_reason"),
+    # What the API asks for, and files may lack.
+    CheckConstraint(
+        "api_key_id IS NULL OR to_status <> 'Cancelled' OR cancellation_reason_code IS NOT NULL",
+        name="ticket_status_change_reason_given",
+    ),
+    CheckConstraint(
+        "api_key_id IS NULL OR (comment_id IS NOT NULL) = "
+        "(to_status = 'Completed' OR cancellation_reason_code IS NOT DISTINCT FROM 'see_notes')",
+        name="ticket_status_change_note_given",
+    ),
+    CheckConstraint("api_key_id IS NULL OR administrator_id IS NOT NULL", name="ticket_status_change_author"),
+)
 
 ticket_number = Table(
     "ticket_number",

@@ -27,7 +27,7 @@ from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/tickets/v1/tickets.proto\x12\x14makeready.tickets.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xce\x02\n\x12ListTicketsRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x37\n\x06status\x18\x05 \x01(\x0e\x32\".makeready.tickets.v1.TicketStatusH\x02\x88\x01\x01\x12\x36\n\rupdated_since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x03\x88\x01\x01\x12+\n\rticket_number\x18\x07 \x01(\x03\x42\x0f\xba\xbb\x18\x0bproperty_idH\x04\x88\x01\x01\x42\x0e\n\x0c_property_idB\n\n\x08_unit_idB\t\n\x07_statusB\x10\n\x0e_updated_sinceB\x10\n\x0e_ticket_number\">\n\x13ListTicketsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"%\n\x10GetTicketRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\"D\n\x11GetTicketResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"<\n\x13\x43reateTicketRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"F\n\x14\x43reateTicketResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"e\n\x14ImportTicketsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\"K\n\x15ImportTicketsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult\"\x99\x01\n\x19UpdateTicketPolicyRequest\x12\'\n\x1aphoto_required_to_complete\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x1e\n\x11stale_after_hours\x18\x02 \x01(\x05H\x01\x88\x01\x01\x42\x1d\n\x1b_photo_required_to_completeB\x14\n\x12_stale_after_hours\"[\n\x1aUpdateTicketPolicyResponse\x12\"\n\x1aphoto_required_to_complete\x18\x01 \x01(\x08\x12\x19\n\x11stale_after_hours\x18\x02 \x01(\x05*\xff\x01\n\x0cTicketStatus\x12\x1d\n\x19TICKET_STATUS_UNSPECIFIED\x10\x00\x12 \n\x12TICKET_STATUS_OPEN\x10\x01\x1a\x08\xb2\xbb\x18\x04Open\x12.\n\x19TICKET_STATUS_IN_PROGRESS\x10\x02\x1a\x0f\xb2\xbb\x18\x0bIn Progress\x12&\n\x15TICKET_STATUS_ON_HOLD\x10\x03\x1a\x0b\xb2\xbb\x18\x07On Hold\x12*\n\x17TICKET_STATUS_COMPLETED\x10\x04\x1a\r\xb2\xbb\x18\tCompleted\x12*\n\x17TICKET_STATUS_CANCELLED\x10\x05\x1a\r\xb2\xbb\x18\tCancelled2\xcf\x04\n\x0eTicketsService\x12l\n\x0bListTickets\x12(.makeready.tickets.v1.ListTicketsRequest\x1a).makeready.tickets.v1.ListTicketsResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x01\x12\x66\n\tGetTicket\x12&.makeready.tickets.v1.GetTicketRequest\x1a\'.makeready.tickets.v1.GetTicketResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x01\x12o\n\x0c\x43reateTicket\x12).makeready.tickets.v1.CreateTicketRequest\x1a*.makeready.tickets.v1.CreateTicketResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x01\x12r\n\rImportTickets\x12*.makeready.tickets.v1.ImportTicketsRequest\x1a+.makeready.tickets.v1.ImportTicketsResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x12\x81\x01\n\x12UpdateTicketPolicy\x12/.makeready.tickets.v1.UpdateTicketPolicyRequest\x1a\x30.makeready.tickets.v1.UpdateTicketPolicyResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/tickets/v1/tickets.proto\x12\x14makeready.tickets.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xce\x02\n\x12ListTicketsRequest\x12\x10\n\x08\x61\x66ter_id\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x18\n\x0bproperty_id\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07unit_id\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x37\n\x06status\x18\x05 \x01(\x0e\x32\".makeready.tickets.v1.TicketStatusH\x02\x88\x01\x01\x12\x36\n\rupdated_since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x03\x88\x01\x01\x12+\n\rticket_number\x18\x07 \x01(\x03\x42\x0f\xba\xbb\x18\x0bproperty_idH\x04\x88\x01\x01\x42\x0e\n\x0c_property_idB\n\n\x08_unit_idB\t\n\x07_statusB\x10\n\x0e_updated_sinceB\x10\n\x0e_ticket_number\">\n\x13ListTicketsResponse\x12\'\n\x04page\x18\x01 \x01(\x0b\x32\x19.makeready.common.v1.Page\"%\n\x10GetTicketRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\"D\n\x11GetTicketResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"<\n\x13\x43reateTicketRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"F\n\x14\x43reateTicketResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"U\n\x19\x43hangeTicketStatusRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"L\n\x1a\x43hangeTicketStatusResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"D\n\x18ListTicketHistoryRequest\x12\x11\n\tticket_id\x18\x01 \x01(\x03\x12\x15\n\rafter_version\x18\x02 \x01(\x03\"\x88\x01\n\x19ListTicketHistoryResponse\x12\x33\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\".makeready.tickets.v1.TicketChange\x12\x1f\n\x12next_after_version\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x15\n\x13_next_after_version\"\xea\x01\n\x0cTicketChange\x12/\n\x0boccurred_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0b\x66rom_status\x18\x02 \x01(\t\x12\x11\n\tto_status\x18\x03 \x01(\t\x12 \n\x18\x63\x61ncellation_reason_code\x18\x04 \x01(\t\x12\x0c\n\x04note\x18\x05 \x01(\t\x12\x12\n\napi_key_id\x18\x06 \x01(\x03\x12\x18\n\x10\x61\x64ministrator_id\x18\x07 \x01(\x03\x12\x12\n\nrequest_id\x18\x08 \x01(\t\x12\x0f\n\x07version\x18\t \x01(\x03\"e\n\x14ImportTicketsRequest\x12,\n\x04rows\x18\x01 \x03(\x0b\x32\x1e.makeready.common.v1.ImportRow\x12\x0f\n\x07\x64ry_run\x18\x02 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x03 \x01(\x08\"K\n\x15ImportTicketsResponse\x12\x32\n\x07results\x18\x01 \x03(\x0b\x32!.makeready.common.v1.ImportResult\"\x99\x01\n\x19UpdateTicketPolicyRequest\x12\'\n\x1aphoto_required_to_complete\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x1e\n\x11stale_after_hours\x18\x02 \x01(\x05H\x01\x88\x01\x01\x42\x1d\n\x1b_photo_required_to_completeB\x14\n\x12_stale_after_hours\"[\n\x1aUpdateTicketPolicyResponse\x12\"\n\x1aphoto_required_to_complete\x18\x01 \x01(\x08\x12\x19\n\x11stale_after_hours\x18\x02 \x01(\x05*\xff\x01\n\x0cTicketStatus\x12\x1d\n\x19TICKET_STATUS_UNSPECIFIED\x10\x00\x12 \n\x12TICKET_STATUS_OPEN\x10\x01\x1a\x08\xb2\xbb\x18\x04Open\x12.\n\x19TICKET_STATUS_IN_PROGRESS\x10\x02\x1a\x0f\xb2\xbb\x18\x0bIn Progress\x12&\n\x15TICKET_STATUS_ON_HOLD\x10\x03\x1a\x0b\xb2\xbb\x18\x07On Hold\x12*\n\x17TICKET_STATUS_COMPLETED\x10\x04\x1a\r\xb2\xbb\x18\tCompleted\x12*\n\x17TICKET_STATUS_CANCELLED\x10\x05\x1a\r\xb2\xbb\x18\tCancelled2\xd3\x06\n\x0eTicketsService\x12l\n\x0bListTickets\x12(.makeready.tickets.v1.ListTicketsRequest\x1a).makeready.tickets.v1.ListTicketsResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x01\x12\x66\n\tGetTicket\x12&.makeready.tickets.v1.GetTicketRequest\x1a\'.makeready.tickets.v1.GetTicketResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x01\x12o\n\x0c\x43reateTicket\x12).makeready.tickets.v1.CreateTicketRequest\x1a*.makeready.tickets.v1.CreateTicketResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x01\x12\x81\x01\n\x12\x43hangeTicketStatus\x12/.makeready.tickets.v1.ChangeTicketStatusRequest\x1a\x30.makeready.tickets.v1.ChangeTicketStatusResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x01\x12~\n\x11ListTicketHistory\x12..makeready.tickets.v1.ListTicketHistoryRequest\x1a/.makeready.tickets.v1.ListTicketHistoryResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x03\x12r\n\rImportTickets\x12*.makeready.tickets.v1.ImportTicketsRequest\x1a+.makeready.tickets.v1.ImportTicketsResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x12\x81\x01\n\x12UpdateTicketPolicy\x12/.makeready.tickets.v1.UpdateTicketPolicyRequest\x1a\x30.makeready.tickets.v1.UpdateTicketPolicyResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -52,12 +52,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TICKETSSERVICE'].methods_by_name['GetTicket']._serialized_options = b'\220\002\001\252\273\030\001\001'
   _globals['_TICKETSSERVICE'].methods_by_name['CreateTicket']._loaded_options = None
   _globals['_TICKETSSERVICE'].methods_by_name['CreateTicket']._serialized_options = b'\220\002\002\252\273\030\001\001'
+  _globals['_TICKETSSERVICE'].methods_by_name['ChangeTicketStatus']._loaded_options = None
+  _globals['_TICKETSSERVICE'].methods_by_name['ChangeTicketStatus']._serialized_options = b'\220\002\002\252\273\030\001\001'
+  _globals['_TICKETSSERVICE'].methods_by_name['ListTicketHistory']._loaded_options = None
+  _globals['_TICKETSSERVICE'].methods_by_name['ListTicketHistory']._serialized_options = b'\220\002\001\252\273\030\001\003'
   _globals['_TICKETSSERVICE'].methods_by_name['ImportTickets']._loaded_options = None
   _globals['_TICKETSSERVICE'].methods_by_name['ImportTickets']._serialized_options = b'\220\002\002\252\273\030\001\003'
   _globals['_TICKETSSERVICE'].methods_by_name['UpdateTicketPolicy']._loaded_options = None
   _globals['_TICKETSSERVICE'].methods_by_name['UpdateTicketPolicy']._serialized_options = b'\220\002\002\252\273\030\001\003'
-  _globals['_TICKETSTATUS']._serialized_start=1239
-  _globals['_TICKETSTATUS']._serialized_end=1494
+  _globals['_TICKETSTATUS']._serialized_start=1850
+  _globals['_TICKETSTATUS']._serialized_end=2105
   _globals['_LISTTICKETSREQUEST']._serialized_start=166
   _globals['_LISTTICKETSREQUEST']._serialized_end=500
   _globals['_LISTTICKETSRESPONSE']._serialized_start=502
@@ -70,14 +74,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CREATETICKETREQUEST']._serialized_end=735
   _globals['_CREATETICKETRESPONSE']._serialized_start=737
   _globals['_CREATETICKETRESPONSE']._serialized_end=807
-  _globals['_IMPORTTICKETSREQUEST']._serialized_start=809
-  _globals['_IMPORTTICKETSREQUEST']._serialized_end=910
-  _globals['_IMPORTTICKETSRESPONSE']._serialized_start=912
-  _globals['_IMPORTTICKETSRESPONSE']._serialized_end=987
-  _globals['_UPDATETICKETPOLICYREQUEST']._serialized_start=990
-  _globals['_UPDATETICKETPOLICYREQUEST']._serialized_end=1143
-  _globals['_UPDATETICKETPOLICYRESPONSE']._serialized_start=1145
-  _globals['_UPDATETICKETPOLICYRESPONSE']._serialized_end=1236
-  _globals['_TICKETSSERVICE']._serialized_start=1497
-  _globals['_TICKETSSERVICE']._serialized_end=2088
+  _globals['_CHANGETICKETSTATUSREQUEST']._serialized_start=809
+  _globals['_CHANGETICKETSTATUSREQUEST']._serialized_end=894
+  _globals['_CHANGETICKETSTATUSRESPONSE']._serialized_start=896
+  _globals['_CHANGETICKETSTATUSRESPONSE']._serialized_end=972
+  _globals['_LISTTICKETHISTORYREQUEST']._serialized_start=974
+  _globals['_LISTTICKETHISTORYREQUEST']._serialized_end=1042
+  _globals['_LISTTICKETHISTORYRESPONSE']._serialized_start=1045
+  _globals['_LISTTICKETHISTORYRESPONSE']._serialized_end=1181
+  _globals['_TICKETCHANGE']._serialized_start=1184
+  _globals['_TICKETCHANGE']._serialized_end=1418
+  _globals['_IMPORTTICKETSREQUEST']._serialized_start=1420
+  _globals['_IMPORTTICKETSREQUEST']._serialized_end=1521
+  _globals['_IMPORTTICKETSRESPONSE']._serialized_start=1523
+  _globals['_IMPORTTICKETSRESPONSE']._serialized_end=1598
+  _globals['_UPDATETICKETPOLICYREQUEST']._serialized_start=1601
+  _globals['_UPDATETICKETPOLICYREQUEST']._serialized_end=1754
+  _globals['_UPDATETICKETPOLICYRESPONSE']._serialized_start=1756
+  _globals['_UPDATETICKETPOLICYRESPONSE']._serialized_end=1847
+  _globals['_TICKETSSERVICE']._serialized_start=2108
+  _globals['_TICKETSSERVICE']._serialized_end=2959
 # @@protoc_insertion_point(module_scope)

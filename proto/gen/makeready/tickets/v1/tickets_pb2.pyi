@@ -207,6 +207,151 @@ class CreateTicketResponse(_message.Message):
 Global___CreateTicketResponse: _TypeAlias = CreateTicketResponse  # noqa: Y015
 
 @_typing.final
+class ChangeTicketStatusRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TICKET_ID_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    ticket_id: _builtins.int
+    idempotency_key: _builtins.str
+    body: _builtins.bytes
+    """The request's body as it came."""
+    def __init__(
+        self,
+        *,
+        ticket_id: _builtins.int = ...,
+        idempotency_key: _builtins.str = ...,
+        body: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "idempotency_key", b"idempotency_key", "ticket_id", b"ticket_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangeTicketStatusRequest: _TypeAlias = ChangeTicketStatusRequest  # noqa: Y015
+
+@_typing.final
+class ChangeTicketStatusResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPLY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def reply(self) -> _documents_pb2.WriteReply: ...
+    def __init__(
+        self,
+        *,
+        reply: _documents_pb2.WriteReply | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reply", b"reply"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reply", b"reply"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangeTicketStatusResponse: _TypeAlias = ChangeTicketStatusResponse  # noqa: Y015
+
+@_typing.final
+class ListTicketHistoryRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TICKET_ID_FIELD_NUMBER: _builtins.int
+    AFTER_VERSION_FIELD_NUMBER: _builtins.int
+    ticket_id: _builtins.int
+    after_version: _builtins.int
+    """Only changes after this version of the ticket."""
+    def __init__(
+        self,
+        *,
+        ticket_id: _builtins.int = ...,
+        after_version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_version", b"after_version", "ticket_id", b"ticket_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListTicketHistoryRequest: _TypeAlias = ListTicketHistoryRequest  # noqa: Y015
+
+@_typing.final
+class ListTicketHistoryResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGES_FIELD_NUMBER: _builtins.int
+    NEXT_AFTER_VERSION_FIELD_NUMBER: _builtins.int
+    next_after_version: _builtins.int
+    """Where the next page begins; absent on the last."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TicketChange]: ...
+    def __init__(
+        self,
+        *,
+        changes: _abc.Iterable[Global___TicketChange] | None = ...,
+        next_after_version: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_after_version", b"_next_after_version", "next_after_version", b"next_after_version"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_after_version", b"_next_after_version", "changes", b"changes", "next_after_version", b"next_after_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next_after_version: _TypeAlias = _typing.Literal["next_after_version"]  # noqa: Y015
+    _WhichOneofArgType__next_after_version: _TypeAlias = _typing.Literal["_next_after_version", b"_next_after_version"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_after_version) -> _WhichOneofReturnType__next_after_version | None: ...
+
+Global___ListTicketHistoryResponse: _TypeAlias = ListTicketHistoryResponse  # noqa: Y015
+
+@_typing.final
+class TicketChange(_message.Message):
+    """TicketChange is one entry of a ticket's history."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OCCURRED_AT_FIELD_NUMBER: _builtins.int
+    FROM_STATUS_FIELD_NUMBER: _builtins.int
+    TO_STATUS_FIELD_NUMBER: _builtins.int
+    CANCELLATION_REASON_CODE_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    API_KEY_ID_FIELD_NUMBER: _builtins.int
+    ADMINISTRATOR_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    from_status: _builtins.str
+    """The statuses as they are served; equal where only a reason or a note was added."""
+    to_status: _builtins.str
+    cancellation_reason_code: _builtins.str
+    """What the change came with; empty where it came without."""
+    note: _builtins.str
+    api_key_id: _builtins.int
+    """Who made it: the API key and the administrator who minted it; 0 where somebody else did."""
+    administrator_id: _builtins.int
+    request_id: _builtins.str
+    version: _builtins.int
+    """The ticket's version that it made."""
+    @_builtins.property
+    def occurred_at(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        occurred_at: _timestamp_pb2.Timestamp | None = ...,
+        from_status: _builtins.str = ...,
+        to_status: _builtins.str = ...,
+        cancellation_reason_code: _builtins.str = ...,
+        note: _builtins.str = ...,
+        api_key_id: _builtins.int = ...,
+        administrator_id: _builtins.int = ...,
+        request_id: _builtins.str = ...,
+        version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["occurred_at", b"occurred_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["administrator_id", b"administrator_id", "api_key_id", b"api_key_id", "cancellation_reason_code", b"cancellation_reason_code", "from_status", b"from_status", "note", b"note", "occurred_at", b"occurred_at", "request_id", b"request_id", "to_status", b"to_status", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TicketChange: _TypeAlias = TicketChange  # noqa: Y015
+
+@_typing.final
 class ImportTicketsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -50,6 +50,16 @@ class TicketsServiceStub:
                 request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketRequest.SerializeToString,
                 response_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketResponse.FromString,
                 _registered_method=True)
+        self.ChangeTicketStatus = channel.unary_unary(
+                '/makeready.tickets.v1.TicketsService/ChangeTicketStatus',
+                request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ChangeTicketStatusRequest.SerializeToString,
+                response_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ChangeTicketStatusResponse.FromString,
+                _registered_method=True)
+        self.ListTicketHistory = channel.unary_unary(
+                '/makeready.tickets.v1.TicketsService/ListTicketHistory',
+                request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketHistoryRequest.SerializeToString,
+                response_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketHistoryResponse.FromString,
+                _registered_method=True)
         self.ImportTickets = channel.unary_unary(
                 '/makeready.tickets.v1.TicketsService/ImportTickets',
                 request_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ImportTicketsRequest.SerializeToString,
@@ -87,6 +97,20 @@ class TicketsServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ChangeTicketStatus(self, request, context):
+        """Changes a ticket's status (spec 4.2).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTicketHistory(self, request, context):
+        """Tells what became of a ticket's status, the oldest change first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ImportTickets(self, request, context):
         """Upserts tickets by external_id.
         """
@@ -118,6 +142,16 @@ def add_TicketsServiceServicer_to_server(servicer, server):
                     servicer.CreateTicket,
                     request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketRequest.FromString,
                     response_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketResponse.SerializeToString,
+            ),
+            'ChangeTicketStatus': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeTicketStatus,
+                    request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ChangeTicketStatusRequest.FromString,
+                    response_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ChangeTicketStatusResponse.SerializeToString,
+            ),
+            'ListTicketHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTicketHistory,
+                    request_deserializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketHistoryRequest.FromString,
+                    response_serializer=makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketHistoryResponse.SerializeToString,
             ),
             'ImportTickets': grpc.unary_unary_rpc_method_handler(
                     servicer.ImportTickets,
@@ -212,6 +246,60 @@ class TicketsService:
             '/makeready.tickets.v1.TicketsService/CreateTicket',
             makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketRequest.SerializeToString,
             makeready_dot_tickets_dot_v1_dot_tickets__pb2.CreateTicketResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeTicketStatus(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.tickets.v1.TicketsService/ChangeTicketStatus',
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.ChangeTicketStatusRequest.SerializeToString,
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.ChangeTicketStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTicketHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.tickets.v1.TicketsService/ListTicketHistory',
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketHistoryRequest.SerializeToString,
+            makeready_dot_tickets_dot_v1_dot_tickets__pb2.ListTicketHistoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

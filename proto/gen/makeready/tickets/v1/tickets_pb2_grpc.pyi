@@ -39,6 +39,10 @@ class TicketsServiceStub:
     """Fetches one ticket (spec 4.2)."""
     CreateTicket: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.CreateTicketRequest, _tickets_pb2.CreateTicketResponse]
     """Opens a ticket (spec 4.2)."""
+    ChangeTicketStatus: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.ChangeTicketStatusRequest, _tickets_pb2.ChangeTicketStatusResponse]
+    """Changes a ticket's status (spec 4.2)."""
+    ListTicketHistory: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.ListTicketHistoryRequest, _tickets_pb2.ListTicketHistoryResponse]
+    """Tells what became of a ticket's status, the oldest change first."""
     ImportTickets: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.ImportTicketsRequest, _tickets_pb2.ImportTicketsResponse]
     """Upserts tickets by external_id."""
     UpdateTicketPolicy: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.UpdateTicketPolicyRequest, _tickets_pb2.UpdateTicketPolicyResponse]
@@ -55,6 +59,10 @@ class TicketsServiceAsyncStub(TicketsServiceStub):
     """Fetches one ticket (spec 4.2)."""
     CreateTicket: _aio.UnaryUnaryMultiCallable[_tickets_pb2.CreateTicketRequest, _tickets_pb2.CreateTicketResponse]  # type: ignore[assignment]
     """Opens a ticket (spec 4.2)."""
+    ChangeTicketStatus: _aio.UnaryUnaryMultiCallable[_tickets_pb2.ChangeTicketStatusRequest, _tickets_pb2.ChangeTicketStatusResponse]  # type: ignore[assignment]
+    """Changes a ticket's status (spec 4.2)."""
+    ListTicketHistory: _aio.UnaryUnaryMultiCallable[_tickets_pb2.ListTicketHistoryRequest, _tickets_pb2.ListTicketHistoryResponse]  # type: ignore[assignment]
+    """Tells what became of a ticket's status, the oldest change first."""
     ImportTickets: _aio.UnaryUnaryMultiCallable[_tickets_pb2.ImportTicketsRequest, _tickets_pb2.ImportTicketsResponse]  # type: ignore[assignment]
     """Upserts tickets by external_id."""
     UpdateTicketPolicy: _aio.UnaryUnaryMultiCallable[_tickets_pb2.UpdateTicketPolicyRequest, _tickets_pb2.UpdateTicketPolicyResponse]  # type: ignore[assignment]
@@ -86,6 +94,22 @@ class TicketsServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_tickets_pb2.CreateTicketResponse, _abc.Awaitable[_tickets_pb2.CreateTicketResponse]]:
         """Opens a ticket (spec 4.2)."""
+
+    @_abc_1.abstractmethod
+    def ChangeTicketStatus(
+        self,
+        request: _tickets_pb2.ChangeTicketStatusRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tickets_pb2.ChangeTicketStatusResponse, _abc.Awaitable[_tickets_pb2.ChangeTicketStatusResponse]]:
+        """Changes a ticket's status (spec 4.2)."""
+
+    @_abc_1.abstractmethod
+    def ListTicketHistory(
+        self,
+        request: _tickets_pb2.ListTicketHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tickets_pb2.ListTicketHistoryResponse, _abc.Awaitable[_tickets_pb2.ListTicketHistoryResponse]]:
+        """Tells what became of a ticket's status, the oldest change first."""
 
     @_abc_1.abstractmethod
     def ImportTickets(
