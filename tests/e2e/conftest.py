@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 from contract import SUMMARIES
+from hostile_writes import World
 from receiver import Receiver
 from system import System
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tells what Schemathesis did."""
-    for summary in SUMMARIES:
-        terminalreporter.section("Schemathesis")
+    """Tells what was counted on the way."""
+    for title, summary in SUMMARIES.items():
+        terminalreporter.section(title)
         terminalreporter.write(summary)
 
 
@@ -41,6 +42,17 @@ def system(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iter
     assert running.contract is not None
     for delivery in receiver.deliveries:
         running.contract.check_delivery(delivery.body)
+
+
+@pytest.fixture(scope="session")
+def world(system: System) -> Iterator[World]:
+    """A company for hostile requests."""
+    made = World.of(system)
+    yield made
+    made.end()
+    lines = [f"{count:6} {write}\n" for write, count in sorted(made.tried.items())]
+    total = made.tried.total()
+    SUMMARIES["Hostile requests"] = "".join([*lines, f"{total:6} refused, nothing written, no key kept\n"])
 
 
 @pytest.fixture(scope="session")

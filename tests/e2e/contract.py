@@ -15,8 +15,8 @@ import jsonschema_rs
 Schema = dict[str, Any]
 # What HTTP itself sends, in a response of whatever operation.
 TRANSPORT = {"content-type", "content-length", "date", "connection"}
-# What is to be told when the tests have passed.
-SUMMARIES: list[str] = []
+# What is to be told when the tests have passed, under its title.
+SUMMARIES: dict[str, str] = {}
 
 
 class Contract:

@@ -1,0 +1,222 @@
+"""Every write of the published document, a whole valid body of each, and a company to try bad ones on."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile_bodies import Body, Case, raw
+from system import Answer, Company, System
+
+DOCUMENT = json.loads((Path(__file__).parents[2] / "gateway/gateway/pages/openapi.json").read_text())
+"""The document as it is committed: the running system's is the same, which a test makes sure of."""
+WRITES = [
+    f"{verb.upper()} {path}"
+    for path, item in DOCUMENT["paths"].items()
+    for verb, operation in item.items()
+    if any(one["name"] == "Idempotency-Key" for one in operation.get("parameters", []))
+]
+every_write = pytest.mark.parametrize("write", WRITES)
+BATCH = 100
+VACANT_UNITS = 600
+REQUESTS_A_KEY = 115
+WORDS = "It was seen to at once"
+DESTINATION = "https://receiver.test/hostile"
+
+# A whole valid body of every write, all its fields in it as far as they go together. A write that is not here fails.
+VALID: dict[str, Callable[[World], list[Body]]] = {
+    "POST /tickets": lambda world: [
+        {
+            "unit_id": world.unit_id,
+            "title": "A tap drips",
+            "category": "Plumbing",
+            "asset_id": world.asset_id,
+            "description": "All night.",
+            "priority": "High",
+        }
+    ],
+    "PATCH /tickets/{ticket_id}": lambda _: [
+        {"status": "Completed", "note": WORDS},
+        {"status": "Cancelled", "cancellation_reason_code": "see_notes", "cancellation_notes": WORDS},
+        {"status": "On Hold"},
+    ],
+    "POST /units/{unit_id}/notice": lambda _: [
+        {
+            "move_out_date": "2026-09-30",
+            "provider": "feed",
+            "ntv_reason_code": "JOB",
+            "departure_destination_code": "CITY",
+            "notes": "Keys with the neighbour.",
+            "external_id": "N-1",
+        }
+    ],
+    "POST /units/{unit_id}/move-in": lambda _: [
+        {
+            "move_in_date": "2026-10-01",
+            "lease_start_date": "2026-10-01",
+            "lease_end_date": "2027-09-30",
+            "provider": "feed",
+            "external_id": "M-1",
+            "parties": [
+                {
+                    "first_name": "Ana",
+                    "last_name": "Ortiz",
+                    "email": "ana@tenants.test",
+                    "phone": "555 0100",
+                    "role": "leaseholder",
+                    "external_id": "T-1",
+                },
+                {"first_name": "Bo", "last_name": "Lind", "role": "guarantor"},
+            ],
+        }
+    ],
+    "POST /webhooks": lambda _: [{"destination_url": DESTINATION, "events": ["pm.stale", "vendor.hold"]}],
+}
+
+
+@dataclass
+class World:
+    """A company with a record for every write, on a running system."""
+
+    system: System
+    company: Company
+    unit_id: int
+    asset_id: int
+    ticket_id: int
+    occupied_unit_id: int
+    vacant: Iterator[int]
+    once: Iterator[str] = field(default_factory=lambda: map("once {}".format, itertools.count(1)))
+    """Idempotency keys."""
+    tried: Counter[str] = field(default_factory=Counter)
+    """How many bad requests each write was sent."""
+    _left: int = 0
+    _key: str = ""
+
+    @classmethod
+    def of(cls, system: System) -> World:
+        company = system.company("Hostile")
+        company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+        names = ["Open", "Occupied", *(f"Vacant {number}" for number in range(VACANT_UNITS))]
+        company.import_rows("units", [{"external_id": name, "property": "P1", "name": name} for name in names])
+        asset = {"external_id": "A1", "property": "P1", "name": "Boiler", "category": "HVAC", "make": "x", "model": "y"}
+        company.import_rows("assets", [asset])
+        ticket = {"external_id": "T1", "property": "P1", "unit": "Open", "title": "Cold", "category": "HVAC"}
+        company.import_rows("tickets", [ticket])
+        company.import_rows("turns", [{"external_id": "O1", "unit": "Occupied", "move_in_date": "2025-01-01"}])
+        system.makeready("wait")
+        units = {unit["external_id"]: unit["entity_id"] for unit in company.walk("/units")}
+        (asset_record,) = company.walk("/assets")
+        (ticket_record,) = company.walk("/tickets")
+        vacant = iter([entity_id for name, entity_id in units.items() if name.startswith("Vacant")])
+        return cls(
+            system,
+            company,
+            units["Open"],
+            asset_record["entity_id"],
+            ticket_record["entity_id"],
+            units["Occupied"],
+            vacant,
+        )
+
+    def end(self) -> None:
+        """Leaves no subscription to the sweeps of other tests."""
+        for subscription in list(self.company.walk("/webhooks")):
+            path = f"/webhooks/{subscription['entity_id']}"
+            assert self.system.call("DELETE", path, self.key(1)).status == 204
+
+    def key(self, requests: int) -> str:
+        """A write key that so many requests may still be sent with in this minute."""
+        assert requests <= REQUESTS_A_KEY
+        if self._left < requests:
+            self._key, self._left = (
+                self.system.mint(self.company.company_id, "write", self.company.email),
+                REQUESTS_A_KEY,
+            )
+        self._left -= requests
+        return self._key
+
+    def path(self, write: str) -> str:
+        """A path at which a valid body is accepted once, below the base URL."""
+        path = write.partition(" ")[2]
+        unit_id = next(self.vacant) if path.endswith("/move-in") else self.occupied_unit_id
+        return path.replace("{ticket_id}", str(self.ticket_id)).replace("{unit_id}", str(unit_id))
+
+    def bodies(self, write: str) -> list[Body]:
+        return copy.deepcopy(VALID[write](self))
+
+    def send(self, write: str, path: str, key: str, body: bytes, idempotency_key: str, **headers: str) -> Answer:
+        """The answer, held to the contract; never a fault."""
+        sent = {"Idempotency-Key": idempotency_key} | {name.replace("_", "-"): one for name, one in headers.items()}
+        answer = self.system.call(write.partition(" ")[0], path, key, body, sent)
+        assert answer.status < 500 and answer.status != 429, (write, body[:200], answer)
+        return answer
+
+    def state(self) -> dict[str, Any]:
+        """All that the company's lists show."""
+        lists = [
+            path
+            for path, item in DOCUMENT["paths"].items()
+            if "{" not in path and any(one["name"] == "cursor" for one in item.get("get", {}).get("parameters", []))
+        ]
+        assert len(lists) > 8
+        return {path: list(self.company.walk(path)) for path in lists}
+
+    def refuses(self, write: str, body: Body, cases: Iterable[Case], expected: Callable[[str, Answer], bool]) -> None:
+        """Sends every case with one Idempotency-Key; at last `body` with it, which is a first write then."""
+        waiting = list(cases)
+        while waiting:
+            batch, waiting = waiting[:BATCH], waiting[BATCH:]
+            before = self.state()
+            key, path, once = self.key(len(batch) + 1), self.path(write), next(self.once)
+            wrong = []
+            for name, sent in batch:
+                answer = self.send(write, path, key, sent, once)
+                if answer.status < 400 or not expected(name, answer):
+                    wrong.append((name, sent[:200], answer.status, answer.body[:200]))
+            assert not wrong, (len(wrong), wrong[:10])
+            self.tried[write] += len(batch)
+            assert self.state() == before
+            accepted = self.send(write, path, key, raw(body), once)
+            assert accepted.status in (200, 201), accepted
+            assert "X-Idempotent-Replay" not in accepted.headers
+
+
+def is_400(name: str, answer: Answer) -> bool:
+    """Or 422, which is what an unknown key gets of some writes, where that was found first."""
+    statuses = (400, 422) if "not known" in name else (400,)
+    return answer.status in statuses and answer.code == "invalid_request"
+
+
+def schema_of(write: str) -> Body:
+    """The published schema of a write's body."""
+    verb, path = write.split()
+    schema: Body = DOCUMENT["paths"][path][verb.lower()]["requestBody"]["content"]["application/json"]["schema"]
+    return resolved(schema)
+
+
+def schema_at(write: str, path: Sequence[str | int]) -> Body:
+    """The published schema of what stands in a body where the path leads."""
+    found = schema_of(write)
+    for step in path:
+        found = resolved(found["items"] if isinstance(step, int) else found["properties"][step])
+    return found
+
+
+def resolved(schema: Body) -> Body:
+    """What a reference stands for, whether or not null may stand there too; `null` tells that it may."""
+    arms = [arm for arm in schema.get("anyOf", [schema]) if arm != {"type": "null"}]
+    found: Body = arms[0]
+    if "$ref" in found:
+        found = resolved(DOCUMENT["components"]["schemas"][found["$ref"].rpartition("/")[2]])
+    types = found.get("type", "string")
+    types = [types] if isinstance(types, str) else types
+    null = "null" in types or len(arms) < len(schema.get("anyOf", [schema]))
+    (kind,) = [one for one in types if one != "null"]
+    return found | {"type": kind, "null": null}

@@ -1,0 +1,64 @@
+"""Bodies that want to break every write: refused in the envelope, each of them; nothing is written, no key is kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+
+import hostile_bodies as bad
+import pytest
+from hostile_bodies import Body, Case
+from hostile_writes import DOCUMENT, VALID, WRITES, World, every_write, is_400
+from system import System
+
+
+def test_no_write_is_forgotten(system: System) -> None:
+    assert system.contract is not None
+    assert system.contract.document["paths"].keys() == DOCUMENT["paths"].keys()
+    assert set(WRITES) <= set(VALID)
+
+
+@every_write
+@pytest.mark.parametrize("made", bad.NOT_JSON.values(), ids=bad.NOT_JSON)
+def test_bodies(world: World, write: str, made: Callable[[Body], Iterator[Case]]) -> None:
+    for body in world.bodies(write):
+        world.refuses(write, body, made(body), is_400)
+
+
+@every_write
+def test_what_headers_say_of_a_body_is_not_believed(world: World, write: str) -> None:
+    """Content-Type and Content-Encoding are not looked at: a whole body is taken, whatever they are."""
+    for name, values in {
+        "Content_Type": ("text/plain", "application/xml", "x/y", "application/json; charset=utf-16", "", "json"),
+        "Content_Encoding": ("gzip", "deflate", "br", "zstd", "identity", "gzip, gzip"),
+    }.items():
+        for value in values:
+            body = bad.raw(world.bodies(write)[0])
+            taken = world.send(write, world.path(write), world.key(1), body, next(world.once), **{name: value})
+            assert taken.status in (200, 201), (name, value, taken)
+
+
+@every_write
+def test_a_body_of_exactly_the_longest_size_is_taken(world: World, write: str) -> None:
+    for body in world.bodies(write):
+        for whole in (bad.raw(body).ljust(bad.LONGEST), bad.raw(body).rjust(bad.LONGEST)):
+            taken = world.send(write, world.path(write), world.key(1), whole, next(world.once))
+            assert taken.status in (200, 201), taken
+
+
+@every_write
+def test_one_body_in_several_spellings_is_one_request(world: World, write: str) -> None:
+    """Order of keys, blanks, escapes: the second spelling is a replay of the first."""
+    body = world.bodies(write)[0]
+    path, key, once = world.path(write), world.key(5), next(world.once)
+    first = world.send(write, path, key, bad.raw(body), once)
+    for spelled in (
+        json.dumps(body, indent=3).encode(),
+        bad.raw(dict(reversed(body.items()))),
+        json.dumps(body, ensure_ascii=False).encode(),
+        re.sub(rb"[a-z](?=[^{}\[\]:]*\")", lambda one: b"\\u%04x" % ord(one[0]), bad.raw(body)),
+    ):
+        assert json.loads(spelled) == body
+        again = world.send(write, path, key, spelled, once)
+        assert (again.status, again.headers["X-Idempotent-Replay"]) == (first.status, "1"), (spelled, again)

@@ -1,0 +1,128 @@
+"""Fields that want to break every write: each with every type, texts at their caps, dates that no calendar has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import hostile_bodies as bad
+from hostile_bodies import Body, Case, Path
+from hostile_writes import World, every_write, is_400, schema_at
+from system import Answer
+
+
+@every_write
+def test_a_field_of_another_type(world: World, write: str) -> None:
+    def cases() -> Iterator[Case]:
+        for path in bad.fields(body):
+            schema = schema_at(write, path)
+            for kind, literals in bad.LITERALS.items():
+                if kind not in ({schema["type"]} | ({"null"} if path[-1] not in required(write, path) else set())):
+                    for literal in literals:
+                        yield f"{path} {literal[:30]!r}", bad.filled(body, path, literal)
+
+    for body in world.bodies(write):
+        world.refuses(write, body, cases(), is_400_or_names_no_event)
+
+
+def required(write: str, path: Path) -> list[str]:
+    """The fields that must be there, where the path's last step stands; entries of an array count as such."""
+    last = path[-1]
+    return [str(last)] if isinstance(last, int) else schema_at(write, path[:-1])["required"]
+
+
+def is_400_or_names_no_event(name: str, answer: Answer) -> bool:
+    return is_400(name, answer) or ("events" in name and answer.code == "events_empty")
+
+
+@every_write
+def test_a_field_that_is_missing(world: World, write: str) -> None:
+    def cases() -> Iterator[Case]:
+        for path, one in bad.objects(body):
+            for key in one.keys() & set(schema_at(write, path)["required"]):
+                less = bad.raw({name: value for name, value in one.items() if name != key})
+                yield f"{path} {key}", bad.filled(body, path, less) if path else less
+        yield "{}", b"{}"
+
+    for body in world.bodies(write):
+        world.refuses(write, body, cases(), is_400_or_names_no_event)
+
+
+@every_write
+def test_keys_that_nobody_knows(world: World, write: str) -> None:
+    def expected(name: str, answer: Answer) -> bool:
+        return answer.code == "invalid_request" and answer.status == (422 if write.startswith("PATCH") else 400)
+
+    for body in world.bodies(write):
+        world.refuses(write, body, bad.unknown_keys(body), expected)
+
+
+@every_write
+def test_dates_that_do_not_exist(world: World, write: str) -> None:
+    def cases() -> Iterator[Case]:
+        for path in bad.fields(body):
+            if schema_at(write, path).get("format") == "date":
+                for text in bad.DATES:
+                    yield f"{path} {text!r}", bad.filled(body, path, bad.raw(text))
+
+    for body in world.bodies(write):
+        world.refuses(write, body, cases(), is_400)
+
+
+@every_write
+def test_words_that_are_not_in_their_enum(world: World, write: str) -> None:
+    def cases() -> Iterator[Case]:
+        for path in bad.fields(body):
+            for word in schema_at(write, path).get("enum", [])[:3]:
+                for text in (word.upper(), word.lower(), f" {word}", f"{word} ", f"{word}\u200b", "", "\u202e" + word):
+                    if text not in schema_at(write, path)["enum"]:
+                        yield f"{path} {text!r}", bad.filled(body, path, bad.raw(text))
+
+    def expected(_name: str, answer: Answer) -> bool:
+        return answer.status == 422 and answer.code in ("invalid_request", "events_unknown_key")
+
+    for body in world.bodies(write):
+        world.refuses(write, body, cases(), expected)
+
+
+@every_write
+def test_values_of_the_right_type_are_answered(world: World, write: str) -> None:
+    """Whatever they are: taken or refused, and never a fault."""
+    for body in world.bodies(write):
+        for path in bad.fields(body):
+            kind = schema_at(write, path)["type"]
+            for literal in (*bad.LITERALS[kind], *((b"null",) if path[-1] not in required(write, path) else ())):
+                answer = world.send(
+                    write, world.path(write), world.key(1), bad.filled(body, path, literal), next(world.once)
+                )
+                assert answer.status in (200, 201, 400, 404, 422), (path, literal[:50], answer)
+                if kind == "integer" and literal != b"null" and not 0 < int(literal[:4000]) < 2**63:
+                    assert answer.status in (404, 422), (path, literal[:50], answer)
+                world.tried[write] += answer.status >= 400
+
+
+@every_write
+def test_a_text_may_have_as_many_characters_as_its_cap_says_whatever_they_are(world: World, write: str) -> None:
+    """Characters are code points. One more is refused, by the field's name and its cap."""
+    for body in world.bodies(write):
+        longest = {path: schema_at(write, path)["maxLength"] for path in bad.fields(body) if has_cap(write, path)}
+        for path, most in longest.items():
+            for name, sent in bad.long_texts(body, path, most):
+                taken = world.send(write, world.path(write), world.key(1), sent, next(world.once))
+                assert taken.status in (200, 201), (path, name, taken)
+
+        def cases(longest: dict[Path, int] = longest, body: Body = body) -> Iterator[Case]:
+            for path, most in longest.items():
+                yield from bad.long_texts(body, path, most + 1)
+
+        def expected(name: str, answer: Answer, longest: dict[Path, int] = longest) -> bool:
+            (path,) = (path for path in longest if name.startswith(f"{path}"))
+            said = f"{bad.spelled(path)} must be at most {longest[path]} characters."
+            status = 422 if path == ("title",) else 400
+            return (answer.status, answer.code, answer.json["error"]["message"]) == (status, "invalid_request", said)
+
+        world.refuses(write, body, cases(), expected)
+
+
+def has_cap(write: str, path: Path) -> bool:
+    schema = schema_at(write, path)
+    return "maxLength" in schema and "enum" not in schema

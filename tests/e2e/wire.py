@@ -1,0 +1,75 @@
+"""HTTP over a raw socket: what `http.client` would refuse to send, and every answer as it came, to the byte."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from system import Answer, System
+
+DEADLINE_SECONDS = 60
+
+
+class Wire:
+    """One connection to the API of a running system."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        parts = urlsplit(system.base_url)
+        self._prefix = parts.path
+        self._socket = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=DEADLINE_SECONDS)
+        self._file = self._socket.makefile("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._socket.close()
+
+    def head(self, method: str, path: str, key: str, *lines: str) -> bytes:
+        """Request line and headers. path: below the base URL; lines: further headers, as they are."""
+        first = [f"{method} {self._prefix}{path} HTTP/1.1", "Host: test", f"Authorization: Bearer {key}"]
+        return "".join(f"{line}\r\n" for line in (*first, *lines)).encode("latin-1") + b"\r\n"
+
+    def send(self, data: bytes) -> None:
+        """Sends it all; a server that has already answered may have stopped to read."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(data)
+
+    def end(self) -> None:
+        """Says that no more will come."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def receive(self, method: str, path: str) -> Answer:
+        """The next answer that is no interim one, held to the contract."""
+        while True:
+            line = self._file.readline()
+            assert line.startswith(b"HTTP/1.1 "), line
+            status = int(line.split()[1])
+            headers = http.client.parse_headers(self._file)
+            if status >= 200:
+                break
+        body = self._file.read(int(headers.get("Content-Length", 0)))
+        assert self._system.contract is not None
+        self._system.contract.check(method, path, status, headers, body)
+        return Answer(status, headers, body)
+
+    def is_closed(self) -> bool:
+        """Whether the server closes, without another byte."""
+        try:
+            rest = self._file.read(1)
+        except ConnectionResetError:
+            return True
+        assert rest == b"", rest
+        return True
+
+
+def lengthy(body: bytes) -> str:
+    return f"Content-Length: {len(body)}"
