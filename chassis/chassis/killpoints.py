@@ -1,11 +1,14 @@
 """Named places in a write where a crash test ends the process: `MAKEREADY_KILL_AT=write-after-commit`.
 
 With `MAKEREADY_HOLD_AT` the process stops there instead, once, so that a test can end another one and let this one go
-on (SIGCONT). Nothing happens in a process that was not started with one of the variables.
+on (SIGCONT). `MAKEREADY_STRIKE_FILE` names a file that a test writes while the process runs, `POINT kill` or
+`POINT hold`: whoever comes to the point takes it away and is struck. Nothing happens in a process that was not started
+with one of the variables.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
@@ -25,12 +28,14 @@ POINTS = (
     "delivery-sent",  # sent, its attempt not recorded
 )
 
-_KILL_AT, _HOLD_AT = "MAKEREADY_KILL_AT", "MAKEREADY_HOLD_AT"
+_KILL_AT, _HOLD_AT, _STRIKE_FILE = "MAKEREADY_KILL_AT", "MAKEREADY_HOLD_AT", "MAKEREADY_STRIKE_FILE"
+_SIGNALS = {"kill": signal.SIGKILL, "hold": signal.SIGSTOP}
 _wanted = {
     os.environ.get(_KILL_AT, ""): signal.SIGKILL,
     os.environ.get(_HOLD_AT, ""): signal.SIGSTOP,
 }
 _wanted.pop("", None)
+_strike_file = os.environ.get(_STRIKE_FILE)
 if not _wanted.keys() <= set(POINTS):
     raise SystemExit(f"{_KILL_AT} and {_HOLD_AT} must be one of: {', '.join(POINTS)}.")
 
@@ -39,3 +44,13 @@ def killed_here(point: str) -> None:
     """Ends the process with SIGKILL where it was started to die at this point, or stops it where it is to hold."""
     if point in _wanted:
         os.kill(os.getpid(), _wanted.pop(point))
+    elif _strike_file is not None:
+        _look_into(_strike_file, point)
+
+
+def _look_into(file: str, point: str) -> None:
+    with contextlib.suppress(FileNotFoundError), open(file) as told:  # noqa: PTH123
+        where, how = told.read().split()
+        if where == point:
+            os.unlink(file)  # noqa: PTH108 - once
+            os.kill(os.getpid(), _SIGNALS[how])

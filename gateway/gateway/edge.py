@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import structlog
 from prometheus_client import Counter, Histogram
 
+from chassis.killpoints import killed_here
 from chassis.refusals import Refusal, Unavailable, invalid_request
 from chassis.server import SECONDS_BUCKETS
 from gateway import bearer, filters, replies
@@ -129,7 +130,11 @@ class Edge:
         if operation.kind == "write":
             message.idempotency_key = _idempotency_key(request, operation)
             message.body = await request.body()
-        response = await self._calls.call(operation, message, caller, request.id)
+            killed_here("edge-before-call")
+            response = await self._calls.call(operation, message, caller, request.id)
+            killed_here("edge-after-call")
+        else:
+            response = await self._calls.call(operation, message, caller, request.id)
         return _rendered(operation, response)
 
     async def _caller(self, request: Request) -> Caller:
