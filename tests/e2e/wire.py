@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import select
 import socket
 from types import TracebackType
 from typing import Self
@@ -30,6 +31,9 @@ class Wire:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._file.close()
         self._socket.close()
 
@@ -60,6 +64,10 @@ class Wire:
         assert self._system.contract is not None
         self._system.contract.check(method, path, status, headers, body)
         return Answer(status, headers, body)
+
+    def has_answer(self) -> bool:
+        """Whether something came that was not received yet."""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def is_closed(self) -> bool:
         """Whether the server closes, without another byte."""

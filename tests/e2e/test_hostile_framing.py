@@ -1,0 +1,237 @@
+"""Requests whose framing is broken, over raw sockets, to every write: an answer in the envelope, then a connection that
+is closed or goes on with the next request; nothing is written, and the next client notices nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import hostile_bodies as bad
+import pytest
+from hostile_writes import WRITES, World, every_write
+from system import Answer, System
+from wire import Wire, lengthy
+
+CHUNKED = "Transfer-Encoding: chunked"
+Sent = tuple[list[str], bytes]
+SECONDS_BETWEEN_BYTES = 1.0
+SECONDS_MAX = 60
+
+
+def chunks(body: bytes, size: int = 7) -> bytes:
+    parts = [body[start : start + size] for start in range(0, len(body), size)]
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+
+def cut_off(body: bytes) -> dict[str, Sent]:
+    """Requests that end before their bodies do."""
+    whole = chunks(body)
+    return {
+        "one byte short": ([f"Content-Length: {len(body) + 1}"], body),
+        "half of it": ([lengthy(body)], body[: len(body) // 2]),
+        "nothing of it": ([lengthy(body)], b""),
+        "100 MB declared": (["Content-Length: 100000000"], body),
+        "no last chunk": ([CHUNKED], whole[:-5]),
+        "no end of the last chunk": ([CHUNKED], whole[:-2]),
+        "half a chunk": ([CHUNKED], whole[: len(whole) // 2]),
+        "a chunk's length alone": ([CHUNKED], b"5"),
+        "no chunk": ([CHUNKED], b""),
+    }
+
+
+def malformed(body: bytes) -> dict[str, Sent]:
+    """Requests of which two servers could read different bodies, or none."""
+    length, found = len(body), {}
+    for value in (
+        "-1", f"-{length}", f"+{length}", f"{length}.0", f"0x{length:x}", f"{length} {length}", f"{length},{length}",
+        f"{length}, {length + 1}", "ten", "", "1e2", "9" * 30, f"{length};", f"{length}\x0b", "\xb2",
+    ):  # fmt: skip
+        found[f"length {value!r}"] = ([f"Content-Length: {value}"], body)
+    found |= {
+        "two lengths": ([f"Content-Length: {length}", f"Content-Length: {length + 1}"], body + b" "),
+        "the same length twice": ([lengthy(body), lengthy(body)], body),
+        "length, then chunks": ([lengthy(body), CHUNKED], chunks(body)),
+        "chunks, then length": ([CHUNKED, lengthy(body)], chunks(body)),
+        "chunks and no length": ([CHUNKED, "Content-Length: 0"], chunks(body)),
+        "a blank before the colon": ([f"Content-Length : {length}"], body),
+        "a folded length": (["Content-Length:", f" {length}"], body),
+        "a folded encoding": (["Transfer-Encoding:", " chunked"], chunks(body)),
+    }
+    for value in ("gzip", "chunked, gzip", "identity", "xchunked", "chunked;x", '"chunked"', "chunked\x0b", ""):
+        found[f"encoding {value!r}"] = ([f"Transfer-Encoding: {value}"], chunks(body))
+    for name, junk in {
+        "no number": b"zz\r\n{}\r\n0\r\n\r\n",
+        "a negative number": b"-1\r\n{}\r\n0\r\n\r\n",
+        "a prefix": b"0x2\r\n{}\r\n0\r\n\r\n",
+        "a blank in front": b" 2\r\n{}\r\n0\r\n\r\n",
+        "a number beyond counting": b"F" * 17 + b"\r\n{}\r\n0\r\n\r\n",
+        "a length that is too short": b"1\r\n{}\r\n0\r\n\r\n",
+        "a length that is too long": b"3\r\n{}\r\n0\r\n\r\n",
+        "a bare line feed": b"2\n{}\n0\n\n",
+        "a bare line feed behind": b"2\r\n{}\n0\r\n\r\n",
+        "a bare carriage return": b"2\r{}\r0\r\r",
+        "a line feed in an extension": b"2;x\ny\r\n{}\r\n0\r\n\r\n",
+        "nothing": b"\r\n\r\n",
+    }.items():
+        found[f"chunks: {name}"] = ([CHUNKED], junk)
+    return found
+
+
+def send(wire: Wire, world: World, write: str, sent: Sent, once: str) -> Answer:
+    method, _, path = write.partition(" ")
+    path = world.path(write)
+    lines, body = sent
+    wire.send(wire.head(method, path, world.key(1), f"Idempotency-Key: {once}", *lines) + body)
+    return wire.receive(method, path)
+
+
+def refused(answer: Answer) -> bool:
+    return (answer.status, answer.code) == (400, "invalid_request")
+
+
+@every_write
+def test_requests_that_end_before_their_bodies(world: World, write: str) -> None:
+    before = world.state()
+    for name, sent in cut_off(bad.raw(world.bodies(write)[0])).items():
+        with Wire(world.system) as wire:
+            path, once = world.path(write), next(world.once)
+            method = write.partition(" ")[0]
+            wire.send(wire.head(method, path, world.key(1), f"Idempotency-Key: {once}", *sent[0]) + sent[1])
+            wire.end()
+            assert refused(wire.receive(method, path)), name
+            assert wire.is_closed(), name
+        with Wire(world.system) as wire:  # and one that is gone without waiting for an answer
+            wire.send(wire.head(method, path, world.key(1), f"Idempotency-Key: {once}", *sent[0]) + sent[1])
+        world.tried[write] += 2
+    assert world.state() == before
+
+
+@every_write
+def test_requests_that_could_be_read_in_two_ways(world: World, write: str) -> None:
+    before = world.state()
+    for name, sent in malformed(bad.raw(world.bodies(write)[0])).items():
+        with Wire(world.system) as wire:
+            answer = send(wire, world, write, sent, next(world.once))
+            assert refused(answer), (name, answer)
+            assert wire.is_closed(), name
+        world.tried[write] += 1
+    assert world.state() == before
+
+
+@every_write
+def test_a_body_in_chunks_is_one_body(world: World, write: str) -> None:
+    for body in map(bad.raw, world.bodies(write)):
+        for sent in (chunks(body, 1), chunks(body), chunks(body, 10**6).replace(b"\r\n", b";name=value\r\n", 1)):
+            with Wire(world.system) as wire:
+                for again in (sent, sent[:-2] + b"Trailer: x\r\n\r\n"):
+                    answer = send(wire, world, write, ([CHUNKED], again), next(world.once))
+                    assert answer.status in (200, 201), answer
+
+
+@every_write
+def test_a_connection_goes_on_after_a_refused_body(world: World, write: str) -> None:
+    """Each answer belongs to its request: what was refused does not spill into what follows."""
+    method, _, _ = write.partition(" ")
+    body = bad.raw(world.bodies(write)[0])
+    junk = [body[:-1], b"[" * 100_000, b"\xff" * 300_000, body.ljust(bad.LONGEST + 1), body * 2, b"x" * 1_000_000]
+    before = world.state()
+    with Wire(world.system) as wire:
+        path, once, key = world.path(write), next(world.once), world.key(20)
+        for wrong in junk:
+            head = wire.head(method, path, key, f"Idempotency-Key: {once}", lengthy(wrong))
+            wire.send(head + wrong + wire.head("GET", "/whoami", key))
+            assert refused(wire.receive(method, path))
+            assert wire.receive("GET", "/whoami").status == 200
+            head = wire.head(method, path, key, f"Idempotency-Key: {once}", CHUNKED)
+            if len(wrong) < bad.LONGEST:  # what is longer has no end that is known, so the connection has
+                wire.send(head + chunks(wrong, 1000) + wire.head("GET", "/whoami", key))
+                assert refused(wire.receive(method, path))
+                assert wire.receive("GET", "/whoami").status == 200
+        assert world.state() == before
+        wire.send(wire.head(method, path, key, f"Idempotency-Key: {once}", lengthy(body)) + body)
+        answer = wire.receive(method, path)
+        assert answer.status in (200, 201) and "X-Idempotent-Replay" not in answer.headers
+    world.tried[write] += 2 * len(junk)
+
+
+@every_write
+def test_a_request_inside_a_body_is_no_request(world: World, write: str) -> None:
+    """Whatever the request around it gets, its body is never taken for the next request."""
+    method, _, _ = write.partition(" ")
+    path, once, key = world.path(write), next(world.once), world.key(20)
+    body = bad.raw(world.bodies(write)[0])
+    before = world.state()
+    with Wire(world.system) as wire:
+        inner = wire.head(method, path, key, f"Idempotency-Key: {once}", lengthy(body)) + body
+        for around, status in {
+            wire.head(method, path, "mk_nobody", f"Idempotency-Key: {once}", lengthy(inner)): 401,
+            wire.head(method, path, key, lengthy(inner)): 400,
+            wire.head(method, path, key, f"Idempotency-Key: {once}", lengthy(inner)): 400,
+            wire.head(method, path + "?x=1", key, f"Idempotency-Key: {once}", lengthy(inner)): 400,
+            wire.head("DELETE", path, key, lengthy(inner)): 405,
+            wire.head("GET", "/whoami", key, lengthy(inner)): 200,
+        }.items():
+            wire.send(around + inner + wire.head("GET", "/whoami", key))
+            asked = around.partition(b" ")[0].decode()
+            answer = wire.receive(asked, "/whoami" if status == 200 else path)
+            assert answer.status == status
+            assert "company" in wire.receive("GET", "/whoami").json
+            world.tried[write] += status != 200
+    assert world.state() == before
+
+
+@every_write
+def test_a_client_that_asks_before_it_sends(world: World, write: str) -> None:
+    method, _, _ = write.partition(" ")
+    body = bad.raw(world.bodies(write)[0])
+    path, once, key = world.path(write), next(world.once), world.key(20)
+    expect = "Expect: 100-continue"
+    with Wire(world.system) as wire:  # refused before its body is asked for
+        wire.send(wire.head(method, path, key, expect, lengthy(body)))
+        assert wire.receive(method, path).code == "idempotency_key_required"
+        assert wire.is_closed()
+    with Wire(world.system) as wire:  # told to go on, and gone
+        wire.send(wire.head(method, path, key, expect, f"Idempotency-Key: {once}", lengthy(body)))
+        wire.end()
+        assert refused(wire.receive(method, path))
+        assert wire.is_closed()
+    with Wire(world.system) as wire:
+        wire.send(wire.head(method, path, key, expect, f"Idempotency-Key: {once}", lengthy(body)) + body)
+        assert wire.receive(method, path).status in (200, 201)
+    world.tried[write] += 2
+
+
+@pytest.fixture
+def trickling(world: World) -> Iterator[list[tuple[str, Wire, str]]]:
+    """To every write, clients that will send a byte a second: with a length, in chunks, and nothing at all."""
+    found = []
+    for write in WRITES:
+        method, _, _ = write.partition(" ")
+        for line in ("Content-Length: 1000", CHUNKED, "Content-Length: 1"):
+            path, wire = world.path(write), Wire(world.system)
+            wire.send(wire.head(method, path, world.key(1), f"Idempotency-Key: {next(world.once)}", line))
+            found.append((line, wire, f"{method} {path}"))
+    yield found
+    for _, wire, _ in found:
+        wire.close()
+
+
+def test_bodies_that_trickle_end_by_a_deadline_and_delay_nobody(
+    system: System, world: World, trickling: list[tuple[str, Wire, str]]
+) -> None:
+    before = world.state()
+    open_ones, started = list(trickling), time.monotonic()
+    while open_ones and time.monotonic() < started + SECONDS_MAX:
+        time.sleep(SECONDS_BETWEEN_BYTES)
+        for line, wire, write in list(open_ones):
+            if wire.has_answer():
+                answer = wire.receive(*write.split(" "))
+                assert refused(answer) and "slowly" in answer.json["error"]["message"]
+                assert wire.is_closed()
+                open_ones.remove((line, wire, write))
+            elif line != "Content-Length: 1":
+                wire.send(b" " if line != CHUNKED else b"1\r\n \r\n")
+        assert system.get("/whoami", world.key(1)).status == 200
+    assert not open_ones
+    assert world.state() == before
+    world.tried.update(write for write in WRITES for _ in range(3))
