@@ -240,6 +240,7 @@ class DecideOnce(_Once):
                 if done is not None:
                     return done
                 made = decide(row if row["is_there"] else None)
+                assert made.rows.keys() <= self._columns.keys()
                 values = dict(made.values)
                 for table, names in self._columns.items():
                     values |= turned(made.rows.get(table, ()), names, f"{table.name}_")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
@@ -103,6 +103,7 @@ class TicketImport:
         await _number(connection, fresh, changed)
         await q.TICKETS.insert(connection, fresh)
         await q.TICKETS.update(connection, [row for _, row in changed])
+        await q.INSERT_CHANGES.run(connection, [entry for one in changed for entry in self._history(*one)])
         if self._events:
             happened = {row["id"]: (b"", batch.moment) for row in fresh}
             for line, row in changed:
@@ -119,6 +120,21 @@ class TicketImport:
                 raise invalid_request(f"The {kind} lies in another property.", kind)
         if line.row.unit is not None and line.row.unit_number is None:
             line.values["unit_number"] = self._known["unit"][line.row.unit]["unit_number"]
+
+    def _history(self, line: TicketLine, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The entry of the ticket's history, where the file gives it another status or another reason."""
+        told = ("status", "cancellation_reason_code")
+        if any(line.stored(name) != row[name] for name in told):
+            yield {
+                "company_id": row["company_id"],
+                "ticket_id": row["id"],
+                "version": row["version"],
+                "occurred_at": row["updated_at"],
+                "from_status": line.stored("status"),
+                "to_status": row["status"],
+                "cancellation_reason_code": row["cancellation_reason_code"],
+                "request_id": self._request_id,
+            }
 
     async def _announce(
         self, connection: Connection, company_id: int, happened: Mapping[int, tuple[bytes, datetime.datetime]]

@@ -74,3 +74,17 @@ async def take_numbers(connection: Connection, counts: Mapping[int, int]) -> dic
 
 
 INSERT_EVENTS = InsertMany(t.outbox, ("event_id", "subject", "message"))
+# A change that a file brings has neither a comment nor a key.
+INSERT_CHANGES = InsertMany(
+    t.ticket_status_change,
+    (
+        "company_id",
+        "ticket_id",
+        "version",
+        "occurred_at",
+        "from_status",
+        "to_status",
+        "cancellation_reason_code",
+        "request_id",
+    ),
+)

@@ -1,9 +1,9 @@
 """How many words a note has, fair to every way of writing. Pure.
 
-Between blanks stands a word where it holds a letter or a digit; punctuation and signs alone say nothing. Scripts
-without blanks between words would make one word of a whole sentence. There each Chinese or Japanese character
-counts as a word, as in word processors; and every three letters of a South-East Asian script, vowel signs and tones
-aside, which is a short word of those languages: a word too many is forgiven, a sentence is never refused.
+What stands between blanks is a word where it holds a letter or a digit; punctuation and signs alone say nothing.
+Scripts without blanks between words would make one word of a whole sentence. There each Chinese or Japanese character
+counts as a word, as in word processors, and so do every three letters of a South-East Asian script, vowel signs and
+tones aside, or what is left of a run: a short word of those languages, so that the count errs in the writer's favour.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# Letters alone; what modifies a letter (signs, tones, the long vowel of kana) goes with it.
 _CHARACTERS = re.compile(
     "["
     "\u3005-\u3007\u3021-\u3029\u303b"  # marks of repetition, the ideographic zero, Hangzhou numerals
-    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fd-\u30ff\u31f0-\u31ff\uff66-\uff6f\uff71-\uff9d"  # kana
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9d"  # kana
     "\u3105-\u312f\u31a0-\u31bf"  # Bopomofo
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
     "\ua000-\ua48c"  # Yi
-    "]"
+    "][\u3099-\u309c\uff9e\uff9f]*"  # with the marks of voiced kana
 )
 _UNSPACED = re.compile(
     "["
