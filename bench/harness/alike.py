@@ -7,10 +7,28 @@ import json
 import secrets
 from typing import Any
 
+from harness import data
 from harness.load import Answer, Client
 from harness.seed import Seeded
-from harness.workloads import next_cursor
+from harness.workloads import CHANGES, next_cursor
 
+LONG_NOTE = "It was done by somebody else before."
+SHORT_NOTE = "Done - all - !"
+REFUSED_CHANGES: tuple[tuple[int, data.Row], ...] = (
+    (400, {}),
+    (422, {"status": "Done"}),
+    (422, {"status": "Open", "title": "Door"}),
+    (422, {"status": "Open", "note": LONG_NOTE}),
+    (422, {"status": "Completed"}),
+    (422, {"status": "Completed", "note": SHORT_NOTE}),
+    (422, {"status": "Completed", "note": LONG_NOTE, "cancellation_reason_code": "wrong_property"}),
+    (400, {"status": "Completed", "note": "word " * 4001}),
+    (422, {"status": "Cancelled"}),
+    (422, {"status": "Cancelled", "cancellation_reason_code": "tired"}),
+    (422, {"status": "Cancelled", "cancellation_reason_code": "see_notes"}),
+    (422, {"status": "Cancelled", "cancellation_reason_code": "see_notes", "cancellation_notes": SHORT_NOTE}),
+    (400, {"status": "Cancelled", "cancellation_reason_code": "wrong_property", "cancellation_notes": LONG_NOTE}),
+)
 INSTANTS = ("created_at", "updated_at", "completed_at", "cancelled_at")
 
 
@@ -33,8 +51,20 @@ def _same_ticket(ours: dict[str, Any], peers: dict[str, Any], *, besides: tuple[
     _expect(list(ours) == list(peers), "the keys of a ticket", list(ours), list(peers))
     ours, peers = _instants(ours), _instants(peers)
     for name, value in ours.items():
-        if name not in besides:
+        if name in besides:
+            _expect((value is None) == (peers[name] is None), f"whether {name} is there", value, peers[name])
+        else:
             _expect(value == peers[name], f"{name} of ticket {ours['entity_id']}", value, peers[name])
+
+
+def _bodies(status: str) -> list[data.Row]:
+    """What may stand in a change to this status."""
+    if status == "Completed":
+        return [{"status": status, "note": LONG_NOTE}]
+    if status == "Cancelled":
+        notes = {"cancellation_reason_code": "see_notes", "cancellation_notes": LONG_NOTE}
+        return [{"status": status, "cancellation_reason_code": "duplicate_ticket"}, {"status": status} | notes]
+    return [{"status": status}]
 
 
 class Both:
@@ -53,13 +83,15 @@ class Both:
         return ours, peers
 
     async def check(self) -> int:
-        """Compares every measured ticket, a create, its replay and refusals; returns how many tickets."""
+        """Compares every measured ticket, a create, changes, their replays and refusals; returns how many tickets."""
         compared = await self._lists()
         for ticket_id in self._seeded.ticket_ids[:20]:
             ours, peers = await self.ask("GET", f"/tickets/{ticket_id}", self._read)
             _same_ticket(json.loads(ours.body), json.loads(peers.body))
-        await self._writes()
+        await self._creates()
+        await self._changes()
         await self._refusals()
+        await self._refused_changes()
         return compared
 
     async def _lists(self) -> int:
@@ -81,19 +113,34 @@ class Both:
                 return compared
             cursors = [f"&cursor={cursor}" for cursor in following]
 
-    async def _writes(self) -> None:
+    async def _creates(self) -> None:
         body = {"unit_id": self._seeded.unit_ids[0], "title": "Door sticks", "category": "Doors/Windows"}
+        other = body | {"title": "Door creaks"}
+        await self._write_once("POST", "/tickets", body, other, 201, besides=("entity_id", "url", *INSTANTS))
+
+    async def _changes(self) -> None:
+        """Through all statuses and back, and the same status again: with a new note and with nothing new."""
+        path = f"/tickets/{next(iter(self._seeded.statuses))}"
+        changed = ("updated_at", "completed_at", "cancelled_at")
+        for status in (*CHANGES, "Completed", "Completed", "Open", "Open"):
+            for body in _bodies(status):
+                (other, *_) = _bodies("On Hold" if status != "On Hold" else "Open")
+                await self._write_once("PATCH", path, body, other, 200, changed)
+
+    async def _write_once(
+        self, method: str, path: str, body: data.Row, other: data.Row, status: int, besides: tuple[str, ...]
+    ) -> None:
+        """A write, its replay, and its key with another body."""
         more = f"Idempotency-Key: {secrets.token_hex(16)}\r\n"
-        sent = json.dumps(body).encode()
-        firsts = await self.ask("POST", "/tickets", self._write, sent, more)
-        _expect(firsts[0].status == 201, "the status of a create", firsts[0], firsts[1])
-        _same_ticket(json.loads(firsts[0].body), json.loads(firsts[1].body), besides=("entity_id", "url", *INSTANTS))
-        again = await self.ask("POST", "/tickets", self._write, sent, more)
-        for first, replay in zip(firsts, again, strict=True):
+        firsts, replays, others = [
+            await self.ask(method, path, self._write, json.dumps(sent).encode(), more) for sent in (body, body, other)
+        ]
+        _expect(firsts[0].status == status, f"the status of {method} {path}", firsts[0], firsts[1])
+        _same_ticket(json.loads(firsts[0].body), json.loads(firsts[1].body), besides=besides)
+        for first, replay in zip(firsts, replays, strict=True):
             _expect(json.loads(first.body) == json.loads(replay.body), "a replay", first, replay)
             _expect(b"x-idempotent-replay: 1" in replay.headers, "a replay's header", replay, "")
-        mismatch = await self.ask("POST", "/tickets", self._write, sent.replace(b"sticks", b"creaks"), more)
-        self._same_code(mismatch, 409, "idempotency_mismatch")
+        self._same_code(others, 409, "idempotency_mismatch")
 
     async def _refusals(self) -> None:
         read, write = self._read, self._write
@@ -110,6 +157,18 @@ class Both:
         self._same_code(await self.ask("POST", "/tickets", write, long, key), 422, "invalid_request")
         away = body.replace(str(self._seeded.unit_ids[0]).encode(), b"999999999")
         self._same_code(await self.ask("POST", "/tickets", write, away, key), 404, "not_found")
+
+    async def _refused_changes(self) -> None:
+        path, write = f"/tickets/{next(iter(self._seeded.statuses))}", self._write
+        key = "Idempotency-Key: b\r\n"
+        begun = b'{"status":"In Progress"}'
+        self._same_code(await self.ask("PATCH", path, self._read, begun, key), 403, "insufficient_scope")
+        self._same_code(await self.ask("PATCH", path, write, begun), 400, "idempotency_key_required")
+        away = f"/tickets/{self._seeded.ticket_ids[0]}"  # another company's
+        self._same_code(await self.ask("PATCH", away, write, begun, key), 404, "not_found")
+        for status, body in REFUSED_CHANGES:
+            answers = await self.ask("PATCH", path, write, json.dumps(body).encode(), key)
+            self._same_code(answers, status, "invalid_request")
 
     def _same_code(self, answers: tuple[Answer, Answer], status: int, code: str) -> None:
         for answer in answers:

@@ -39,6 +39,12 @@ _SENTENCES = (
     "Le locataire préfère être contacté en français.",
     "It happens only when the unit above is running water.",
 )
+_DONE = (
+    "Replaced the worn part and tested it twice.",
+    "Cleaned and sealed; the resident was there and is content.",
+    "Waited an hour for the pressure to settle, no leak since.",
+    "The old wiring behind the plate was renewed as well.",
+)
 _STREETS = ("Alder", "Birch", "Cedar", "Dufferin", "Elm", "Front", "Gerrard", "Harbour", "Ivy", "Jarvis")
 _ROOMS = ("Kitchen", "Bathroom", "Bedroom", "Living room", "Hallway", None)
 
@@ -71,6 +77,18 @@ def sentence(chance: random.Random) -> tuple[str, str, str]:
     category = chance.choice(tuple(_SUBJECTS))
     title = f"{chance.choice(_SUBJECTS[category])} {chance.choice(_COMPLAINTS)}"
     return category, title, f"{title}. " + " ".join(chance.sample(_SENTENCES, chance.randint(1, 4)))
+
+
+def change(chance: random.Random, status: str) -> Row:
+    """The body that gives a ticket this status."""
+    row: Row = {"status": status}
+    if status == "Completed":
+        row["note"] = " ".join(chance.sample(_DONE, chance.randint(1, 3)))
+    if status == "Cancelled":
+        row["cancellation_reason_code"] = chance.choice(("resident_cancelled", "duplicate_ticket", "see_notes"))
+        if row["cancellation_reason_code"] == "see_notes":
+            row["cancellation_notes"] = chance.choice(_SENTENCES)
+    return row
 
 
 def tickets(seed: int, count: int, buildings: int, a_property: int) -> Iterator[Row]:

@@ -23,7 +23,7 @@ SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE}
 ADMINISTRATOR = "bench@example.com"
 STAFF, VENDORS = 12, 8
 # Tables of svc-tickets that the peer has too, in the order of their references.
-COPIED = ("company", "property", "unit", "asset", "staff", "vendor", "ticket", "ticket_number")
+COPIED = ("company", "property", "unit", "asset", "staff", "vendor", "ticket", "ticket_number", "ticket_policy")
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ class Seeded:
     keys: list[Key]
     ticket_ids: list[int]
     unit_ids: list[int]
+    statuses: dict[int, str]
+    """Of the tickets of the company that is written to, by their ids."""
 
     def of(self, company_id: int, scope: str) -> list[str]:
         return [key.key for key in self.keys if key.company_id == company_id and key.scope == scope]
@@ -94,6 +96,7 @@ async def fill_ours(ours: Ours, sizes: Sizes, folder: Path) -> Seeded:
             keys,
             await _ids(connection, "ticket", first),
             await _ids(connection, "unit", second),
+            await _statuses(connection, second),
         )
 
 
@@ -105,6 +108,11 @@ def tickets_url(ours: Ours) -> str:
 async def _ids(connection: Any, table: str, company_id: int) -> list[int]:
     rows = await connection.fetch(f"SELECT id FROM {table} WHERE company_id = $1 ORDER BY id", company_id)  # noqa: S608
     return [row["id"] for row in rows]
+
+
+async def _statuses(connection: Any, company_id: int) -> dict[int, str]:
+    rows = await connection.fetch("SELECT id, status FROM ticket WHERE company_id = $1", company_id)
+    return {row["id"]: row["status"] for row in rows}
 
 
 async def _mint(ours: Ours, company_id: int, scope: str, many: int) -> list[Key]:

@@ -30,13 +30,15 @@ PEER_FOLDER = Path(__file__).parents[1]
 
 @dataclass
 class Side:
-    """One running system. keys: bearer keys by scope; roots: its server processes by name."""
+    """One running system. keys: bearer keys by scope; roots: its server processes by name; statuses: of the tickets
+    that were changed, by their ids."""
 
     name: str
     base_url: str
     roots: dict[str, int]
     settled: Callable[[], Awaitable[None]]
     keys: dict[str, list[str]] = field(default_factory=dict)
+    statuses: dict[int, str] = field(default_factory=dict)
 
 
 async def until(condition: Callable[[], bool], child: Child, what: str) -> None:

@@ -43,7 +43,7 @@ async def stage(folder: Path, sizes: Sizes, say: Callable[[str], None]) -> Async
         await fill_peer(ours, peer.database_url, seeded)
         async with Client(our_side.base_url, 1) as mine, Client(peer_side.base_url, 1) as other:
             compared = await Both(mine, other, seeded).check()
-        say(f"Both answer alike: {compared} tickets, a create, its replay, refusals.")
+        say(f"Both answer alike: {compared} tickets, a create, changes, replays, refusals.")
         yield Stage(ours, (our_side, peer_side), seeded, compared, rest)
 
 

@@ -14,6 +14,8 @@ from harness.load import Client, Script
 from harness.seed import Seeded
 from harness.sides import Side
 
+# How often a ticket gets each status.
+CHANGES = {"Open": 10, "In Progress": 30, "On Hold": 15, "Completed": 35, "Cancelled": 10}
 _NEXT = b'"next_cursor":'
 
 
@@ -76,6 +78,21 @@ def creates(client: Client, _side: Side, seeded: Seeded, keys: Iterator[str]) ->
         yield client.request("POST", "/tickets", next(keys), json.dumps(body).encode(), more)
 
 
+def changes(client: Client, side: Side, seeded: Seeded, keys: Iterator[str]) -> Script:
+    """Any ticket gets any status but its own, most often the two of a ticket's usual way."""
+    chance = random.Random()  # noqa: S311 - invented text
+    tickets, statuses = list(seeded.statuses), tuple(CHANGES)
+    while True:
+        ticket_id = chance.choice(tickets)
+        before = side.statuses.get(ticket_id, seeded.statuses[ticket_id])
+        weights = [0 if status == before else CHANGES[status] for status in statuses]
+        (status,) = chance.choices(statuses, weights)
+        side.statuses[ticket_id] = status
+        more = f"Idempotency-Key: {secrets.token_hex(16)}\r\n"
+        body = json.dumps(data.change(chance, status)).encode()
+        yield client.request("PATCH", f"/tickets/{ticket_id}", next(keys), body, more)
+
+
 def greetings(client: Client, _side: Side, _seeded: Seeded, keys: Iterator[str]) -> Script:
     """The cheapest request that every key may send: for warming up, not measured."""
     while True:
@@ -87,4 +104,5 @@ WORKLOADS = (
     Workload("a page of 50", 2.8, 400, 200, "read", pages(50)),
     Workload("a page of 200", 3.8, 160, 200, "read", pages(200)),
     Workload("a create", 3.2, 600, 201, "write", creates),
+    Workload("a status change", 3.0, 600, 200, "write", changes),
 )

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from peer import errors, tickets
+from peer import changes, errors, tickets
 from peer.database import engine
 from peer.models import Base
 
@@ -25,7 +25,7 @@ class EveryResponse:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id = uuid.uuid4().hex
+        request_id = scope["request_id"] = uuid.uuid4().hex
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -48,6 +48,7 @@ async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
 app = FastAPI(lifespan=lifespan)
 app.add_middleware(EveryResponse)
 app.include_router(tickets.router, prefix="/api/v1")
+app.include_router(changes.router, prefix="/api/v1")
 errors.install(app)
 
 

@@ -32,18 +32,19 @@ async def _api_error(_request: Request, error: Exception) -> JSONResponse:
     return _envelope(error.status, error.code, error.message, error.headers)
 
 
-async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where, field = first["loc"][0], str(first["loc"][-1])
     if where == "path":
         return _envelope(404, "not_found", "No record with that id is visible to this key; check the id and the key.")
     if where == "header" and first["type"] == "missing":
-        return _envelope(400, "idempotency_key_required", "Send an Idempotency-Key header to create a ticket.")
+        return _envelope(400, "idempotency_key_required", "Send an Idempotency-Key header with every write.")
     if field == "limit":
         return _envelope(400, "invalid_limit", "limit must be a positive integer.")
-    # Out of an enum and a title too long are 422, all else is 400.
-    is_rule = first["type"] == "literal_error" or (field == "title" and first["type"] == "string_too_long")
+    # Out of an enum, a title too long and an unknown key of a change are 422, all else is 400.
+    is_rule = first["type"] == "literal_error" or (field, first["type"]) == ("title", "string_too_long")
+    is_rule = is_rule or (request.method, first["type"]) == ("PATCH", "extra_forbidden")
     return _envelope(422 if is_rule else 400, "invalid_request", f"{field} is missing or not valid.")
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Annotated
 
+from fastapi import Header
+from pydantic import BaseModel
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from peer.errors import ApiError
 from peer.models import KeptReply
-from peer.schemas import TicketCreate
 from peer.security import Caller
 
+IdempotencyKey = Annotated[str, Header(min_length=1, max_length=64)]
 
-def fingerprint_of(operation: str, body: TicketCreate) -> str:
+
+def fingerprint_of(operation: str, body: BaseModel) -> str:
     canonical = json.dumps(body.model_dump(mode="json"), sort_keys=True)
     return hashlib.sha256(f"{operation}\0{canonical}".encode()).hexdigest()
 
@@ -32,3 +36,15 @@ async def claim(session: AsyncSession, caller: Caller, key: str, fingerprint: st
     if not is_free:
         raise ApiError(409, "idempotency_in_progress", "A request with this Idempotency-Key is in progress.")
     return None
+
+
+def kept_reply(caller: Caller, key: str, fingerprint: str, status: int, body: str) -> KeptReply:
+    """The row that a replay is answered from."""
+    return KeptReply(
+        company_id=caller.company_id,
+        api_key_id=caller.key_id,
+        idempotency_key=key,
+        fingerprint=fingerprint,
+        status=status,
+        body=body,
+    )

@@ -139,6 +139,45 @@ class TicketNumber(Base):
     last: Mapped[int]
 
 
+class TicketPolicy(Base):
+    """What a company asks of its tickets."""
+
+    __tablename__ = "ticket_policy"
+    company_id: Mapped[int] = mapped_column(primary_key=True)
+    photo_required_to_complete: Mapped[bool] = mapped_column(default=False)
+
+
+class Comment(Base):
+    """What somebody wrote about a ticket."""
+
+    __tablename__ = "ticket_comment"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    ticket_id: Mapped[int] = mapped_column(ForeignKey("ticket.id"), index=True)
+    kind: Mapped[str]
+    body: Mapped[str]
+    created_at: Mapped[datetime.datetime]
+    administrator_id: Mapped[int]
+    api_key_id: Mapped[int]
+
+
+class StatusChange(Base):
+    """An entry of a ticket's history."""
+
+    __tablename__ = "ticket_status_change"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    ticket_id: Mapped[int] = mapped_column(ForeignKey("ticket.id"), index=True)
+    occurred_at: Mapped[datetime.datetime]
+    from_status: Mapped[str]
+    to_status: Mapped[str]
+    cancellation_reason_code: Mapped[str | None]
+    comment_id: Mapped[int | None] = mapped_column(ForeignKey("ticket_comment.id"))
+    administrator_id: Mapped[int]
+    api_key_id: Mapped[int]
+    request_id: Mapped[str]
+
+    comment: Mapped[Comment | None] = relationship()
+
+
 class KeptReply(Base):
     """What a write answered, for replays of its Idempotency-Key."""
 
@@ -160,5 +199,6 @@ class Event(Base):
     company_id: Mapped[int]
     event: Mapped[str]
     data: Mapped[str]
+    change: Mapped[str | None]
     occurred_at: Mapped[datetime.datetime]
     swept_at: Mapped[datetime.datetime | None]

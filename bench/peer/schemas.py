@@ -32,6 +32,16 @@ Category = Literal[
     "General",
     "Other",
 ]
+CancellationReason = Literal[
+    "duplicate_ticket",
+    "no_access_repeated",
+    "resident_cancelled",
+    "resolved_independently",
+    "scheduled_for_later",
+    "see_notes",
+    "wrong_property",
+]
+LongText = Annotated[str, StringConstraints(max_length=20_000)]
 
 
 class Out(BaseModel):
@@ -107,5 +117,14 @@ class TicketCreate(BaseModel):
     title: Annotated[str, StringConstraints(min_length=1, max_length=150)]
     category: Category
     asset_id: int | None = None
-    description: Annotated[str, StringConstraints(max_length=20_000)] = ""
+    description: LongText = ""
     priority: Priority = "Medium"
+
+
+class TicketChange(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    status: Status
+    note: LongText | None = None
+    cancellation_reason_code: CancellationReason | None = None
+    cancellation_notes: LongText | None = None

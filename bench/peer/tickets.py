@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Response
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -14,7 +14,8 @@ from sqlalchemy.orm import joinedload
 from peer import idempotency
 from peer.database import Session
 from peer.errors import ApiError, not_found
-from peer.models import Asset, Event, KeptReply, Ticket, TicketNumber, Unit
+from peer.idempotency import IdempotencyKey
+from peer.models import Asset, Event, Ticket, TicketNumber, Unit
 from peer.paging import make_cursor, read_cursor
 from peer.schemas import TicketCreate, TicketFilters, TicketOut, TicketPage
 from peer.security import Reader, Writer
@@ -71,7 +72,7 @@ async def create_ticket(
     body: TicketCreate,
     caller: Writer,
     session: Session,
-    idempotency_key: Annotated[str, Header(min_length=1, max_length=64)],
+    idempotency_key: IdempotencyKey,
     response: Response,
 ) -> TicketOut:
     fingerprint = idempotency.fingerprint_of("POST /tickets", body)
@@ -87,16 +88,7 @@ async def create_ticket(
     reply = TicketOut.model_validate(ticket)
     json = reply.model_dump_json()
     session.add(Event(company_id=caller.company_id, event="ticket.created", data=json, occurred_at=ticket.created_at))
-    session.add(
-        KeptReply(
-            company_id=caller.company_id,
-            api_key_id=caller.key_id,
-            idempotency_key=idempotency_key,
-            fingerprint=fingerprint,
-            status=201,
-            body=json,
-        )
-    )
+    session.add(idempotency.kept_reply(caller, idempotency_key, fingerprint, 201, json))
     await session.commit()
     return reply
 

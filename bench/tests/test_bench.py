@@ -26,7 +26,7 @@ async def test_both_sides_answer_alike_and_every_workload_is_measured() -> None:
     assert not folder.exists()
     assert ready.compared == 205 and len(ready.seeded.unit_ids) == 6
     assert 0 <= others <= 1
-    assert [len(result.ours) for result in results] == [len(result.peers) for result in results] == [1, 1, 1, 1]
+    assert [len(result.ours) for result in results] == [len(result.peers) for result in results] == [1, 1, 1, 1, 1]
     assert all(result.ours[0].total > 0 and result.peers[0].total > 0 for result in results)
     assert [one.rows for one in imports] == [1000, 1000]
     assert all(one.rows_a_second > 0 and one.cpu["svc-catalog"] >= 0 < one.cpu["command line"] for one in imports)
