@@ -1,0 +1,322 @@
+"""Every write can be retried (spec 4.13): what a replay is, what it does not depend on, and what holds no key."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from receiver import Receiver
+from system import Answer, System
+from writes import NOBODYS, SUBSCRIPTION, TICKET, WRITES, House, Write, new_key, respelled
+
+every_write = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+
+
+@pytest.fixture(scope="module")
+def house(system: System) -> House:
+    found = House(system, system.company("Retries"))
+    found.fill()
+    return found
+
+
+def replayed(answer: Answer) -> bool:
+    """Whether the header says so; it says nothing else."""
+    assert answer.headers["X-Idempotent-Replay"] in (None, "1")
+    return "X-Idempotent-Replay" in answer.headers
+
+
+def kept(answer: Answer) -> bytes:
+    """A first answer's body as replays have it: without a signing secret."""
+    return re.sub(rb',"secret":"[^"]+"\}$', b"}", answer.body)
+
+
+def test_each_write_of_the_document_is_held_to_these_tests(system: System) -> None:
+    assert system.contract is not None
+    paths = system.contract.document["paths"]
+    asking = {
+        f"{method.upper()} {path}"
+        for path, item in paths.items()
+        for method, operation in item.items()
+        if any(one.get("$ref", one.get("name", "")).endswith(("Idempotency-Key", "IdempotencyKey"))
+               for one in operation.get("parameters", []))
+    }  # fmt: skip
+    assert asking == set(WRITES)
+
+
+# What comes back
+
+
+@every_write
+def test_a_replay_is_the_first_answer_to_the_byte(house: House, write: Write) -> None:
+    target, key = write.target(house), new_key()
+    first = write.send(house, target, key)
+    assert first.status == write.status and not replayed(first)
+    for _ in range(3):
+        again = write.send(house, target, key)
+        assert (again.status, again.body) == (first.status, kept(first)) and replayed(again)
+
+
+@every_write
+def test_the_same_json_in_other_bytes_is_the_same_request(house: House, write: Write) -> None:
+    target, key = write.target(house), new_key()
+    first = write.send(house, target, key)
+    for spelled in respelled(target.body):
+        again = write.send(house, target, key, body=spelled)
+        assert (again.status, again.body) == (first.status, kept(first)), spelled
+        assert replayed(again)
+
+
+def test_another_order_or_repetition_of_events_is_the_same_subscription(house: House) -> None:
+    target, key = SUBSCRIPTION.target(house), new_key()
+    first = SUBSCRIPTION.send(house, target, key)
+    for events in (["pm.stale", "vendor.hold"], ["vendor.hold", "pm.stale", "vendor.hold"]):
+        again = SUBSCRIPTION.send(house, target, key, body=target.body | {"events": events})
+        assert again.body == kept(first) and replayed(again)
+
+
+def test_a_replay_of_a_subscription_never_tells_the_secret(house: House) -> None:
+    target, key = SUBSCRIPTION.target(house), new_key()
+    first = SUBSCRIPTION.send(house, target, key).json
+    assert list(first)[-1] == "secret" and first["secret"].startswith(first["secret_prefix"])
+    again = SUBSCRIPTION.send(house, target, key)
+    assert "secret" not in again.json and first["secret"].encode() not in again.body
+
+
+def test_a_replay_depends_on_nothing_that_has_changed_since(house: House) -> None:
+    system, company_id = house.system, str(house.company.company_id)
+    made = [(write, write.target(house), new_key()) for write in WRITES.values()]
+    key = house.another_key()
+    firsts = [write.send(house, target, idempotency_key, key) for write, target, idempotency_key in made]
+
+    house.company.import_rows("properties", [{"external_id": "P1", "name": "Oak Court", "address": "2 Elm St"}])
+    units = [{"external_id": f"U{n}", "property": "P1", "name": f"Renamed {n}"} for n in range(120)]
+    house.company.import_rows("units", units)
+    system.makeready("wait")
+    system.makeready("company", "update", company_id, "--photo-required")
+    for (write, target, _), first in zip(made, firsts, strict=True):
+        if write is SUBSCRIPTION:
+            gone = system.call("DELETE", f"/webhooks/{first.json['entity_id']}", house.key())
+            assert gone.status == 204
+        elif write.name == "PATCH /tickets/{ticket_id}":
+            assert write.send(house, target, new_key(), body={"status": "On Hold"}).status == 200
+            # What it asked for once would be refused by now.
+            assert write.send(house, target, new_key()).status == 422
+    for state, status in (("--inactive", 403), ("--active", 200)):
+        system.makeready("company", "update", company_id, state)
+        deadline = time.monotonic() + 10
+        while system.get("/whoami", house.key("read")).status != status:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    for (write, target, idempotency_key), first in zip(made, firsts, strict=True):
+        again = write.send(house, target, idempotency_key, key)
+        assert (again.status, again.body) == (first.status, kept(first)) and replayed(again), write.name
+    system.makeready("company", "update", company_id, "--no-photo-required")
+
+
+# What another request with the key is told
+
+
+def is_mismatch(answer: Answer) -> bool:
+    return (answer.status, answer.status == 409 and answer.code) == (409, "idempotency_mismatch")
+
+
+@every_write
+def test_another_body_is_a_mismatch(house: House, write: Write) -> None:
+    target, key = write.target(house), new_key()
+    first = write.send(house, target, key)
+    for other in write.others:
+        assert is_mismatch(write.send(house, target, key, body=target.body | other)), other
+    assert write.send(house, target, key).body == kept(first)
+
+
+@every_write
+def test_another_record_is_a_mismatch_whether_it_is_there_or_not(house: House, write: Write) -> None:
+    if not write.of_a_record:
+        pytest.skip("its path names no record")
+    target, key = write.target(house), new_key()
+    assert write.send(house, target, key).status == write.status
+    assert is_mismatch(write.send(house, write.target(house), key))
+    nobodys = house.system.call(
+        write.method, write.path_of(NOBODYS), house.key(), target.body, {"Idempotency-Key": key}
+    )
+    assert is_mismatch(nobodys)
+
+
+@every_write
+def test_another_operation_of_the_context_is_a_mismatch_and_of_another_a_claim_of_its_own(
+    house: House, write: Write
+) -> None:
+    key, api_key = new_key(), house.another_key()
+    assert write.send(house, write.target(house), key, api_key).status == write.status
+    claimed = {write.context}
+    for other in WRITES.values():
+        answer = other.send(house, other.target(house), key, api_key)
+        if other.context in claimed:
+            assert is_mismatch(answer), other.name
+        else:
+            assert answer.status == other.status and not replayed(answer), other.name
+        claimed.add(other.context)
+
+
+@every_write
+def test_another_api_key_of_the_company_is_another_scope(house: House, write: Write) -> None:
+    idempotency_key = new_key()
+    target, other = write.target(house), write.target(house)
+    first = write.send(house, target, idempotency_key)
+    second = write.send(house, other, idempotency_key, house.another_key())
+    assert second.status == write.status and not replayed(second)
+    assert second.json["entity_id"] != first.json["entity_id"]
+    assert write.send(house, target, idempotency_key).body == kept(first)
+
+
+# What is no key, and what holds none
+
+
+@every_write
+def test_a_write_without_a_key_is_told_so_in_its_own_sentence(house: House, write: Write) -> None:
+    target = write.target(house)
+    sentences = set()
+    for missing in (None, "", "   "):
+        answer = write.send(house, target, missing)
+        assert (answer.status, answer.code) == (400, "idempotency_key_required")
+        sentences.add(answer.json["error"]["message"])
+    (sentence,) = sentences
+    assert "Idempotency-Key" in sentence
+    for other in WRITES.values():
+        if other is not write:
+            told = other.send(house, other.target(house), None)
+            assert told.json["error"]["message"] != sentence
+
+
+@every_write
+def test_a_key_is_1_to_64_printable_ascii_characters(house: House, write: Write) -> None:
+    target = write.target(house)
+
+    def send(*values: str | bytes) -> Answer:
+        headers = dict(zip(("Idempotency-Key", "idempotency-key"), values, strict=False))
+        return house.system.call(write.method, target.path, house.key(), target.body, headers)  # type: ignore[arg-type]
+
+    bad = ("k" * 65, "k" * 4000, "clé".encode(), "clé".encode("latin-1"), "a\tb", b"a\x7fb", b"\xff" * 8)
+    for one in bad:
+        answer = send(one)
+        assert (answer.status, answer.code) == (400, "invalid_request"), one
+    for two in (("a", "a"), ("a", "b"), ("", "")):
+        answer = send(*two)
+        assert answer.status == 400 and answer.code in ("invalid_request", "idempotency_key_required")
+    longest = new_key().ljust(64, "~")
+    assert send(longest).status == write.status
+    assert replayed(send(f"  {longest}  ")), "blanks around a header's value are not of it"
+
+
+@every_write
+def test_a_refusal_holds_no_key(house: House, write: Write) -> None:
+    target, key = write.target(house), new_key()
+    api_key = house.another_key()
+    status, refused = write.refused
+    assert write.send(house, target, key, api_key, b"{").status == 400
+    assert write.send(house, target, key, api_key, target.body | write.malformed).status == 400
+    assert write.send(house, target, key, api_key, target.body | refused).status == status
+    if write.unfit is not None:
+        status, unfit = write.unfit
+        assert write.send(house, target, key, api_key, target.body | unfit).status == status
+    if write.of_a_record:
+        headers = {"Idempotency-Key": key}
+        nobodys = house.system.call(write.method, write.path_of(NOBODYS), api_key, target.body, headers)
+        assert (nobodys.status, nobodys.code) == (404, "not_found")
+    if write is TICKET:
+        assert write.send(house, target, key, api_key, target.body | {"unit_id": NOBODYS}).status == 404
+    answer = write.send(house, target, key, api_key)
+    assert answer.status == write.status and not replayed(answer)
+
+
+@every_write
+def test_a_key_without_administrator_writes_nothing_but_subscriptions(house: House, write: Write) -> None:
+    nobody = house.system.mint(house.company.company_id, "write")
+    target, key = write.target(house), new_key()
+    if write is SUBSCRIPTION:
+        assert write.send(house, target, key, nobody).status == 201
+        return
+    for body, code in (
+        (target.body, "created_by_missing"),
+        (target.body | {"unit_id": NOBODYS} if write is TICKET else target.body, "created_by_missing"),
+        (target.body | write.malformed, "invalid_request"),
+    ):
+        assert write.send(house, target, key, nobody, body).code == code
+    if write.of_a_record:
+        path = write.path_of(NOBODYS)
+        answer = house.system.call(write.method, path, nobody, target.body, {"Idempotency-Key": key})
+        assert (answer.status, answer.code) == (422, "created_by_missing")
+    assert write.send(house, target, key).status == write.status
+
+
+# After a while, and other starts
+
+
+@pytest.fixture
+def own_house(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A system that no other test uses: it starts anew with other settings, and time passes in it."""
+    settings = {
+        "WEBHOOKS_EGRESS_HOSTS": f"receiver.test=127.0.0.1:{receiver.port}",
+        "WEBHOOKS_EGRESS_CA_FILE": str(receiver.authority_file),
+    }
+    own = System(tmp_path_factory.mktemp("retries") / "state", **settings)
+    try:
+        own.start()
+        found = House(own, own.company("Retries"))
+        found.fill()
+        yield found
+    finally:
+        own.stop()
+
+
+def later(instant: datetime, days: int, seconds: int) -> str:
+    return (instant + timedelta(days=days, seconds=seconds)).isoformat()
+
+
+def test_a_key_is_kept_for_30_days_whatever_starts_anew(own_house: House) -> None:
+    house, system = own_house, own_house.system
+    began = datetime.now(UTC)
+    made = {write.name: (write, write.target(house), new_key()) for write in WRITES.values()}
+    firsts = {name: write.send(house, target, key) for name, (write, target, key) in made.items()}
+    assert {name: first.status for name, first in firsts.items()} == {w.name: w.status for w in WRITES.values()}
+
+    # The destination's name leads to no public address any more; then there is no vault either.
+    _, target, key = made[SUBSCRIPTION.name]
+    egress = {name: system.settings.pop(name) for name in list(system.settings)}
+    system.stop()
+    system.start()
+    again = SUBSCRIPTION.send(house, target, key)
+    assert again.body == kept(firsts[SUBSCRIPTION.name]) and replayed(again)
+    assert SUBSCRIPTION.send(house, target, new_key()).code == "invalid_destination_url"
+    assert is_mismatch(SUBSCRIPTION.send(house, target, key, body=target.body | {"events": ["pm.stale"]}))
+    system.stop()
+    system.start(WEBHOOKS_VAULT_KEYS="")
+    for body in (target.body, target.body | {"events": []}, b"{", b""):
+        answer = SUBSCRIPTION.send(house, target, key, body=body)
+        assert (answer.status, answer.code) == (503, "vault_unavailable"), body
+    assert SUBSCRIPTION.send(house, target, None, body=b"{").code == "idempotency_key_required"
+    assert SUBSCRIPTION.send(house, target, "k" * 65, body=b"{").code == "invalid_request"
+    assert SUBSCRIPTION.send(house, target, key, house.key("read")).code == "insufficient_scope"
+    system.stop()
+    system.settings |= egress
+    system.start()
+
+    almost = system.makeready("sweep", "retention", "--now", later(began, 30, -1))
+    assert list(almost) == ["now", "idempotency_keys"]  # the demo's own may go
+    assert almost["now"] == later(began, 30, -1).replace("+00:00", "Z")
+    for name, (write, target, key) in made.items():
+        again = write.send(house, target, key)
+        assert again.body == kept(firsts[name]) and replayed(again)
+
+    assert system.makeready("sweep", "retention", "--now", later(datetime.now(UTC), 30, 1))["idempotency_keys"] >= len(
+        made
+    )
+    for write, target, key in made.values():
+        answer = write.send(house, write.target(house), key)
+        assert answer.status == write.status and not replayed(answer), write.name
+        assert is_mismatch(write.send(house, target, key))
+    assert "0 idempotency keys forgotten." in system.run("sweep", "retention").stdout

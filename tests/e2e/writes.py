@@ -1,0 +1,228 @@
+"""The writes of the API, each with bodies that it takes and bodies that it refuses: what their tests share."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from system import Answer, Company, System
+
+UNITS = 120
+NOBODYS = 9_000_000_000_000
+REQUESTS_OF_A_KEY = 100  # of the 120 that it may send in a minute
+Body = dict[str, Any]
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class House:
+    """A company with units, half of them with a resident, each used by one write at most."""
+
+    system: System
+    company: Company
+    vacant: list[int] = field(default_factory=list)
+    occupied: list[int] = field(default_factory=list)
+    _keys: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def fill(self) -> None:
+        """Imports its records."""
+        names = [f"U{n}" for n in range(UNITS)]
+        self.company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+        units = [{"external_id": name, "property": "P1", "name": f"Unit {name}"} for name in names]
+        self.company.import_rows("units", units)
+        turns = [
+            {"external_id": f"T{name}", "unit": name, "move_in_date": "2025-02-01"} for name in names[: UNITS // 2]
+        ]
+        self.company.import_rows("turns", turns)
+        self.system.makeready("wait")
+        ids = {one["external_id"]: one["entity_id"] for one in self.company.walk("/units")}
+        self.occupied = [ids[name] for name in names[: UNITS // 2]]
+        self.vacant = [ids[name] for name in names[UNITS // 2 :]]
+
+    def key(self, scope: str = "write") -> str:
+        """A key of the scope; another one before the rate limit would be met."""
+        key, used = self._keys.get(scope, (self.company.keys[scope], 0))
+        if used >= REQUESTS_OF_A_KEY:
+            key, used = self.another_key(scope), 0
+        self._keys[scope] = key, used + 1
+        return key
+
+    def another_key(self, scope: str = "write") -> str:
+        return self.system.mint(self.company.company_id, scope, self.company.email)
+
+    def open_ticket(self) -> int:
+        body = {"unit_id": self.vacant[0], "title": "A tap drips", "category": "Plumbing"}
+        answer = self.system.post("/tickets", self.key(), body, f"for a change {next(_numbers)}")
+        assert answer.status == 201, answer
+        found: int = answer.json["entity_id"]
+        return found
+
+
+@dataclass(frozen=True)
+class Target:
+    """What one write asks for: nothing was written to that place before."""
+
+    path: str
+    body: Body
+
+
+@dataclass(frozen=True)
+class Write:
+    """One operation. name: as the document has it, "POST /tickets"; context: who answers it; status: of its success.
+
+    others: changes that make another body that it takes too; malformed, refused: changes for which the body alone is
+    refused, with 400 and with this status; unfit: what only the records speak against.
+    """
+
+    name: str
+    context: str
+    status: int
+    target: Callable[[House], Target]
+    others: tuple[Body, ...]
+    malformed: Body
+    refused: tuple[int, Body]
+    unfit: tuple[int, Body] | None = None
+
+    @property
+    def method(self) -> str:
+        return self.name.partition(" ")[0]
+
+    @property
+    def of_a_record(self) -> bool:
+        """Whether an id stands in its path."""
+        return "{" in self.name
+
+    def send(
+        self, house: House, target: Target, idempotency_key: str | None, key: str | None = None, body: object = None
+    ) -> Answer:
+        """body: another one than the target's; bytes go as they are."""
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        sent = target.body if body is None else body
+        return house.system.call(self.method, target.path, key or house.key(), sent, headers)
+
+    def path_of(self, entity_id: object) -> str:
+        """Its path with another id."""
+        path = self.name.partition(" ")[2]
+        before, _, after = path.partition("{")
+        return f"{before}{entity_id}{after.partition('}')[2]}"
+
+
+def new_key() -> str:
+    """An Idempotency-Key that nobody has used."""
+    return f"retry {next(_numbers)}"
+
+
+def _ticket(house: House) -> Target:
+    return Target(
+        "/tickets", {"unit_id": house.vacant[0], "title": f"Fuite n° {next(_numbers)} 🚿", "category": "Leak"}
+    )
+
+
+def _status_change(house: House) -> Target:
+    note = "Washer replaced / no more drips 🚿 today"
+    return Target(f"/tickets/{house.open_ticket()}", {"status": "Completed", "note": note})
+
+
+def _notice(house: House) -> Target:
+    body = {"move_out_date": "2031-05-31", "provider": "Yardi", "notes": "Départ / 引っ越し", "external_id": "N1"}
+    return Target(f"/units/{house.occupied.pop()}/notice", body)
+
+
+def _move_in(house: House) -> Target:
+    parties = [
+        {"first_name": "Gus", "last_name": "Adé", "role": "guarantor"},
+        {"first_name": "Zoë", "last_name": "Byrne", "role": "leaseholder", "email": "zoe@example.com", "phone": "1"},
+    ]
+    dates = {"move_in_date": "2026-02-01", "lease_start_date": "2026-02-01", "lease_end_date": "2027-01-31"}
+    return Target(f"/units/{house.vacant.pop()}/move-in", {**dates, "provider": "Yardi", "parties": parties})
+
+
+def _subscription(_house: House) -> Target:
+    url = f"https://receiver.test/retries/{next(_numbers)}"
+    return Target("/webhooks", {"destination_url": url, "events": ["vendor.hold", "pm.stale"]})
+
+
+TICKET = Write(
+    "POST /tickets",
+    "svc-tickets",
+    201,
+    _ticket,
+    ({"title": "Another"}, {"priority": "High"}, {"priority": None}, {"unit_id": NOBODYS}),
+    {"title": 5},
+    (422, {"status": "Open"}),
+)
+STATUS_CHANGE = Write(
+    "PATCH /tickets/{ticket_id}",
+    "svc-tickets",
+    200,
+    _status_change,
+    ({"note": "Washer replaced, nothing drips any more."}, {"status": "On Hold", "note": None}),
+    {"status": 5},
+    (422, {"status": "Lost"}),
+)
+NOTICE = Write(
+    "POST /units/{unit_id}/notice",
+    "svc-occupancy",
+    201,
+    _notice,
+    ({"move_out_date": "2031-06-30"}, {"provider": "yardi"}, {"notes": None}),
+    {"provider": "y" * 41},
+    (400, {"move_out_date": "2031-02-30"}),
+)
+MOVE_IN = Write(
+    "POST /units/{unit_id}/move-in",
+    "svc-occupancy",
+    201,
+    _move_in,
+    ({"move_in_date": "2026-02-02"}, {"external_id": "L1"}, {"predecessor_transition_id": NOBODYS}),
+    {"parties": []},
+    (422, {"lease_end_date": "2020-01-31"}),
+    (422, {"predecessor_transition_id": NOBODYS}),
+)
+SUBSCRIPTION = Write(
+    "POST /webhooks",
+    "svc-webhooks",
+    201,
+    _subscription,
+    ({"events": ["pm.stale"]}, {"destination_url": "https://receiver.test/elsewhere"}),
+    {"destination_url": 5},
+    (422, {"events": []}),
+    (422, {"destination_url": "https://localhost/"}),
+)
+WRITES = {write.name: write for write in (TICKET, SUBSCRIPTION)}
+
+
+def respelled(body: Body) -> list[bytes]:
+    """The same JSON in other bytes."""
+    backwards = _backwards(body)
+    plain = json.dumps(body, ensure_ascii=False).encode()
+    return [
+        json.dumps(body, indent=3).encode(),
+        json.dumps(backwards, separators=(",", ":"), ensure_ascii=False).encode(),
+        b" \t\r\n" + plain + b"\n ",
+        plain.replace(b"/", b"\\/"),
+        _escaped(body).encode(),
+    ]
+
+
+def _backwards(found: Any) -> Any:
+    """The same with the keys of every object in another order."""
+    if isinstance(found, dict):
+        return {name: _backwards(found[name]) for name in reversed(found)}
+    return [_backwards(one) for one in found] if isinstance(found, list) else found
+
+
+def _escaped(found: Any) -> str:
+    """JSON in which every character of every text is an escape."""
+    if isinstance(found, str):
+        units = found.encode("utf-16-be").hex()
+        return '"' + "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)) + '"'
+    if isinstance(found, dict):
+        return "{" + ",".join(f"{_escaped(name)}:{_escaped(one)}" for name, one in found.items()) + "}"
+    if isinstance(found, list):
+        return "[" + ",".join(_escaped(one) for one in found) + "]"
+    return json.dumps(found)
