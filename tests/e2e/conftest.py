@@ -50,9 +50,11 @@ def world(system: System) -> Iterator[World]:
     made = World.of(system)
     yield made
     made.end()
-    lines = [f"{count:6} {write}\n" for write, count in sorted(made.tried.items())]
-    total = made.tried.total()
-    SUMMARIES["Hostile requests"] = "".join([*lines, f"{total:6} refused, nothing written, no key kept\n"])
+    SUMMARIES["Hostile requests"] = "".join(
+        f"{sum(counts.values()):6} {what}\n"
+        + "".join(f"{count:12} {write}\n" for write, count in sorted(counts.items()))
+        for what, counts in (("refused, nothing written, no key kept", made.tried), ("never a fault", made.answered))
+    )
 
 
 @pytest.fixture(scope="session")

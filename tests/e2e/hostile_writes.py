@@ -25,7 +25,7 @@ WRITES = [
 ]
 every_write = pytest.mark.parametrize("write", WRITES)
 BATCH = 100
-VACANT_UNITS = 600
+VACANT_UNITS = 900
 REQUESTS_A_KEY = 115
 WORDS = "It was seen to at once"
 DESTINATION = "https://receiver.test/hostile"
@@ -95,7 +95,9 @@ class World:
     once: Iterator[str] = field(default_factory=lambda: map("once {}".format, itertools.count(1)))
     """Idempotency keys."""
     tried: Counter[str] = field(default_factory=Counter)
-    """How many bad requests each write was sent."""
+    """How many bad requests each write refused, and it was made sure that nothing came of them."""
+    answered: Counter[str] = field(default_factory=Counter)
+    """How many requests each write answered of which it was made sure that they were no fault."""
     _left: int = 0
     _key: str = ""
 
