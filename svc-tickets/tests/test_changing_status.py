@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select, text, update
-from tickets_changing import NOTE, SENT, TABLE, body_of, change, events_of, history_of, opened, served
+from tickets_changing import NOTE, SENT, TABLE, body_of, change, events_of, history_of, opened, served, until_it_waits
 
 from chassis.database import Database
 from chassis.identity import CALLER, OPERATOR, Identity
@@ -215,16 +215,6 @@ async def test_the_policy_holds_as_it_is_when_the_ticket_is_held(
         lax = pb.UpdateTicketPolicyRequest(photo_required_to_complete=False)
         await client("UpdateTicketPolicy", lax, Identity(OPERATOR, "operator", strict.company_id))
     assert (await waiting).status == 200
-
-
-WAITING = Statement(text("SELECT count(*) FROM pg_locks WHERE NOT granted"))
-
-
-async def until_it_waits(database: Database, many: int = 1) -> None:
-    """Until so many transactions wait for a lock."""
-    async with asyncio.timeout(10):
-        while await database.value(WAITING) < many:  # noqa: ASYNC110 - polling
-            await asyncio.sleep(0.01)
 
 
 async def test_the_same_status_with_something_new_keeps_it_and_fires_nothing(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from typing import Any
 
-from sqlalchemy import select
+import pytest
+from sqlalchemy import func, select, text
 
 from chassis.database import Database
+from chassis.refusals import Refusal
 from chassis.statements import Statement
 from makeready.events.v1.events_pb2 import Event
 from makeready.tickets.v1 import tickets_pb2 as pb
@@ -112,3 +115,26 @@ async def history_of(client: Any, operator: Any, ticket_id: int) -> list[pb.Tick
         if not answer.HasField("next_after_version"):
             return found
         request.after_version = answer.next_after_version
+
+
+async def kept(database: Database, key: str) -> int:
+    """How many replies are kept for the Idempotency-Key."""
+    found: int = await database.value(Statement(select(func.count()).where(t.idempotency.c.idempotency_key == key)))
+    return found
+
+
+WAITING = Statement(text("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+
+
+async def until_it_waits(database: Database, many: int = 1) -> None:
+    """Until exactly so many transactions wait for a lock."""
+    async with asyncio.timeout(10):
+        while await database.value(WAITING) != many:  # noqa: ASYNC110 - polling
+            await asyncio.sleep(0.01)
+
+
+async def refusal_of(answer: Any) -> Refusal:
+    """What the answer is refused with."""
+    with pytest.raises(Refusal) as refused:
+        await answer
+    return refused.value

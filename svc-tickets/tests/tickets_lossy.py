@@ -1,0 +1,69 @@
+"""A way to PostgreSQL that loses a connection around a commit: before the server hears of it, or before its answer
+comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit, urlunsplit
+
+COMMIT = b"COMMIT\0"
+
+
+class LossyRoute:
+    """Stands between a client and PostgreSQL, byte for byte, in a thread of its own. lose: "before" or "after", for
+    the next commit alone; it is "" again once that connection is lost."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        assert parts.hostname is not None and parts.port is not None
+        self._server = (parts.hostname, parts.port)
+        self._parts = parts
+        self._loop = asyncio.new_event_loop()
+        self._port = 0
+        self.lose = ""
+
+    @property
+    def url(self) -> str:
+        user = self._parts.netloc.rpartition("@")[0]
+        return urlunsplit(self._parts._replace(netloc=f"{user}@127.0.0.1:{self._port}"))
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[LossyRoute]:
+        thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        thread.start()
+        listening = asyncio.start_server(self._pass, "127.0.0.1", 0)
+        server = asyncio.run_coroutine_threadsafe(listening, self._loop).result(10)
+        self._port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            thread.join(10)
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server_reader, server_writer = await asyncio.open_connection(*self._server)
+        lost = asyncio.Event()
+
+        async def ask() -> None:
+            while sent := await reader.read(65536):
+                if self.lose and COMMIT in sent:
+                    how, self.lose = self.lose, ""
+                    if how == "before":
+                        break
+                    lost.set()
+                server_writer.write(sent)
+            server_writer.close()
+            writer.close()
+
+        async def answer() -> None:
+            while got := await server_reader.read(65536):
+                if lost.is_set():
+                    break
+                writer.write(got)
+            writer.close()
+
+        with contextlib.suppress(OSError):
+            await asyncio.gather(ask(), answer())
