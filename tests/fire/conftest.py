@@ -1,0 +1,61 @@
+"""One house for all that is done to it; each test puts back up what it knocks down."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from fire_effects import Effect, counted, since
+from fire_house import House, standing
+from fire_matrix import SUMMARY
+from fire_writes import KINDS, Caller, Records, connections
+from receiver import Receiver
+
+from makeready_local.testing import server_folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tells which points were covered, and what retries answered."""
+    if SUMMARY:
+        terminalreporter.section("killed here")
+        for line in SUMMARY:
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def fire_receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    with Receiver(tmp_path_factory.mktemp("fire")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def house(fire_receiver: Receiver) -> Iterator[House]:
+    with server_folder() as folder, standing(folder, fire_receiver) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+async def caller(house: House) -> AsyncIterator[Caller]:
+    async with connections() as session:
+        made = Caller(house, await house.company("Fire"), session)
+        await made.mint(60)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def records(caller: Caller) -> Records:
+    made = Records(caller.company)
+    made.make(tickets=400, vacant=900, occupied=400)
+    return made
+
+
+@pytest.fixture(scope="session")
+async def alone(house: House, caller: Caller, records: Records) -> dict[str, Effect]:
+    """What each kind of write leaves that nothing disturbs: each other must leave the same."""
+    found = {}
+    for name, kind in KINDS.items():
+        before = await counted(house, kind.service)
+        reply = await caller.send(kind.make(records), caller.api_key(), f"alone {name}")
+        assert reply.status in (200, 201) and not reply.replayed, reply
+        found[name] = since(before, await counted(house, kind.service))
+        assert found[name]["idempotency"] == 1
+        assert sum(count for what, count in found[name].items() if ".public." in what) == (kind.event != "")
+    return found

@@ -1,0 +1,159 @@
+"""The five writes of the API, each with records of its own to write on, and a client that retries as it should."""
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.client import HTTPMessage
+from typing import Any, NamedTuple
+
+import aiohttp
+from fire_house import PATIENCE_SECONDS, House
+from system import Company
+
+INSERTS = ("write-before-statement", "write-after-commit")
+DECIDES = ("write-before-statement", "write-locked", "write-decided", "write-before-commit", "write-after-commit")
+
+_names = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Write:
+    """One request that writes."""
+
+    kind: str
+    method: str
+    path: str
+    body: dict[str, Any]
+
+
+class Records:
+    """A company's records, handed out one by one, so that no two writes touch the same."""
+
+    def __init__(self, company: Company) -> None:
+        self.company = company
+        self._tickets: Iterator[int] = iter(())
+        self._vacant: Iterator[int] = iter(())
+        self._occupied: Iterator[int] = iter(())
+
+    def make(self, tickets: int, vacant: int, occupied: int) -> None:
+        company = self.company
+        company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+        units = [{"external_id": f"U{n}", "property": "P1", "name": f"Unit {n}"} for n in range(vacant + occupied)]
+        company.import_rows("units", units)
+        rows = [{"external_id": f"T{n}", "property": "P1", "title": "Drip", "category": "Leak"} for n in range(tickets)]
+        company.import_rows("tickets", rows)
+        turns = [{"external_id": f"R{n}", "unit": f"U{n}", "move_in_date": "2024-04-01"} for n in range(occupied)]
+        company.import_rows("turns", turns)
+        ids = [one["entity_id"] for one in company.walk("/units")]
+        self._occupied, self._vacant = iter(ids[:occupied]), iter(ids[occupied:])
+        self._tickets = iter([one["entity_id"] for one in company.walk("/tickets")])
+
+    def ticket(self) -> int:
+        return next(self._tickets)
+
+    def vacant_unit(self) -> int:
+        return next(self._vacant)
+
+    def occupied_unit(self) -> int:
+        return next(self._occupied)
+
+
+def create_ticket(records: Records) -> Write:
+    body = {"unit_id": records.vacant_unit(), "title": f"Tap {next(_names)}", "category": "Plumbing"}
+    return Write("create ticket", "POST", "/tickets", body)
+
+
+def create_webhook(_records: Records) -> Write:
+    body = {"destination_url": f"https://receiver.test/{next(_names)}", "events": ["vendor.hold"]}
+    return Write("create webhook", "POST", "/webhooks", body)
+
+
+class Kind(NamedTuple):
+    """A sort of write: who does it, the points that it passes there, and a new one on records of its own."""
+
+    service: str
+    points: tuple[str, ...]
+    event: str
+    """The public event that it fires; empty where it fires none."""
+    make: Callable[[Records], Write]
+
+
+KINDS = {
+    "create ticket": Kind("svc-tickets", INSERTS, "ticket.created", create_ticket),
+    "create webhook": Kind("svc-webhooks", INSERTS, "", create_webhook),
+}
+
+
+class Reply(NamedTuple):
+    """What came back; status 0 where nothing did, and then the body says why."""
+
+    status: int
+    replayed: bool
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The error's code; empty where there is none."""
+        return str(self.json["error"]["code"]) if self.status >= 400 else ""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a client stops here: spec 7 says what may be tried again with the same key."""
+        return self.status not in (0, 500) and self.code != "idempotency_in_progress"
+
+
+class Caller:
+    """HTTP as one company. Every answer is held to the published contract."""
+
+    def __init__(self, house: House, company: Company, session: aiohttp.ClientSession) -> None:
+        self.house = house
+        self.company = company
+        self._session = session
+        self._keys: Iterator[str] = iter(())
+
+    async def mint(self, keys: int) -> None:
+        """Keys to share the writes among, for each may send 120 requests a minute."""
+        self._keys = itertools.cycle([await self.house.key(self.company) for _ in range(keys)])
+
+    def api_key(self) -> str:
+        return next(self._keys)
+
+    async def send(self, write: Write, api_key: str, key: str) -> Reply:
+        """One attempt."""
+        headers = {"Authorization": f"Bearer {api_key}", "Idempotency-Key": key}
+        system = self.house.system
+        try:
+            async with self._session.request(
+                write.method, system.base_url + write.path, json=write.body, headers=headers
+            ) as response:
+                body = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return Reply(0, False, type(error).__name__.encode())
+        told = HTTPMessage()
+        for name, value in response.headers.items():
+            told[name] = value
+        assert system.contract is not None
+        system.contract.check(write.method, write.path, response.status, told, body)
+        return Reply(response.status, "X-Idempotent-Replay" in response.headers, body)
+
+    async def insist(self, write: Write, api_key: str, key: str) -> Reply:
+        """Tries with the same key until there is an answer."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            reply = await self.send(write, api_key, key)
+            if reply.is_final:
+                return reply
+            assert time.monotonic() < deadline, (write, reply)
+            await asyncio.sleep(0.1)
+
+
+def connections() -> aiohttp.ClientSession:
+    """As many as are asked for; an attempt ends after the longest that the gateway takes."""
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=30))

@@ -1,0 +1,53 @@
+"""Kill -9 of whoever it may be, at every named point of every write: the same request again, one effect, one event."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from fire_effects import Effect
+from fire_house import House
+from fire_matrix import SUMMARY, Case, Fire, Outcome, cases, told
+from fire_writes import Caller, Records
+
+from chassis.killpoints import POINTS
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = cases()
+# An attempt of a delivery is no part of the write that caused it; its own tests kill there.
+ELSEWHERE = {"svc-webhooks/tests/test_crashes.py": {"delivery-claimed", "delivery-sent"}}
+
+
+@pytest.fixture(scope="module")
+async def fire(house: House, caller: Caller, records: Records, alone: dict[str, Effect]) -> AsyncIterator[Fire]:
+    yield Fire(house, caller, records, alone)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[Case, Outcome]:
+    return {}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case).replace(" ", "_"))
+async def test_a_write_cut_off_anywhere_happens_once(fire: Fire, outcomes: dict[Case, Outcome], case: Case) -> None:
+    outcomes[case] = await fire.outcome(case)
+    if case.victim == "service" and case.point.startswith("write-"):  # its death alone decides what is left
+        assert outcomes[case].replayed == (case.point == "write-after-commit")
+    SUMMARY[:] = told(outcomes)
+
+
+def test_every_point_of_the_list_is_killed_at_somewhere() -> None:
+    covered = {case.point for case in CASES}
+    for file, points in ELSEWHERE.items():
+        text = (ROOT / file).read_text()
+        assert all(f'"{point}"' in text for point in points), file
+        covered |= points
+    assert covered == set(POINTS)
+
+
+def test_the_list_names_the_points_that_the_code_passes() -> None:
+    found = set()
+    for project in ("chassis", "gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"):
+        for file in (ROOT / project / project.replace("-", "_")).rglob("*.py"):
+            found |= set(re.findall(r'killed_here\("([a-z-]+)"\)', file.read_text()))
+    assert found == set(POINTS)
