@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from fire_effects import Effect, counted, since
-from fire_house import House, standing
+from fire_house import HEARD, HOOK, House, standing
 from fire_matrix import SUMMARY
-from fire_writes import KINDS, Caller, Records, connections
+from fire_writes import KINDS, Caller, Records, Write, connections
 from receiver import Receiver
 
 from makeready_local.testing import server_folder
@@ -37,6 +37,10 @@ async def caller(house: House) -> AsyncIterator[Caller]:
     async with connections() as session:
         made = Caller(house, await house.company("Fire"), session)
         await made.mint(60)
+        hears_all = Write(
+            "hears all", "POST", "/webhooks", {"destination_url": f"https://receiver.test{HOOK}", "events": HEARD}
+        )
+        assert (await made.send(hears_all, made.api_key(), "hears all")).status == 201
         yield made
 
 

@@ -1,12 +1,12 @@
-"""A whole Makeready whose processes are struck one by one: servers and services of its own, and the gateway in front."""
+"""A whole Makeready whose processes are struck one by one: servers and services of its own, the gateway in front."""
 
 import asyncio
 import base64
-import itertools
 import json
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import grpc
 from contract import Contract
 from receiver import Receiver
 from system import Company, System
@@ -35,6 +36,7 @@ SERVICES = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks", "gate
 PATIENCE_SECONDS = 60
 OPERATOR_IDENTITY = Identity(OPERATOR, "operator")
 PRODUCERS, PUBLIC = ("svc-tickets", "svc-occupancy"), "subject LIKE '%.public.%'"
+HOOK, HEARD = "/fire", ["ticket.created", "ticket.status_changed", "turn.status_changed"]
 RING = "1:" + base64.b64encode(b"fire" * 8).decode()
 
 
@@ -107,7 +109,9 @@ class House:
         (self.system.state / "runtime.json").write_text(json.dumps(found))
 
     async def company(self, name: str) -> Company:
-        created = await self.operator("gateway", CompaniesServiceStub, "CreateCompany", identity_pb2.CreateCompanyRequest(name=name))
+        created = await self.operator(
+            "gateway", CompaniesServiceStub, "CreateCompany", identity_pb2.CreateCompanyRequest(name=name)
+        )
         company_id: int = created.company.id
         email = f"admin@{company_id}.test"
         wanted = identity_pb2.CreateAdministratorRequest(company_id=company_id, email=email)
@@ -229,6 +233,36 @@ class House:
                     found[event.event_id] = event
         return found
 
+    async def unpublished(self) -> int:
+        """How many events NATS has not acknowledged."""
+        sql = "SELECT count(*) AS waiting FROM outbox WHERE published_at IS NULL"
+        return sum([(await self.query(name, sql))[0]["waiting"] for name in PRODUCERS])
+
+    async def all_published(self) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while await self.unpublished():
+            assert time.monotonic() < deadline, "the outboxes did not empty"
+            await asyncio.sleep(0.05)
+
+    async def delivered_once(self, company: Company) -> None:
+        """Sweeps: each event of the company has then been delivered once, with what is published as its shape."""
+        await self.all_events_arrived()
+        swept = await asyncio.to_thread(self.system.makeready, "sweep", "webhooks")
+        assert swept["failed"] == 0, swept
+        arrived = Counter(one.json["event_id"] for one in self.receiver.at(HOOK))
+        assert arrived == Counter(dict.fromkeys(await self.events(company.company_id), 1))
+
+    async def _catch_up(self) -> None:
+        """Tries for as long as svc-webhooks has not found a producer again that was started anew."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                await self.operator("svc-webhooks", ConsumerServiceStub, "CatchUp", CatchUpRequest())
+                return
+            except grpc.aio.AioRpcError as error:
+                assert error.code() is grpc.StatusCode.UNAVAILABLE and time.monotonic() < deadline, error
+                await asyncio.sleep(0.2)
+
     async def all_events_arrived(self) -> None:
         """Waits until no relay has anything to do, and svc-webhooks has every public event, each once."""
         made = set()
@@ -239,7 +273,7 @@ class House:
                 assert time.monotonic() < deadline, f"the outbox of {name} did not empty"
                 await asyncio.sleep(0.05)
             made |= {one["event_id"] for one in await self.query(name, "SELECT event_id FROM outbox WHERE " + PUBLIC)}
-        await self.operator("svc-webhooks", ConsumerServiceStub, "CatchUp", CatchUpRequest())
+        await self._catch_up()
         stored = [one["event_id"] for one in await self.query("svc-webhooks", "SELECT event_id FROM event")]
         assert len(stored) == len(set(stored)) and set(stored) == made
 
@@ -258,6 +292,3 @@ def standing(folder: Path, receiver: Receiver) -> Iterator[House]:
         house = House(folder, receiver)
         house.stand(undo)
         yield house
-
-
-numbers = itertools.count(1)

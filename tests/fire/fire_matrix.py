@@ -205,7 +205,9 @@ def told(outcomes: dict[Case, Outcome]) -> list[str]:
         parts = []
         for case in group:
             outcome = outcomes[case]
-            parts.append(f"{case.kind}: {outcome.first or 'no answer'}, {'replay' if outcome.replayed else 'first answer'}")
+            parts.append(
+                f"{case.kind}: {outcome.first or 'no answer'}, {'replay' if outcome.replayed else 'first answer'}"
+            )
         lines.append(f"{victim:<10} at {point:<23} {'; '.join(parts)}")
     return lines
 

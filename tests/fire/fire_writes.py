@@ -66,6 +66,10 @@ def create_ticket(records: Records) -> Write:
     return Write("create ticket", "POST", "/tickets", body)
 
 
+def change_ticket(records: Records) -> Write:
+    return Write("change ticket", "PATCH", f"/tickets/{records.ticket()}", {"status": "In Progress"})
+
+
 def create_webhook(_records: Records) -> Write:
     body = {"destination_url": f"https://receiver.test/{next(_names)}", "events": ["vendor.hold"]}
     return Write("create webhook", "POST", "/webhooks", body)
@@ -83,6 +87,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "create ticket": Kind("svc-tickets", INSERTS, "ticket.created", create_ticket),
+    "change ticket": Kind("svc-tickets", DECIDES, "ticket.status_changed", change_ticket),
     "create webhook": Kind("svc-webhooks", INSERTS, "", create_webhook),
 }
 
@@ -106,7 +111,7 @@ class Reply(NamedTuple):
     @property
     def is_final(self) -> bool:
         """Whether a client stops here: spec 7 says what may be tried again with the same key."""
-        return self.status not in (0, 500) and self.code != "idempotency_in_progress"
+        return self.status not in (0, 429, 500) and self.code != "idempotency_in_progress"
 
 
 class Caller:
@@ -143,15 +148,19 @@ class Caller:
         system.contract.check(write.method, write.path, response.status, told, body)
         return Reply(response.status, "X-Idempotent-Replay" in response.headers, body)
 
-    async def insist(self, write: Write, api_key: str, key: str) -> Reply:
-        """Tries with the same key until there is an answer."""
+    async def insist(self, write: Write, api_key: str, key: str, attempts: list[Reply] | None = None) -> Reply:
+        """Tries with the same key until there is an answer. attempts: takes what each was answered."""
         deadline = time.monotonic() + PATIENCE_SECONDS
+        wait_seconds = 0.05
         while True:
             reply = await self.send(write, api_key, key)
+            if attempts is not None:
+                attempts.append(reply)
             if reply.is_final:
                 return reply
             assert time.monotonic() < deadline, (write, reply)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(wait_seconds)
+            wait_seconds = min(1.0, 1.5 * wait_seconds)
 
 
 def connections() -> aiohttp.ClientSession:
