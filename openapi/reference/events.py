@@ -36,9 +36,10 @@ EVENTS = (
     ),
     Event(
         "turn.status_changed",
-        "A unit with a turn changed status. `from` and `to` are the unit's old and new status.",
+        "A unit with a turn changed status. `from` and `to` are the unit's old and new status; `from` is null where "
+        "nothing was known of the unit before.",
         "Turn",
-        ("unit_status", {"$ref": REF + "UnitStatus"}, {"$ref": REF + "UnitStatus"}),
+        ("unit_status", {"anyOf": [{"$ref": REF + "UnitStatus"}, {"type": "null"}]}, {"$ref": REF + "UnitStatus"}),
         ("Occupied", "Notice"),
     ),
     Event(

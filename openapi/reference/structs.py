@@ -91,7 +91,7 @@ class Structs:
         if origin is Annotated:
             schema = self._schema(arms[0], field, name, closed=closed)
             for marker in arms[1:]:
-                schema |= _bounds(marker)
+                schema |= _bounds(marker, is_array=schema.get("type") == "array")
             return schema
         if origin is Literal:
             return self._enum(arms, name, closed=closed)
@@ -171,11 +171,13 @@ def _nullable(schema: Schema) -> Schema:
     return schema | {"type": [schema["type"], "null"]}
 
 
-def _bounds(marker: object) -> Schema:
+def _bounds(marker: object, *, is_array: bool) -> Schema:
     if isinstance(marker, Text):
         # A text that must not be blank has a character that is no white space.
         return {"maxLength": marker.longest} | ({} if marker.blank else {"minLength": 1, "pattern": r"\S"})
     if isinstance(marker, Between):
+        if is_array:
+            return {"minItems": marker.lowest, "maxItems": marker.highest}
         return {"minimum": marker.lowest, "maximum": marker.highest}
     if isinstance(marker, Id):
         return {"minimum": 1}

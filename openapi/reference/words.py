@@ -183,6 +183,36 @@ WRITES = {
         },
         {400: "status is required.", 422: "note must have 5 or more words."},
     ),
+    "POST /units/{unit_id}/notice": Write(
+        "Record a notice to vacate",
+        "Records when the unit's current resident leaves. The unit becomes `Notice`, which fires `turn.status_changed` "
+        "where it was not. Another notice replaces all that the one before it said.",
+        "NoticeCreate",
+        201,
+        "OccupancyRecord",
+        {422: ("invalid_request", "created_by_missing")},
+        {422: "The unit has no active resident; or the key has no minting administrator on record."},
+        {400: "provider is required.", 422: "The unit has no active resident; record the move-in before a notice."},
+    ),
+    "POST /units/{unit_id}/move-in": Write(
+        "Record a move-in",
+        "Records a new resident of the unit, with the lease and those who stand in it. The unit becomes `Occupied`, "
+        "which fires `turn.status_changed` where it was not. Where a resident is still on record whose move_out_date "
+        "has not passed, `predecessor_transition_id` names the turn that ends.",
+        "MoveInCreate",
+        201,
+        "OccupancyRecord",
+        {422: ("invalid_request", "created_by_missing")},
+        {
+            422: "An active resident occupies the unit; `predecessor_transition_id` names no outgoing transition of "
+            "the unit; no leaseholder is named, or a party's `role` is outside its enum; `lease_end_date` is before "
+            "`lease_start_date`; or the key has no minting administrator on record.",
+        },
+        {
+            400: "parties[0].first_name must be at most 80 characters.",
+            422: "lease_end_date must be on or after lease_start_date.",
+        },
+    ),
     "POST /webhooks": Write(
         "Create a webhook subscription",
         "Subscribes a URL to events. The answer holds the signing secret, this once. The request counts as the same "
@@ -201,10 +231,27 @@ WRITES = {
 # What a Struct cannot say of its field: it takes more, to refuse it with codes of its own.
 AMENDED: dict[str, dict[str, Any]] = {
     "SubscriptionCreate.events": {"type": "array", "items": {"$ref": "#/$defs/EventKey"}, "minItems": 1},
+    "MoveInCreate.parties": {
+        "type": "array",
+        "items": {"$ref": "#/$defs/PartyCreate"},
+        "minItems": 1,
+        "maxItems": 20,
+        "contains": {
+            "type": "object",
+            "properties": {
+                "first_name": {"type": "string", "pattern": r"\S"},
+                "last_name": {"type": "string", "pattern": r"\S"},
+                "role": {"const": "leaseholder"},
+            },
+            "required": ["first_name", "last_name", "role"],
+        },
+    },
 }
 # Names that read better than those of the Structs and fields that they come from.
 PUBLIC_NAMES = {
     "LocationLocationType": "LocationType",
+    "LeaseLeaseType": "LeaseType",
+    "OccupancyRecordStatus": "OccupancyStatus",
     "Named": "Reference",
     "SubscriptionEvents": "EventKey",
     "SubscriptionHealth": "WebhookHealth",

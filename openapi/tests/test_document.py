@@ -103,6 +103,12 @@ def test_what_a_request_may_hold_is_closed_and_what_a_response_holds_is_open() -
             reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
             bodies.add(reference.rpartition("/")[2])
     assert bodies
+    for name in list(bodies):
+        for field in SCHEMAS[name]["properties"].values():
+            held = field.get("items", field).get("$ref", "").rpartition("/")[2]
+            if SCHEMAS.get(held, {}).get("type") == "object":
+                bodies.add(held)
+    assert "PartyCreate" in bodies
     for name, schema in SCHEMAS.items():
         assert ("additionalProperties" in schema) == (name in bodies), name
         if name in bodies:

@@ -56,6 +56,15 @@ class Wish(msgspec.Struct):
     """Why."""
 
 
+class Party(msgspec.Struct):
+    """A party."""
+
+    guests: Annotated[list[Wish], Between(1, 20)]
+    """Who comes."""
+    host: Wish
+    """Who asks."""
+
+
 class Mute(msgspec.Struct):
     """Says nothing of its field."""
 
@@ -100,6 +109,14 @@ def test_a_body_is_closed_and_may_leave_out_what_has_a_default() -> None:
     assert wish["properties"]["kind"]["$ref"] == "#/$defs/WishKind"
     note = wish["properties"]["note"]
     assert (note["type"], note["maxLength"], note["pattern"]) == (["string", "null"], 9, r"\S")
+
+
+def test_a_body_may_hold_objects_and_bounded_arrays_that_are_closed_too() -> None:
+    schemas = made(Party, closed=True)
+    guests, host = schemas["Party"]["properties"].values()
+    del guests["description"], host["description"]
+    assert guests == {"type": "array", "items": {"$ref": "#/$defs/Wish"}, "minItems": 1, "maxItems": 20}
+    assert host == {"$ref": "#/$defs/Wish"} and schemas["Wish"]["additionalProperties"] is False
 
 
 def test_a_field_without_words_is_refused() -> None:

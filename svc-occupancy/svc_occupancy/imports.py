@@ -15,6 +15,7 @@ from makeready.events.v1.events_pb2 import References
 from svc_occupancy import queries_import as q
 from svc_occupancy import rules
 from svc_occupancy.records_import import TurnRow
+from svc_occupancy.unit_states import tell
 
 TurnLine = Line[TurnRow]
 
@@ -23,7 +24,9 @@ async def save(connection: Connection, batch: Batch[TurnRow]) -> References:
     """Saves a batch's rows; returns what svc-catalog must hear of their units."""
     held = await q.units_for_update(connection, batch.company_id, batch.named("unit"))
     batch.resolve("unit", held)
-    await batch.meet(connection, q.TURNS)
+    named = {external_id: line.values["unit_id"] for external_id, line in batch.good.items()}
+    for external_id, row in (await q.turns_named(connection, batch.company_id, named)).items():
+        batch.good[external_id].before = row
     property_ids = {unit["id"]: unit["property_id"] for unit in held.values()}
     batch.each(lambda line: _check(line, property_ids))
     known = await q.states(connection, batch.company_id, {line.values["unit_id"] for line in batch.good.values()})
@@ -37,7 +40,7 @@ async def save(connection: Connection, batch: Batch[TurnRow]) -> References:
         after = unit.state(day)
         if after is not None:
             changed.append({"company_id": batch.company_id, "unit_id": unit_id, **after})
-            _tell(told, changed[-1])
+            tell(told, changed[-1])
     replaced = [unit.replaced_id for unit in units.values() if unit.replaced_id is not None]
     await q.close(connection, batch.company_id, replaced)
     await batch.save(connection, q.TURNS, {"status": "active"})
@@ -116,14 +119,3 @@ def _active(state: Record) -> rules.ActiveTurn | None:
     if state["active_id"] is None:
         return None
     return rules.ActiveTurn(state["active_id"], state["move_out_date"], state["projected_ready_on"])
-
-
-def _tell(told: References, state: Mapping[str, Any]) -> None:
-    one = told.unit_occupancies.add(
-        id=state["unit_id"],
-        version=state["version"],
-        company_id=state["company_id"],
-        unit_status=state["unit_status"],
-    )
-    if state["projected_ready_on"] is not None:
-        one.projected_ready_on = state["projected_ready_on"].isoformat()

@@ -35,10 +35,21 @@ class Owners:
         missing = [one for one in external_ids if one not in known]
         if not missing:
             return
-        request = catalog_pb2.BatchGetReferencesRequest(company_id=company_id, unit_external_ids=missing)
-        response = await self._catalog.call(self._stub.BatchGetReferences, request, company_id=company_id)
-        async with self._database.transaction() as connection:
-            await put_references(connection, [response.references])
+        await self._fetch(catalog_pb2.BatchGetReferencesRequest(company_id=company_id, unit_external_ids=missing))
+
+    async def fetch_unit(self, company_id: int, unit_id: int) -> None:
+        """Takes a unit into the replica, with its property, where the company has it.
+
+        Raises Unavailable where the owner does not answer.
+        """
+        if unit_id > 0:
+            await self._fetch(catalog_pb2.BatchGetReferencesRequest(company_id=company_id, unit_ids=[unit_id]))
+
+    async def _fetch(self, request: catalog_pb2.BatchGetReferencesRequest) -> None:
+        response = await self._catalog.call(self._stub.BatchGetReferences, request, company_id=request.company_id)
+        if response.references.ListFields():
+            async with self._database.transaction() as connection:
+                await put_references(connection, [response.references])
 
     async def fetch_company(self, company_id: int) -> None:
         """Takes in what the gateway has told of its companies, where this one's timezone is not here yet.

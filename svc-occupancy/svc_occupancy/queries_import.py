@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
 from sqlalchemy import BigInteger, and_, func, literal_column, select, update
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.dialects.postgresql import ARRAY
 
-from chassis.batches import offered, turned
+from chassis.batches import turned
 from chassis.database import Connection, Database
 from chassis.imports import Stored
 from chassis.statements import TEXTS, Statement, given
 from svc_occupancy import tables as t
+from svc_occupancy.unit_states import STATE_NAMES, put_states
 
 _IDS = ARRAY(BigInteger)
 _company_id = given("company_id", BigInteger)
@@ -64,6 +65,41 @@ async def timezone(connection: Connection | Database, company_id: int) -> str | 
     """The company's; None where the company has not arrived."""
     found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
     return found
+
+
+def _turns_named() -> Statement:
+    rows: Any = func.unnest(given("external_ids", TEXTS), given("unit_ids", _IDS))
+    named = rows.table_valued("external_id", "unit_id").render_derived(name="named")
+    each = t.transition.alias("each")
+    one = (
+        select(each.c.id)
+        .where(each.c.company_id == _company_id, each.c.external_id == named.c.external_id)
+        .order_by(each.c.id.desc())
+        .limit(literal_column("1"))
+    )
+    # Literals, for each of them has an index of its own.
+    filed = one.where(each.c.source == literal_column("'import'")).correlate(named).scalar_subquery()
+    fed = one.where(each.c.source != literal_column("'import'"), each.c.unit_id == named.c.unit_id)
+    found = select(named.c.external_id, func.coalesce(filed, fed.correlate(named).scalar_subquery()).label("id"))
+    wanted = found.offset(literal_column("0")).subquery("wanted")
+    turn = t.transition
+    columns = (turn.c[name] for name in ("id", "external_id", "version", "updated_at", *TURNS.changeable))
+    here = and_(turn.c.company_id == _company_id, turn.c.id == wanted.c.id)
+    return Statement(select(*columns).select_from(wanted.join(turn, here)))
+
+
+_TURNS_NAMED = _turns_named()
+
+
+async def turns_named(connection: Connection, company_id: int, unit_ids: Mapping[str, int]) -> dict[str, Record]:
+    """The turns that a file's rows mean, by external_id; unit_ids: the unit that each row names.
+
+    A row means the turn that a file made under its external_id, else the newest one of its unit that a feed made under
+    it. They are not locked: whoever changes a unit's turns holds the unit, and a row of another unit is rejected.
+    """
+    names, units = list(unit_ids), list(unit_ids.values())
+    rows = await connection.rows(_TURNS_NAMED, company_id=company_id, external_ids=names, unit_ids=units)
+    return {row["external_id"]: row for row in rows}
 
 
 def _states() -> Statement:
@@ -117,20 +153,10 @@ async def close(connection: Connection, company_id: int, turn_ids: Sequence[int]
         await connection.execute(_CLOSE, company_id=company_id, turn_ids=turn_ids)
 
 
-_STATE_NAMES = ("company_id", "unit_id", "version", "unit_status", "projected_ready_on")
-
-
-def _save_states() -> Statement:
-    rows = offered(t.unit_state, _STATE_NAMES)
-    put = insert(t.unit_state).from_select(list(_STATE_NAMES), select(*rows.c), include_defaults=False)
-    changed = {name: put.excluded[name] for name in _STATE_NAMES[2:]}
-    return Statement(put.on_conflict_do_update(index_elements=["company_id", "unit_id"], set_=changed))
-
-
-_SAVE_STATES = _save_states()
+_SAVE_STATES = Statement(put_states())
 
 
 async def save_states(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Stores whole rows of unit_state."""
     if rows:
-        await connection.execute(_SAVE_STATES, **turned(rows, _STATE_NAMES))
+        await connection.execute(_SAVE_STATES, **turned(rows, STATE_NAMES))

@@ -11,9 +11,11 @@ from sqlalchemy import (
     Date,
     DateTime,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     MetaData,
     Sequence,
+    SmallInteger,
     Table,
     Text,
     UniqueConstraint,
@@ -21,20 +23,30 @@ from sqlalchemy import (
 )
 
 from chassis.consumer import inbox_table
+from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
 from chassis.paging import page_indexes
 from chassis.replicas import company_replica, replica_table
 from svc_occupancy import rules
+from svc_occupancy import rules_residencies as residencies
 
 metadata = MetaData()
 
 outbox = outbox_table(metadata)
 inbox = inbox_table(metadata)
+idempotency = ledger(metadata)
 
 
 def _one_of(table: str, column: str, values: Iterable[str]) -> CheckConstraint:
     listed = ", ".join(f"'{value}'" for value in values)
     return CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}")
+
+
+def _at_most(table: str, **points: int) -> list[CheckConstraint]:
+    """Texts of at most so many code points."""
+    return [
+        CheckConstraint(f"char_length({column}) <= {most}", name=f"{table}_{column}") for column, most in points.items()
+    ]
 
 
 # Replicas: rows of other contexts by their own ids. Version 0 stands for a row that has not arrived yet: a unit may
@@ -80,7 +92,11 @@ transition = Table(
     # The turn's own: by it a file finds the turn again.
     Column("external_id", Text),
     Column("source", Text, nullable=False),
-    UniqueConstraint("company_id", "external_id", name="transition_external_id"),
+    # Of the last notice. Its external_id is not the turn's.
+    Column("notice_external_id", Text),
+    Column("ntv_reason_code", Text),
+    Column("departure_destination_code", Text),
+    Column("notes", Text),
     _one_of("transition", "status", rules.TRANSITION_STATUSES),
     _one_of("transition", "source", rules.SOURCES),
     CheckConstraint("projected_ready_on IS NULL OR move_out_date IS NOT NULL", name="transition_ready_after_move_out"),
@@ -89,14 +105,83 @@ transition = Table(
         f"char_length(occupancy_source) BETWEEN 1 AND {rules.PROVIDER_POINTS_MAX}", name="transition_occupancy_source"
     ),
     CheckConstraint("updated_at >= created_at", name="transition_updated_after_created"),
+    *_at_most(
+        "transition",
+        notice_external_id=residencies.EXTERNAL_ID_POINTS_MAX,
+        ntv_reason_code=residencies.TEXT_POINTS_MAX,
+        departure_destination_code=residencies.TEXT_POINTS_MAX,
+        notes=residencies.TEXT_POINTS_MAX,
+    ),
 )
 page_indexes(transition)
+# A file's turns are told apart by external_id; what feeds send need not be unique. Each row is in one of the two.
+Index(
+    "transition_external_id",
+    transition.c.company_id,
+    transition.c.external_id,
+    unique=True,
+    postgresql_where=text("source = 'import'"),
+)
+Index(
+    "transition_fed_external_id",
+    transition.c.company_id,
+    transition.c.external_id,
+    transition.c.unit_id,
+    transition.c.id,
+    postgresql_where=text("source <> 'import'"),
+)
 Index(
     "transition_active_in_unit",
     transition.c.company_id,
     transition.c.unit_id,
     unique=True,
     postgresql_where=text("status = 'active'"),
+)
+
+# The lease of a move-in that a feed told of. Whether it is for a fixed term follows from its end.
+lease_id = Sequence("lease_id", metadata=metadata, data_type=BigInteger)
+lease = Table(
+    "lease",
+    metadata,
+    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("transition_id", BigInteger, nullable=False),
+    Column("start_date", Date, nullable=False),
+    Column("end_date", Date),
+    ForeignKeyConstraint(["company_id", "transition_id"], ["transition.company_id", "transition.id"]),
+    UniqueConstraint("company_id", "transition_id", name="lease_of_transition"),
+    CheckConstraint("end_date >= start_date", name="lease_end_date"),
+)
+
+# Who stands in a transition's lease. email and phone are never served, logged or sent on.
+party_id = Sequence("party_id", metadata=metadata, data_type=BigInteger)
+party = Table(
+    "party",
+    metadata,
+    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("transition_id", BigInteger, nullable=False),
+    # Its place in the stored order, from 0.
+    Column("position", SmallInteger, nullable=False),
+    Column("first_name", Text),
+    Column("last_name", Text),
+    Column("email", Text),
+    Column("phone", Text),
+    Column("role", Text),
+    Column("external_id", Text),
+    # A lease's parties, and so none without a lease.
+    ForeignKeyConstraint(["company_id", "transition_id"], ["lease.company_id", "lease.transition_id"]),
+    UniqueConstraint("company_id", "transition_id", "position", name="party_order"),
+    CheckConstraint(f"position BETWEEN 0 AND {residencies.PARTIES_MAX - 1}", name="party_position"),
+    _one_of("party", "role", residencies.PARTY_ROLES),
+    *_at_most(
+        "party",
+        first_name=residencies.PARTY_NAME_POINTS_MAX,
+        last_name=residencies.PARTY_NAME_POINTS_MAX,
+        email=residencies.PARTY_EMAIL_POINTS_MAX,
+        phone=residencies.PARTY_PHONE_POINTS_MAX,
+        external_id=residencies.EXTERNAL_ID_POINTS_MAX,
+    ),
 )
 
 # What svc-catalog serves of a unit; a unit that never had a turn has no row. The version tells svc-catalog which of

@@ -19,7 +19,7 @@ from svc_webhooks import tables as t
 from svc_webhooks.partitions import Partitions
 from svc_webhooks.signature import envelope
 
-SUBJECTS = {"gateway": ["references"], "svc-tickets": ["public"]}
+SUBJECTS = {"gateway": ["references"], "svc-tickets": ["public"], "svc-occupancy": ["public"]}
 
 log = structlog.stdlib.get_logger(__name__)
 STORED = Counter("makeready_webhooks_events_stored_total", "Public events stored", ["event"])

@@ -56,13 +56,15 @@ async def house(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[House]:
     folder = tmp_path_factory.mktemp("svc-webhooks")
-    make_keys(folder / "keys", ["gateway", "operator", "svc-tickets", "svc-webhooks"])
-    targets = {name: f"127.0.0.1:{free_port()}" for name in ("gateway", "svc-tickets", "svc-webhooks")}
+    make_keys(folder / "keys", ["gateway", "operator", "svc-tickets", "svc-occupancy", "svc-webhooks"])
+    names = ("gateway", "svc-tickets", "svc-occupancy", "svc-webhooks")
+    targets = {name: f"127.0.0.1:{free_port()}" for name in names}
     shared = os.environ | {
         "MAKEREADY_NATS_URL": nats_server.url,
         "MAKEREADY_IDENTITY_RING_FILE": str(folder / "keys" / "ring.jwks"),
         "MAKEREADY_GATEWAY_ADDRESS": targets["gateway"],
         "MAKEREADY_TICKETS_ADDRESS": targets["svc-tickets"],
+        "MAKEREADY_OCCUPANCY_ADDRESS": targets["svc-occupancy"],
     }
 
     def process(name: str, command: list[str], **more: str) -> Process:
@@ -75,7 +77,7 @@ async def house(
         }
         return Process([sys.executable, *command], shared | own | more, targets[name], folder / f"{name}.log")
 
-    producers = {n: process(n, [str(HERE / "webhooks_producer.py"), n]) for n in ("gateway", "svc-tickets")}
+    producers = {name: process(name, [str(HERE / "webhooks_producer.py"), name]) for name in names[:3]}
     for one in producers.values():
         await _create_outbox(one.environment["MAKEREADY_DATABASE_URL"])
         one.start()

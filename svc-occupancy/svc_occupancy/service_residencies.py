@@ -1,0 +1,203 @@
+"""The RPCs of ResidenciesService: identity, rule, statement, record (spec 4.5)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from asyncpg import Record
+from sqlalchemy import Table
+
+from chassis import bodies, idempotency, identity
+from chassis.database import Database
+from chassis.ids import Ids
+from chassis.outbox import Outbox
+from chassis.refusals import created_by_missing, not_found
+from makeready.common.v1.documents_pb2 import WriteReply
+from makeready.events.v1.events_pb2 import References
+from makeready.occupancy.v1 import residencies_pb2 as pb
+from svc_occupancy import queries_residencies as q
+from svc_occupancy import records, rules
+from svc_occupancy import rules_residencies as residencies
+from svc_occupancy import tables as t
+from svc_occupancy.owners import Owners
+from svc_occupancy.records_residencies import MoveInCreate, NoticeCreate, OccupancyLinks
+from svc_occupancy.residencies import HeldUnit, Row
+from svc_occupancy.unit_states import STATE_NAMES, tell
+
+Clock = Callable[[], datetime.datetime]
+_TICK = datetime.timedelta(microseconds=1)
+
+
+class _Lacking(Exception):  # noqa: N818 - says what is the matter
+    """A replica has not got what its owner may have."""
+
+    def __init__(self, what: Literal["unit", "company"]) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+class ResidenciesService:
+    """Takes in what feeds tell of residents."""
+
+    def __init__(self, database: Database, outbox: Outbox, owners: Owners, links_url: str, clock: Clock) -> None:
+        self.database = database
+        self.outbox = outbox
+        self.owners = owners
+        self.turns = records.Links(links_url)
+        self.links = OccupancyLinks(links_url)
+        self.clock = clock
+        self.turn_ids = Ids(database, t.transition_id)
+        self.lease_ids = Ids(database, t.lease_id)
+        self.party_ids = Ids(database, t.party_id)
+
+    async def RecordNotice(self, request: pb.RecordNoticeRequest, call: identity.Call) -> pb.RecordNoticeResponse:
+        notice, canonical = bodies.decode(NoticeCreate, request.body)
+        provider = rules.provider(notice.provider, "provider")
+        claim = _claim(request, call, "notice", canonical)
+
+        def decide(unit: HeldUnit) -> idempotency.Decision:
+            residencies.record_notice(unit.residency)
+            assert unit.turn is not None
+            now = max(self.clock(), unit.turn["updated_at"] + _TICK)
+            changes = {
+                "move_out_date": notice.move_out_date,
+                "occupancy_source": provider,
+                "occupancy_fed_at": now,
+                "updated_at": now,
+                "notice_external_id": notice.external_id,
+                "ntv_reason_code": notice.ntv_reason_code,
+                "departure_destination_code": notice.departure_destination_code,
+                "notes": notice.notes,
+            }
+            turn = {**unit.turn, **changes}
+            values = {f"turn_{name}": value for name, value in changes.items()} | {"turn_id": turn["id"]}
+            record = self.links.occupancy(turn, notice.external_id)
+            return self._decision(call, unit, turn, residencies.NOTICE_STATUS, record, {}, values)
+
+        return pb.RecordNoticeResponse(reply=await self._write(q.NOTICE, claim, call, request.unit_id, decide))
+
+    async def RecordMoveIn(self, request: pb.RecordMoveInRequest, call: identity.Call) -> pb.RecordMoveInResponse:
+        wanted, canonical = bodies.decode(MoveInCreate, request.body)
+        provider = rules.provider(wanted.provider, "provider")
+        residencies.check_lease(wanted.lease_start_date, wanted.lease_end_date)
+        residencies.check_parties(wanted.parties)
+        claim = _claim(request, call, "move-in", canonical)
+        company_id = claim.company_id
+        turn_id, lease_id = await self.turn_ids.next(), await self.lease_ids.next()
+        party_ids = await self.party_ids.take(len(wanted.parties))
+        ordered = zip(party_ids, residencies.stored_order(wanted.parties), strict=True)
+        of_turn = {"company_id": company_id, "transition_id": turn_id}
+        lease = of_turn | {"id": lease_id, "start_date": wanted.lease_start_date, "end_date": wanted.lease_end_date}
+        parties = [
+            of_turn | {name: getattr(party, name) for name in party.__struct_fields__} | {"id": one, "position": place}
+            for place, (one, party) in enumerate(ordered)
+        ]
+
+        def decide(unit: HeldUnit) -> idempotency.Decision:
+            active_id = None if unit.turn is None else unit.turn["id"]
+            predecessor = residencies.named(wanted.predecessor_transition_id, active_id)
+            ends = residencies.record_move_in(unit.residency, predecessor)
+            now = self.clock()
+            turn = dict.fromkeys(t.transition.c.keys()) | {
+                "company_id": company_id,
+                "id": turn_id,
+                "version": 1,
+                "property_id": unit.property_id,
+                "unit_id": unit.id,
+                "status": "active",
+                "move_in_date": wanted.move_in_date,
+                "occupancy_source": provider,
+                "occupancy_fed_at": now,
+                "created_at": now,
+                "updated_at": now,
+                "external_id": wanted.external_id,
+                "source": "api",
+            }
+            values: dict[str, Any] = {"completed_ids": [], "completed_at": now}
+            if ends and unit.turn is not None:
+                # Its own clock: an import may have stamped it with any instant.
+                completed_at = max(now, unit.turn["updated_at"] + _TICK)
+                values = {"completed_ids": [unit.turn["id"]], "completed_at": completed_at}
+            rows = {t.transition: [turn], t.lease: [lease], t.party: parties}
+            record = self.links.occupancy(turn, wanted.external_id, lease, parties)
+            return self._decision(call, unit, turn, residencies.MOVE_IN_STATUS, record, rows, values)
+
+        return pb.RecordMoveInResponse(reply=await self._write(q.MOVE_IN, claim, call, request.unit_id, decide))
+
+    async def _write(
+        self,
+        form: idempotency.DecideOnce,
+        claim: idempotency.Claim,
+        call: identity.Call,
+        unit_id: int,
+        decide: Callable[[HeldUnit], idempotency.Decision],
+    ) -> WriteReply:
+        """What `decide` makes of the unit. What a replica lacks is asked for between two tries, each a transaction."""
+        caller, asked = identity.caller(call), set[str]()
+
+        def look(row: Record | None) -> idempotency.Decision:
+            if caller.administrator_id is None:
+                raise created_by_missing()
+            if row is None:
+                raise not_found("unit") if "unit" in asked else _Lacking("unit")
+            if row["timezone"] is None and row["move_out_date"] is not None and "company" not in asked:
+                raise _Lacking("company")
+            return decide(HeldUnit(row, rules.today(self.clock(), row["timezone"] or "UTC")))
+
+        while True:
+            try:
+                reply = await form.write(
+                    self.database, claim, unit_id, look, company_id=claim.company_id, unit_id=unit_id
+                )
+            except _Lacking as lacking:
+                asked.add(lacking.what)
+                if lacking.what == "unit":
+                    await self.owners.fetch_unit(claim.company_id, unit_id)
+                else:
+                    await self.owners.fetch_company(claim.company_id)
+            else:
+                self.outbox.wake()
+                return reply
+
+    def _decision(
+        self,
+        call: identity.Call,
+        unit: HeldUnit,
+        turn: Row,
+        status: rules.UnitStatus,
+        record: Any,
+        rows: Mapping[Table, Sequence[Row]],
+        values: Mapping[str, Any],
+    ) -> idempotency.Decision:
+        """The write's own rows and values, and what follows for the unit: its state, and who hears of it."""
+        about = {"company_id": turn["company_id"], "occurred_at": turn["updated_at"], "request_id": call.request_id}
+        state = unit.state(turn["company_id"], status, turn)
+        events = []
+        if state is not None:
+            told = References()
+            tell(told, state)
+            events.append(self.outbox.references(told, **about))
+        if status != unit.status:
+            change = {"field": "unit_status", "from": unit.status, "to": status}
+            shown = records.encode(self.turns.turn(unit.shown(turn)))
+            events.append(
+                self.outbox.public(
+                    "turn.status_changed", entity_id=turn["id"], data=shown, change=records.encode(change), **about
+                )
+            )
+        states = {f"state_{name}": [] if state is None else [state[name]] for name in STATE_NAMES}
+        return idempotency.Decision(
+            201,
+            records.encode(record),
+            {**rows, t.outbox: events},
+            {"company_id": turn["company_id"], **values, **states},
+        )
+
+
+def _claim(
+    request: pb.RecordNoticeRequest | pb.RecordMoveInRequest, call: identity.Call, verb: str, canonical: bytes
+) -> idempotency.Claim:
+    operation = f"POST /units/{request.unit_id}/{verb}"
+    return idempotency.claim(identity.caller(call), request.idempotency_key, operation, canonical)

@@ -1,0 +1,140 @@
+"""The running services, a company's eyes on them, and what it sends."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+
+from chassis.identity import CALLER, OPERATOR, Identity
+from makeready.catalog.v1 import catalog_pb2, catalog_pb2_grpc
+from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow, WriteReply
+from makeready.occupancy.v1 import occupancy_pb2, occupancy_pb2_grpc, residencies_pb2, residencies_pb2_grpc
+from makeready_local.running import RunningService
+
+companies = itertools.count(7_000)
+
+KINDS = {
+    "properties": ("ImportProperties", catalog_pb2.ImportPropertiesRequest),
+    "units": ("ImportUnits", catalog_pb2.ImportUnitsRequest),
+    "turns": ("ImportTurns", occupancy_pb2.ImportTurnsRequest),
+}
+
+
+ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}
+
+
+def notice(move_out_date: str = "2999-01-31") -> dict[str, Any]:
+    """The body of a notice with what it must have."""
+    return {"move_out_date": move_out_date, "provider": "feed"}
+
+
+def move_in() -> dict[str, Any]:
+    """The body of a move-in with what it must have."""
+    return {"move_in_date": "2026-01-01", "lease_start_date": "2026-01-01", "provider": "feed", "parties": [ANA]}
+
+
+class House:
+    """The two services, called by RPC names."""
+
+    def __init__(
+        self, catalog: RunningService, occupancy: RunningService, channels: Sequence[grpc.aio.Channel]
+    ) -> None:
+        in_catalog, in_occupancy = channels
+        self._stubs: list[tuple[RunningService, Any]] = [
+            (catalog, catalog_pb2_grpc.PropertiesServiceStub(in_catalog)),
+            (catalog, catalog_pb2_grpc.UnitsServiceStub(in_catalog)),
+            (occupancy, occupancy_pb2_grpc.TurnsServiceStub(in_occupancy)),
+            (occupancy, residencies_pb2_grpc.ResidenciesServiceStub(in_occupancy)),
+        ]
+
+    async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:
+        service, stub = next(one for one in self._stubs if hasattr(one[1], rpc))
+        return await service.call(getattr(stub, rpc), request, who)
+
+
+class Company:
+    """One company's eyes on the two services: its callers read, the operator imports for it."""
+
+    def __init__(self, house: House, company_id: int) -> None:
+        self.house = house
+        self.id = company_id
+        self.caller = Identity(CALLER, "gateway", company_id, 1, "read")
+        self.writer = Identity(CALLER, "gateway", company_id, 2, "write", 3)
+        self.operator = Identity(OPERATOR, "operator", company_id)
+        self._keys = itertools.count()
+
+    async def write(self, rpc: str, unit_id: int, body: Any, key: str = "", who: Identity | None = None) -> WriteReply:
+        """The reply of RecordNotice or RecordMoveIn; a new Idempotency-Key unless one is given."""
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        request = {"unit_id": unit_id, "idempotency_key": key or f"key {next(self._keys)}", "body": raw}
+        reply: WriteReply = (
+            await self.house(rpc, getattr(residencies_pb2, f"{rpc}Request")(**request), who or self.writer)
+        ).reply
+        return reply
+
+    async def notice(self, unit_id: int, move_out_date: str, **more: Any) -> dict[str, Any]:
+        """The OccupancyRecord of a notice."""
+        reply = await self.write("RecordNotice", unit_id, notice(move_out_date) | more)
+        assert (reply.status, reply.replayed) == (201, False)
+        return json.loads(reply.body)  # type: ignore[no-any-return]
+
+    async def move_in(self, unit_id: int, **more: Any) -> dict[str, Any]:
+        """The OccupancyRecord of a move-in."""
+        reply = await self.write("RecordMoveIn", unit_id, move_in() | more)
+        assert (reply.status, reply.replayed) == (201, False)
+        return json.loads(reply.body)  # type: ignore[no-any-return]
+
+    async def results(self, kind: str, rows: Sequence[Any], dry_run: bool = False) -> list[ImportResult]:
+        """What became of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
+        rpc, request = KINDS[kind]
+        sent = [
+            ImportRow(line=line, json=row if isinstance(row, bytes) else json.dumps(row).encode())
+            for line, row in enumerate(rows, start=2)
+        ]
+        response = await self.house(rpc, request(rows=sent, dry_run=dry_run), self.operator)
+        assert [result.line for result in response.results] == [row.line for row in sent]
+        return list(response.results)
+
+    async def put(self, kind: str, *rows: Any, dry_run: bool = False) -> list[str]:
+        """The outcomes in lower case, and for a rejected row its field."""
+        outcomes = []
+        for result in await self.results(kind, rows, dry_run):
+            name = ImportOutcome.Name(result.outcome).removeprefix("IMPORT_OUTCOME_").lower()
+            assert bool(result.reason) == (name == "rejected")
+            outcomes.append(f"{name} {result.field}".strip())
+        return outcomes
+
+    async def make_units(self, *external_ids: str) -> None:
+        """Units of these external ids in a property of the same company, P1."""
+        await self.put("properties", {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"})
+        made = await self.put(
+            "units", *({"external_id": u, "property": "P1", "name": f"Unit {u}"} for u in external_ids)
+        )
+        assert set(made) == {"created"}
+
+    async def page(self, after_id: int = 0, limit: int = 200, **filters: Any) -> Any:
+        request = occupancy_pb2.ListTurnsRequest(after_id=after_id, limit=limit, **filters)
+        return (await self.house("ListTurns", request, self.caller)).page
+
+    async def turns(self, **filters: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((await self.page(**filters)).data)
+        return found
+
+    async def turn(self, external_id: str) -> dict[str, Any]:
+        (found,) = [one for one in await self.turns() if one["external_id"] == external_id]
+        return found
+
+    async def units(self) -> dict[str, tuple[str | None, str | None]]:
+        """What svc-catalog serves of each unit: its status and its ready date, by external_id."""
+        request = catalog_pb2.ListUnitsRequest(limit=200)
+        data = (await self.house("ListUnits", request, self.caller)).page.data
+        return {one["external_id"]: (one["unit_status"], one["projected_ready_on"]) for one in json.loads(data)}
+
+    async def unit_ids(self) -> dict[str, int]:
+        request = catalog_pb2.ListUnitsRequest(limit=200)
+        data = (await self.house("ListUnits", request, self.caller)).page.data
+        return {one["external_id"]: one["entity_id"] for one in json.loads(data)}
