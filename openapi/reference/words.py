@@ -32,8 +32,11 @@ is no total count. To follow changes, ask with `updated_since` a minute before y
 visible shortly after it was taken. An unknown query key is refused with 400, a status outside its enum with 422.
 
 **Writes.** Send a new `Idempotency-Key` with each new write, and the same one again when you retry: the first answer
-comes back, with `X-Idempotent-Replay: 1`, and nothing happens twice. A refused write holds no key. Keys are kept for
-30 days.
+comes back to the byte (but for a signing secret, which is told once), with `X-Idempotent-Replay: 1`, whatever has
+changed since, and nothing happens twice. The same request is the same operation on the same path with the same JSON, in
+whatever order of keys and spelling; with anything else, the key is refused with `idempotency_mismatch`, and while the
+first request is under way with `idempotency_in_progress`. An `Idempotency-Key` belongs to the API key that sent it.
+Only a write that succeeded holds it, for 30 days from then; later it is forgotten, and the same request is a new write.
 
 **Limits.** 120 requests a minute and key; `RateLimit` tells what is left. A request body may have 256 KiB. Text holds
 no NUL.

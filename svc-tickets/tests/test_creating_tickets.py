@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from chassis import idempotency
 from chassis.database import Database
 from chassis.refusals import Refusal
 from chassis.statements import Statement
@@ -152,6 +153,29 @@ async def test_a_key_without_administrator_creates_nothing(client: Any, nobody: 
     with pytest.raises(Refusal) as refused:
         await create(client, body(), who=nobody)
     assert (refused.value.status, refused.value.code) == (422, "created_by_missing")
+
+
+async def test_an_earlier_use_of_the_key_is_told_before_a_missing_administrator(
+    client: Any, nobody: Any, database: Database
+) -> None:
+    """Whose administrator is gone may still ask again for what it was told."""
+    key = secrets.token_hex(8)
+    first = await create(client, body(), key)
+    again = await create(client, body(), key, nobody)
+    assert again.replayed and again.body == first.body
+    for sent, code in ((body(title="Another"), "idempotency_mismatch"), (body(unit_id=0), "idempotency_mismatch")):
+        with pytest.raises(Refusal) as refused:
+            await create(client, sent, key, nobody)
+        assert refused.value.code == code
+    held = idempotency.claim(nobody, other := secrets.token_hex(8), "POST /tickets", b"").lock
+    async with database.transaction(f"SELECT pg_advisory_xact_lock({held})"):
+        for sent in (body(), body(unit_id=0)):
+            with pytest.raises(Refusal) as refused:
+                await create(client, sent, other, nobody)
+            assert refused.value.code == "idempotency_in_progress"
+    with pytest.raises(Refusal) as refused:
+        await create(client, body(unit_id=0), other, nobody)
+    assert refused.value.code == "created_by_missing"
 
 
 async def test_the_event_holds_the_reply_to_the_byte(client: Any, database: Database) -> None:

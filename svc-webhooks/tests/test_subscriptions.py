@@ -12,6 +12,7 @@ from webhooks_house import URL, Client, House, Producer, caller, operator
 from chassis import idempotency
 from chassis.database import Database
 from chassis.refusals import Refusal
+from svc_webhooks import tables
 
 KEYS = ["schema_version", "entity_type", "entity_id", "destination_url", "events", "health", "secret_prefix"]
 KEYS += ["created_at", "source"]
@@ -229,10 +230,55 @@ async def test_no_secret_is_in_the_database_or_the_logs(client: Client, database
     await client.create(key=key)
     secret: str = body["secret"]
     async with database.connection() as connection:
-        row = await connection.raw.fetchrow(
-            "SELECT s.*, i.* FROM subscription s, idempotency i WHERE s.id = $1", body["entity_id"]
-        )
-    assert secret.encode() not in b"".join(
-        str(value).encode() if not isinstance(value, bytes) else value for value in row
-    )
+
+        async def rows_with(table: str, text: str) -> Any:
+            """How many rows hold the text in any column, as text or as bytes."""
+            found = f"SELECT count(*) FROM {table} AS whole WHERE position($1 IN whole::text) > 0"
+            hexadecimal = text.encode().hex()
+            return await connection.raw.fetchval(found, text) + await connection.raw.fetchval(found, hexadecimal)
+
+        for table in tables.metadata.tables:
+            assert await rows_with(table, secret.removeprefix(body["secret_prefix"])) == 0, table
+        assert await rows_with("subscription", body["secret_prefix"]) == 1
+        assert await rows_with("idempotency", body["secret_prefix"]) == 1
+        kept = await connection.raw.fetchval("SELECT reply FROM idempotency WHERE idempotency_key = $1", key)
+        assert json.loads(kept) == {name: body[name] for name in KEYS}
     assert secret not in house.webhooks.log.read_text()
+
+
+async def test_a_replay_does_not_look_at_the_destination(house: House, client: Client) -> None:
+    """Its name may lead nowhere by now, or to an address that is not public."""
+    body = {"destination_url": "https://second.test/hook", "events": ["vendor.hold"]}
+    _, first, _ = await client.create(body, key="one")
+    house.webhooks.stop()
+    hosts = house.webhooks.environment.pop("WEBHOOKS_EGRESS_HOSTS")
+    try:
+        house.webhooks.start()
+        await house.webhooks.serving()
+        again = await client.create(body, key="one")
+        assert again == (201, {name: first[name] for name in KEYS}, True)
+        assert await refused(client, body | {"events": ["pm.stale"]}, key="one") == (409, "idempotency_mismatch")
+        assert await refused(client, body) == (422, "invalid_destination_url")
+    finally:
+        house.webhooks.stop()
+        house.webhooks.environment["WEBHOOKS_EGRESS_HOSTS"] = hosts
+        house.webhooks.start()
+        await house.webhooks.serving()
+
+
+async def test_without_a_vault_nothing_else_is_looked_at(house: House, client: Client) -> None:
+    await client.create(key="one")
+    house.webhooks.stop()
+    vault = house.webhooks.environment["WEBHOOKS_VAULT_KEYS"]
+    house.webhooks.environment["WEBHOOKS_VAULT_KEYS"] = ""
+    try:
+        house.webhooks.start()
+        await house.webhooks.serving()
+        for raw in (None, b"", b"{", b"{}", b'{"events":[],"destination_url":"http://x"}'):
+            assert await refused(client, raw=raw, key="one") == (503, "vault_unavailable")
+    finally:
+        house.webhooks.stop()
+        house.webhooks.environment["WEBHOOKS_VAULT_KEYS"] = vault
+        house.webhooks.start()
+        await house.webhooks.serving()
+    assert (await client.create(key="one"))[2]
