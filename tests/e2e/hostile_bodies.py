@@ -268,7 +268,7 @@ def long_texts(body: Body, path: Path, length: int) -> Iterator[Case]:
     text = value_at(body, path)
     for name, filler in FILLERS.items():
         if "@" in text:
-            yield f"{path} {name}", filled(body, path, raw("x" * (length - len(text)) + text))
+            yield f"{path} {name}", filled(body, path, raw(text.replace("@", "@" + "x" * (length - len(text)))))
             return
         long = (text + filler * length)[:length]
         yield f"{path} {name}", filled(body, path, json.dumps(long, ensure_ascii=False).encode())

@@ -49,9 +49,28 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
         if "unit_id" in body:
             body["unit_id"] = WORLD["ids"]["unit_id"]
             body.pop("asset_id", None)
+        if case.path == "/tickets/{ticket_id}":
+            fit_each_other(body)
     for name in case.path_parameters or {}:
         if name in WORLD["ids"] and case.meta.phase.name.value != "stateful":
             case.path_parameters[name] = WORLD["ids"][name]  # a record that exists
+
+
+def fit_each_other(change: dict[str, Any]) -> None:
+    """Leaves a change of status with what belongs to its status, and with notes of enough words."""
+    wanted = dict(change)
+    change.clear()
+    change["status"] = wanted["status"]
+    if wanted["status"] == "Completed":
+        change["note"] = noted(wanted.get("note"))
+    if wanted["status"] == "Cancelled":
+        change["cancellation_reason_code"] = wanted.get("cancellation_reason_code") or "see_notes"
+        if change["cancellation_reason_code"] == "see_notes":
+            change["cancellation_notes"] = noted(wanted.get("cancellation_notes"))
+
+
+def noted(text: str | None) -> str:
+    return f"It was seen to today {text or ''}"[:20_000]
 
 
 @schemathesis.hook

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import subprocess
 import sys
@@ -90,6 +91,50 @@ def test_it_creates_a_ticket_once_and_fetches_it(client: ModuleType, company: Co
     assert operation("tickets", "get_ticket").sync(opened.entity_id, client=caller) == opened
     listed = operation("tickets", "list_tickets").sync(client=caller, status=model("ListTicketsStatus").OPEN)
     assert listed.data == [opened]
+
+
+def test_it_changes_a_tickets_status(client: ModuleType, company: Company) -> None:
+    caller = session(client, company, "write")
+    unit = operation("units", "list_units").sync(client=caller).data[1]
+    wanted = model("TicketCreate")(unit_id=unit.entity_id, title="No heat", category=model("TicketCategory")("HVAC"))
+    opened = operation("tickets", "create_ticket").sync(client=caller, body=wanted, idempotency_key="to change")
+    change, statuses = operation("tickets", "change_ticket_status"), model("TicketStatus")
+    body = model("StatusChange")(status=statuses.COMPLETED, note="The boiler was lit again")
+    done = change.sync(opened.entity_id, client=caller, body=body, idempotency_key="complete")
+    assert isinstance(done, model("Ticket")) and done.status == statuses.COMPLETED
+    assert done.completed_at == done.updated_at and done.cancelled_at is None
+    again = change.sync_detailed(opened.entity_id, client=caller, body=body, idempotency_key="complete")
+    assert again.headers["X-Idempotent-Replay"] == "1" and again.parsed == done
+    body = model("StatusChange")(status=statuses.COMPLETED)
+    refused = change.sync(opened.entity_id, client=caller, body=body, idempotency_key="no note")
+    assert isinstance(refused, model("Error")) and refused.error.code == "invalid_request"
+
+
+def test_it_records_a_move_in_and_a_notice(client: ModuleType, company: Company) -> None:
+    caller = session(client, company, "write")
+    unit = operation("units", "list_units").sync(client=caller).data[2]
+    ana = model("PartyCreate")(
+        first_name="Ana", last_name="Ortiz", role=model("PartyRole").LEASEHOLDER, email="ana@tenants.test"
+    )
+    body = model("MoveInCreate")(
+        move_in_date=datetime.date(2026, 3, 1),
+        lease_start_date=datetime.date(2026, 3, 1),
+        provider="Feed",
+        parties=[model("PartyCreate")(first_name="Bo"), ana],
+    )
+    record = operation("units", "record_move_in").sync(
+        unit.entity_id, client=caller, body=body, idempotency_key="move in"
+    )
+    assert isinstance(record, model("OccupancyRecord")) and record.occupancy_source == "feed"
+    assert record.lease.end_date is None and [party.first_name for party in record.parties] == ["Ana", "Bo"]
+    body = model("NoticeCreate")(move_out_date=datetime.date(2026, 9, 30), provider="Feed")
+    notice = operation("units", "record_notice").sync(
+        unit.entity_id, client=caller, body=body, idempotency_key="notice"
+    )
+    assert (notice.entity_id, notice.move_out_date) == (record.entity_id, datetime.date(2026, 9, 30))
+    assert notice.lease is None and notice.parties == []
+    turn = operation("turns", "get_turn").sync(notice.entity_id, client=caller)
+    assert turn.move_out_date == notice.move_out_date and turn.unit.id == unit.entity_id
 
 
 def test_it_tells_errors_apart(client: ModuleType, company: Company) -> None:

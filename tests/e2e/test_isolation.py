@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from system import Answer, Company, System
 
@@ -73,6 +75,53 @@ def test_a_ticket_can_not_be_opened_on_anothers_unit_or_asset(
         for one in (their_asset["entity_id"], NOBODYS)
     ]
     assert told(answers[0]) == told(answers[1]) and answers[0].status == 404
+
+
+DATES = {"move_in_date": "2026-10-01", "lease_start_date": "2026-10-01"}
+MOVE_IN = {**DATES, "provider": "feed", "parties": [{"first_name": "A", "last_name": "B", "role": "leaseholder"}]}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PATCH", "/tickets/{ticket}", {"status": "On Hold"}),
+        ("POST", "/units/{unit}/notice", {"move_out_date": "2026-09-30", "provider": "feed"}),
+        ("POST", "/units/{unit}/move-in", MOVE_IN),
+        ("POST", "/units/{unit}/move-in", MOVE_IN | {"predecessor_transition_id": 1}),
+    ],
+)
+def test_a_write_to_anothers_record_answers_as_one_to_a_record_that_nobody_has(
+    system: System, companies: tuple[Company, Company], method: str, path: str, body: dict[str, Any]
+) -> None:
+    mine, theirs = companies
+    collection = "/" + path.split("/")[1]
+    (their_record,) = theirs.walk(collection)
+    answers = []
+    for one in (their_record["entity_id"], NOBODYS):
+        headers = {"Idempotency-Key": f"write {method} {path} {one}"[:64]}
+        answers.append(system.call(method, path.format(ticket=one, unit=one), mine.keys["write"], body, headers))
+    assert told(answers[0]) == told(answers[1]) and (answers[0].status, answers[0].code) == (404, "not_found")
+    assert list(theirs.walk(collection)) == [their_record]
+
+
+def test_anothers_turn_is_no_predecessor_and_neither_is_one_that_nobody_has(
+    system: System, companies: tuple[Company, Company]
+) -> None:
+    mine, theirs = companies
+    (their_turn,), (my_unit,), turns = theirs.walk("/turns"), mine.walk("/units"), list(mine.walk("/turns"))
+    answers = [
+        system.post(
+            f"/units/{my_unit['entity_id']}/move-in",
+            mine.keys["write"],
+            MOVE_IN | {"predecessor_transition_id": one},
+            f"predecessor {one}"[:64],
+        )
+        for one in (their_turn["entity_id"], NOBODYS, 0, -1, 2**63, 10**100)
+    ]
+    for answer in answers[1:]:
+        assert told(answer) == told(answers[0])
+    assert (answers[0].status, answers[0].code) == (422, "invalid_request")
+    assert list(theirs.walk("/turns")) == [their_turn] and list(mine.walk("/turns")) == turns
 
 
 def test_a_cursor_of_another_company_is_refused(system: System, companies: tuple[Company, Company]) -> None:
