@@ -145,7 +145,8 @@ class Database:
                 yield connection
                 await raw.execute("COMMIT")
             except BaseException:
-                if not raw.is_closed() and raw.is_in_transaction():
+                # Asked of no flag: a beginning that was cut off may have begun, and holds its locks.
+                if not raw.is_closed():
                     await raw.execute("ROLLBACK")
                 raise
 
