@@ -178,6 +178,9 @@ WRITES = {
         "Ticket",
         {404: ("not_found",), 422: ("invalid_request", "created_by_missing")},
         {
+            400: "The header `Idempotency-Key` is missing or too long; the body is not one JSON object, `status` is "
+            "missing, a value is of a wrong type or over its cap; or `cancellation_notes` stands beside another code "
+            "than `see_notes`.",
             404: "The ticket is not visible to the key.",
             422: "`status` or `cancellation_reason_code` is outside its enum; a field is not accepted with this "
             "status, or is no field of the body at all; the closing note, the cancellation reason or the cancellation "
@@ -194,7 +197,13 @@ WRITES = {
         201,
         "OccupancyRecord",
         {422: ("invalid_request", "created_by_missing")},
-        {422: "The unit has no active resident; or the key has no minting administrator on record."},
+        {
+            400: "The header `Idempotency-Key` is missing or too long, or the body is not what the operation takes: "
+            "not one JSON object, an unknown key, `move_out_date` or `provider` missing, a day that no calendar has, a "
+            "value of a wrong type or over its cap. The message names the field and the cap.",
+            404: "The unit is not visible to the key.",
+            422: "The unit has no active resident; or the key has no minting administrator on record.",
+        },
         {400: "provider is required.", 422: "The unit has no active resident; record the move-in before a notice."},
     ),
     "POST /units/{unit_id}/move-in": Write(
@@ -207,6 +216,11 @@ WRITES = {
         "OccupancyRecord",
         {422: ("invalid_request", "created_by_missing")},
         {
+            400: "The header `Idempotency-Key` is missing or too long, or the body is not what the operation takes: "
+            "not one JSON object, an unknown key, a required field missing, a day that no calendar has, no party or "
+            "more than 20, an e-mail address that is none, a value of a wrong type or over its cap. The message names "
+            "the field, of a party with its index from 0, and the cap.",
+            404: "The unit is not visible to the key.",
             422: "An active resident occupies the unit; `predecessor_transition_id` names no outgoing transition of "
             "the unit; no leaseholder is named, or a party's `role` is outside its enum; `lease_end_date` is before "
             "`lease_start_date`; or the key has no minting administrator on record.",

@@ -15,6 +15,7 @@ from schemathesis import Case, GenerationMode, HookContext
 
 WORLD: dict[str, Any] = json.loads(os.environ["CONTRACT_WORLD"])
 KEYS = itertools.cycle(WORLD["keys"])
+VACANT = iter(WORLD["vacant_unit_ids"])
 
 
 @schemathesis.auth(refresh_interval=None)
@@ -41,19 +42,30 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
     if "ticket_number" in query:
         query.setdefault("property_id", 1)
     if isinstance(body, dict):
-        if "destination_url" in body:
-            body["destination_url"] = WORLD["destination_url"]
-        for name, value in body.items():
-            if isinstance(value, float):
-                body[name] = int(value)  # 5.0 is an integer to JSON Schema, not here
-        if "unit_id" in body:
-            body["unit_id"] = WORLD["ids"]["unit_id"]
-            body.pop("asset_id", None)
-        if case.path == "/tickets/{ticket_id}":
-            fit_each_other(body)
+        make_true(body)
     for name in case.path_parameters or {}:
-        if name in WORLD["ids"] and case.meta.phase.name.value != "stateful":
-            case.path_parameters[name] = WORLD["ids"][name]  # a record that exists
+        if case.path.endswith("/move-in"):
+            case.path_parameters[name] = next(VACANT)
+        elif case.path.endswith("/notice") or (name in WORLD["ids"] and case.meta.phase.name.value != "stateful"):
+            case.path_parameters[name] = WORLD["ids"][name]  # a record that exists; of units, one with a resident
+
+
+def make_true(body: dict[str, Any]) -> None:
+    """The same for a body."""
+    if "destination_url" in body:
+        body["destination_url"] = WORLD["destination_url"]
+    for name, value in body.items():
+        if isinstance(value, float):
+            body[name] = int(value)  # 5.0 is an integer to JSON Schema, not here
+    if "unit_id" in body:
+        body["unit_id"] = WORLD["ids"]["unit_id"]
+        body.pop("asset_id", None)
+    if body.get("status"):
+        fit_each_other(body)
+    if "parties" in body:
+        body.pop("predecessor_transition_id", None)
+        if body.get("lease_end_date"):
+            body["lease_end_date"] = max(body["lease_end_date"], body["lease_start_date"])
 
 
 def fit_each_other(change: dict[str, Any]) -> None:

@@ -16,7 +16,8 @@ from contract import SUMMARIES
 from system import Company, System
 
 HERE = Path(__file__).parent
-KEYS = 24
+KEYS = 30
+VACANT_UNITS = 1000  # one for each move-in that succeeds
 PLACE = {"property": "P1", "unit": "U1"}
 # One record of every kind, so that every fetch finds something.
 ROWS: dict[str, dict[str, Any]] = {
@@ -42,6 +43,7 @@ def company(system: System) -> Iterator[Company]:
     company = system.company("Schemathesis")
     for kind, row in ROWS.items():
         company.import_rows(kind, [row])
+    company.import_rows("units", [ROWS["units"] | {"external_id": f"V{number}"} for number in range(VACANT_UNITS)])
     yield company
     # Nothing of what it subscribed to is left for the sweeps of other tests.
     key = ""
@@ -63,6 +65,7 @@ def test_every_operation_stands_any_request(system: System, company: Company, tm
     world = {
         "keys": [system.mint(company.company_id, "write", company.email) for _ in range(KEYS)],
         "ids": ids,
+        "vacant_unit_ids": [one["entity_id"] for one in company.walk("/units") if one["external_id"] != "U1"],
         "destination_url": "https://receiver.test/schemathesis",
     }
     # From a file: of the address that it loads from, Schemathesis tests nothing.
