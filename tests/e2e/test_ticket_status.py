@@ -1,0 +1,122 @@
+"""A ticket's status over HTTP: changed, told to subscribers and to the operator (spec 3.1, 4.2)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from receiver import Receiver
+from system import Answer, Company, System
+
+NOTE = "Replaced the washer and tested it twice."
+
+
+@pytest.fixture(scope="module")
+def company(system: System) -> Company:
+    made = system.company("Changing")
+    made.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    made.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1", "unit_number": "1"}])
+    return made
+
+
+@pytest.fixture
+def ticket(company: Company) -> dict[str, Any]:
+    (unit,) = company.walk("/units")
+    opened = company.create_ticket(unit["entity_id"], "Tap drips", str(uuid.uuid4()))
+    assert opened.status == 201
+    found: dict[str, Any] = opened.json
+    return found
+
+
+def change(company: Company, ticket_id: int, body: dict[str, Any], scope: str = "write") -> Answer:
+    headers = {"Idempotency-Key": str(uuid.uuid4())}
+    return company.system.call("PATCH", f"/tickets/{ticket_id}", company.keys[scope], body, headers)
+
+
+def history(company: Company, ticket_id: int) -> list[dict[str, Any]]:
+    told = company.system.makeready("ticket", "history", str(company.company_id), str(ticket_id))
+    assert list(told) == ["changes"]
+    found: list[dict[str, Any]] = told["changes"]
+    return found
+
+
+def test_a_change_is_delivered_as_the_get_serves_it_and_told_to_the_operator(
+    system: System, company: Company, ticket: dict[str, Any], receiver: Receiver
+) -> None:
+    events = ["ticket.status_changed"]
+    body = {"destination_url": "https://receiver.test/changes", "events": events}
+    assert system.post("/webhooks", company.keys["webhook_only"], body, "changes").status == 201
+    ticket_id = ticket["entity_id"]
+    closed = change(company, ticket_id, {"status": "Completed", "note": NOTE})
+    assert closed.status == 200 and closed.json["completed_at"] == closed.json["updated_at"] > ticket["updated_at"]
+    assert system.get(f"/tickets/{ticket_id}", company.keys["read"]).body == closed.body
+    listed = system.get("/tickets", company.keys["read"], status="Completed")
+    assert ticket_id in [one["entity_id"] for one in listed.json["data"]]
+    # The same status again says nothing that anybody would want to hear.
+    assert change(company, ticket_id, {"status": "Completed", "note": NOTE + " Again."}).status == 200
+    reopened = change(company, ticket_id, {"status": "Open"})
+    assert (reopened.json["completed_at"], reopened.json["status"]) == (None, "Open")
+    system.makeready("sweep", "webhooks")
+    first, second = sorted(receiver.at("/changes"), key=lambda one: str(one.json["occurred_at"]))
+    assert first.json["change"] == {"field": "status", "from": "Open", "to": "Completed"}
+    assert closed.body in first.body and first.json["occurred_at"] == closed.json["updated_at"]
+    assert second.json["change"] == {"field": "status", "from": "Completed", "to": "Open"}
+    assert reopened.body in second.body
+    told = history(company, ticket_id)
+    assert [(one["from"], one["to"], one["note"]) for one in told] == [
+        ("Open", "Completed", NOTE),
+        ("Completed", "Completed", NOTE + " Again."),
+        ("Completed", "Open", None),
+    ]
+    assert told[0]["occurred_at"] == closed.json["updated_at"]
+    assert told[0]["request_id"] == closed.headers["X-Request-Id"]
+    assert told[0]["administrator_id"] > 0 and told[0]["cancellation_reason_code"] is None
+    keys = {one["key_id"]: one for one in system.makeready("key", "list", str(company.company_id))["keys"]}
+    assert keys[told[0]["api_key_id"]]["scope"] == "write"
+
+
+def test_the_operator_reads_a_history_line_by_line(system: System, company: Company, ticket: dict[str, Any]) -> None:
+    words = ("ticket", "history", str(company.company_id), str(ticket["entity_id"]))
+    assert system.run(*words).stdout == "Its status has not changed.\n"
+    notes = {"cancellation_reason_code": "see_notes", "cancellation_notes": "The resident\nfixed it\x1b[2J by herself"}
+    assert change(company, ticket["entity_id"], {"status": "Cancelled", **notes}).status == 200
+    headers, line = system.run(*words).stdout.splitlines()
+    assert headers.split() == "OCCURRED FROM TO REASON KEY ADMINISTRATOR REQUEST NOTE".split()
+    assert "see_notes" in line and "\x1b" not in line and "by herself" in line
+
+
+def test_a_file_that_changes_a_ticket_belongs_to_its_history(system: System, company: Company) -> None:
+    row = {"external_id": "T1", "property": "P1", "title": "Lift stuck", "category": "Elevator"}
+    company.import_rows("tickets", [row])
+    company.import_rows("tickets", [row | {"status": "On Hold"}])
+    (found,) = (one for one in company.walk("/tickets") if one["external_id"] == "T1")
+    (entry,) = history(company, found["entity_id"])
+    assert (entry["from"], entry["to"], entry["api_key_id"], entry["administrator_id"]) == (
+        "Open",
+        "On Hold",
+        None,
+        None,
+    )
+    assert entry["occurred_at"] == found["updated_at"]
+
+
+def test_a_company_may_want_a_photo_first(system: System, company: Company, ticket: dict[str, Any]) -> None:
+    number = str(company.company_id)
+    system.makeready("company", "update", number, "--photo-required")
+    try:
+        refused = change(company, ticket["entity_id"], {"status": "Completed", "note": NOTE})
+        assert (refused.status, refused.code) == (422, "invalid_request") and "photo_url" in str(refused.json)
+        row = {"external_id": "T2", "property": "P1", "title": "Lift stuck", "category": "Elevator"}
+        company.import_rows("tickets", [row | {"photo_url": "https://photos.example/1.jpg"}])
+        (found,) = (one for one in company.walk("/tickets") if one["external_id"] == "T2")
+        assert change(company, found["entity_id"], {"status": "Completed", "note": NOTE}).status == 200
+    finally:
+        system.makeready("company", "update", number, "--no-photo-required")
+
+
+def test_a_history_that_is_not_there_is_told_in_one_line(system: System, company: Company) -> None:
+    for words in ((str(company.company_id), "999999999"), ("999999999", "1")):
+        done = system.run("--json", "ticket", "history", *words)
+        assert (done.returncode, done.stdout) == (1, "") and done.stderr.count("\n") == 1, done.stderr
+    assert system.run("ticket", "history", str(company.company_id), "0").returncode == 2
