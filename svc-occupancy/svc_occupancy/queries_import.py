@@ -88,7 +88,7 @@ def _turns_named() -> Statement:
     return Statement(select(*columns).select_from(wanted.join(turn, here)))
 
 
-_TURNS_NAMED = _turns_named()
+TURNS_NAMED = _turns_named()
 
 
 async def turns_named(connection: Connection, company_id: int, unit_ids: Mapping[str, int]) -> dict[str, Record]:
@@ -98,7 +98,7 @@ async def turns_named(connection: Connection, company_id: int, unit_ids: Mapping
     it. They are not locked: whoever changes a unit's turns holds the unit, and a row of another unit is rejected.
     """
     names, units = list(unit_ids), list(unit_ids.values())
-    rows = await connection.rows(_TURNS_NAMED, company_id=company_id, external_ids=names, unit_ids=units)
+    rows = await connection.rows(TURNS_NAMED, company_id=company_id, external_ids=names, unit_ids=units)
     return {row["external_id"]: row for row in rows}
 
 

@@ -37,9 +37,7 @@ def _look() -> Select[tuple[object, ...]]:
     known = and_(state.c.company_id == _company_id, state.c.unit_id == t.unit.c.id)
     return (
         select(
-            *(column.label(f"{column.table.name}_{column.name}") for column in PLACE_COLUMNS),
-            t.unit.c.id.label("held_unit_id"),
-            t.unit.c.property_id.label("held_property_id"),
+            *(column.label(f"held_{column.table.name}_{column.name}") for column in PLACE_COLUMNS),
             *turn.c,
             state.c.version.label("state_version"),
             state.c.unit_status,
@@ -61,6 +59,8 @@ def _look() -> Select[tuple[object, ...]]:
     )
 
 
+LOOK = _look()
+
 _changed = update(t.transition).where(t.transition.c.company_id == _company_id)
 _version = t.transition.c.version + literal_column("1")
 
@@ -72,11 +72,11 @@ _complete = _changed.where(t.transition.c.id == func.any(given("completed_ids", 
 )
 
 # Both take the unit's state as columns after "state_", of one row or none.
-NOTICE = DecideOnce(t.idempotency, t.unit, _look(), inserts=[t.outbox], updates=[_leave, put_states("state_")])
+NOTICE = DecideOnce(t.idempotency, t.unit, LOOK, inserts=[t.outbox], updates=[_leave, put_states("state_")])
 MOVE_IN = DecideOnce(
     t.idempotency,
     t.unit,
-    _look(),
+    LOOK,
     inserts=[t.transition, t.lease, t.party, t.outbox],
     updates=[_complete, put_states("state_")],
     # Whoever makes a turn holds the unit, so that none gets here; the index has the last word.

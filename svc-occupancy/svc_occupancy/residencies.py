@@ -33,7 +33,7 @@ class HeldUnit:
     def shown(self, turn: Row) -> tuple[Any, ...]:
         """A transition of this unit as the columns of `queries.TURN_COLUMNS`."""
         return tuple(
-            turn[column.name] if column.table is t.transition else self._row[f"{column.table.name}_{column.name}"]
+            turn[column.name] if column.table is t.transition else self._row[f"held_{column.table.name}_{column.name}"]
             for column in queries.TURN_COLUMNS
         )
 

@@ -76,7 +76,10 @@ class ResidenciesService:
             record = self.links.occupancy(turn, notice.external_id)
             return self._decision(call, unit, turn, residencies.NOTICE_STATUS, record, {}, values)
 
-        return pb.RecordNoticeResponse(reply=await self._write(q.NOTICE, claim, call, request.unit_id, decide))
+        # Whether the day is over where the unit lies makes no difference to a notice.
+        return pb.RecordNoticeResponse(
+            reply=await self._write(q.NOTICE, claim, call, request.unit_id, decide, asks_the_day=False)
+        )
 
     async def RecordMoveIn(self, request: pb.RecordMoveInRequest, call: identity.Call) -> pb.RecordMoveInResponse:
         wanted, canonical = bodies.decode(MoveInCreate, request.body)
@@ -124,7 +127,9 @@ class ResidenciesService:
             record = self.links.occupancy(turn, wanted.external_id, lease, parties)
             return self._decision(call, unit, turn, residencies.MOVE_IN_STATUS, record, rows, values)
 
-        return pb.RecordMoveInResponse(reply=await self._write(q.MOVE_IN, claim, call, request.unit_id, decide))
+        return pb.RecordMoveInResponse(
+            reply=await self._write(q.MOVE_IN, claim, call, request.unit_id, decide, asks_the_day=True)
+        )
 
     async def _write(
         self,
@@ -133,6 +138,8 @@ class ResidenciesService:
         call: identity.Call,
         unit_id: int,
         decide: Callable[[HeldUnit], idempotency.Decision],
+        *,
+        asks_the_day: bool,
     ) -> WriteReply:
         """What `decide` makes of the unit. What a replica lacks is asked for between two tries, each a transaction."""
         caller, asked = identity.caller(call), set[str]()
@@ -142,7 +149,8 @@ class ResidenciesService:
                 raise created_by_missing()
             if row is None:
                 raise not_found("unit") if "unit" in asked else _Lacking("unit")
-            if row["timezone"] is None and row["move_out_date"] is not None and "company" not in asked:
+            is_dated = asks_the_day and row["move_out_date"] is not None
+            if is_dated and row["timezone"] is None and "company" not in asked:
                 raise _Lacking("company")
             return decide(HeldUnit(row, rules.today(self.clock(), row["timezone"] or "UTC")))
 

@@ -1,10 +1,14 @@
-"""What a page costs does not grow with the table, the depth or the other companies' rows (spec 4.12)."""
+"""What a page, a write or a row of a file costs does not grow with the table, the depth or others' rows."""
 
 from __future__ import annotations
 
+import pytest
+
 from chassis.database import Database
+from chassis.statements import Statement
 from makeready_local.crowd import analyze, check_pages, make_crowd
-from svc_occupancy import queries
+from makeready_local.plans import explained
+from svc_occupancy import queries, queries_import, queries_residencies
 
 FILLS = (
     "property (id, company_id, version, name) SELECT id, company_id, 1, 'x'",
@@ -12,11 +16,53 @@ FILLS = (
     "transition (company_id, id, status, property_id, unit_id, created_at, updated_at, source)"
     " SELECT company_id, id, (ARRAY['completed', 'completed', 'cancelled'])[1 + commonness], place, place,"
     " '2020-01-01', updated_at, 'import'",
+    "company (id, version, name) SELECT DISTINCT company_id, 1, 'x'",
+    "company (id, version, name) SELECT id, 1, 'x'",
+    "unit_state (company_id, unit_id, version, unit_status) SELECT company_id, id, 1, 'Down'",
 )
 
 
-async def test_a_page_of_turns_costs_the_same_wherever_it_is(database: Database) -> None:
+# A company with few rows and one with many; its largest unit has three quarters of them.
+UNITS = "SELECT DISTINCT company_id, place FROM crowd"
+FED = (
+    "INSERT INTO transition (company_id, id, status, property_id, unit_id, created_at, updated_at, source, external_id)"
+    " SELECT company_id, id + 7, 'completed', place, place, '2020-01-01', updated_at, 'api', 'R' || n FROM crowd"
+)
+
+
+@pytest.fixture(scope="module")
+async def crowd(database: Database) -> Database:
     await make_crowd(database, FILLS)
-    await analyze(database)
+    return database
+
+
+async def test_a_page_of_turns_costs_the_same_wherever_it_is(crowd: Database) -> None:
+    await analyze(crowd)
     statuses = ("completed", "cancelled")
-    assert await check_pages(database, queries.TURNS_PAGE, statuses, {}, with_changes=True)
+    assert await check_pages(crowd, queries.TURNS_PAGE, statuses, {}, with_changes=True)
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_a_write_looks_at_one_unit_however_many_turns_it_had(crowd: Database, analyzed: bool) -> None:
+    if analyzed:
+        await analyze(crowd)
+    async with crowd.connection() as connection:
+        units = await connection.raw.fetch(UNITS)
+    assert len(units) > 3
+    async with explained(crowd, Statement(queries_residencies.LOOK)) as explain:
+        for company_id, unit_id in units:
+            plan = await explain(company_id=company_id, unit_id=unit_id)
+            assert plan.returned == 1 and not plan.whole_tables
+            assert plan.rows_met <= 5 and plan.buffers <= 25, (plan.rows_met, plan.buffers, plan.indexes)
+
+
+async def test_a_row_of_a_file_finds_its_turn_among_many_of_its_unit(crowd: Database) -> None:
+    async with crowd.connection() as connection:
+        await connection.raw.execute(FED)
+        units = await connection.raw.fetch(UNITS)
+        names = [f"R{n}" for n in range(100)]
+        async with explained(crowd, queries_import.TURNS_NAMED) as explain:
+            for company_id, unit_id in units:
+                plan = await explain(company_id=company_id, external_ids=names, unit_ids=[unit_id] * len(names))
+                assert not plan.whole_tables and plan.rows_met <= 400, (plan.rows_met, plan.indexes)
+                assert plan.returned

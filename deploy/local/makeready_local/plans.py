@@ -71,6 +71,11 @@ async def statement_plan(database: Database, statement: Statement, **values: Any
         return await explain(**values)
 
 
+def _literal(value: Any) -> str:
+    """A parameter's value in SQL; the statement knows its type."""
+    return f"'{{{', '.join(map(str, value))}}}'" if isinstance(value, list) else f"'{value}'"
+
+
 @asynccontextmanager
 async def explained(database: Database, statement: Statement) -> AsyncIterator[Callable[..., Awaitable[Plan]]]:
     """Prepares a statement once and runs it with any values."""
@@ -79,7 +84,7 @@ async def explained(database: Database, statement: Statement) -> AsyncIterator[C
         await connection.raw.execute(f"PREPARE explained AS {statement.sql}")
 
         async def explain(**values: Any) -> Plan:
-            literals = ", ".join(f"'{value}'" for value in statement.arguments(values))
+            literals = ", ".join(map(_literal, statement.arguments(values)))
             answer = await connection.raw.fetchval(
                 f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON, COSTS OFF, TIMING OFF) EXECUTE explained ({literals})"
             )
