@@ -34,6 +34,14 @@ def own_nats() -> Iterator[Nats]:
             server.stop()
 
 
+@pytest.fixture
+def no_nats(own_nats: Nats) -> Iterator[Nats]:
+    """NATS is stopped, and started again at the end."""
+    own_nats.stop()
+    yield own_nats
+    own_nats.start()
+
+
 @pytest.fixture(scope="session")
 def services(
     postgres_server: PostgresServer, own_nats: Nats, keys: Keys, tmp_path_factory: pytest.TempPathFactory

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
@@ -35,6 +36,17 @@ def notice(move_out_date: str = "2999-01-31") -> dict[str, Any]:
 def move_in() -> dict[str, Any]:
     """The body of a move-in with what it must have."""
     return {"move_in_date": "2026-01-01", "lease_start_date": "2026-01-01", "provider": "feed", "parties": [ANA]}
+
+
+async def until(found: Callable[[], Awaitable[Any]], expected: Any, seconds: float = 15.0) -> None:
+    """Waits until `found()` answers what is expected."""
+    last = None
+    for _ in range(int(seconds / 0.05)):
+        last = await found()
+        if last == expected:
+            return
+        await asyncio.sleep(0.05)
+    assert last == expected
 
 
 class House:
@@ -76,7 +88,7 @@ class Company:
         ).reply
         return reply
 
-    async def notice(self, unit_id: int, move_out_date: str, **more: Any) -> dict[str, Any]:
+    async def notice(self, unit_id: int, move_out_date: str = "2999-01-31", **more: Any) -> dict[str, Any]:
         """The OccupancyRecord of a notice."""
         reply = await self.write("RecordNotice", unit_id, notice(move_out_date) | more)
         assert (reply.status, reply.replayed) == (201, False)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import grpc
-import pytest
+from occupancy_house import until
 
 from chassis.clients import Peer
 from chassis.consumer import Consumer
@@ -22,25 +21,6 @@ from makeready_local.nats import Nats
 from makeready_local.running import RunningService
 from svc_occupancy import consumers, rules
 from svc_occupancy import tables as t
-
-
-async def until(found: Callable[[], Awaitable[Any]], expected: Any, seconds: float = 15.0) -> None:
-    """Waits until `found()` answers what is expected."""
-    last = None
-    for _ in range(int(seconds / 0.05)):
-        last = await found()
-        if last == expected:
-            return
-        await asyncio.sleep(0.05)
-    assert last == expected
-
-
-@pytest.fixture
-def no_nats(own_nats: Nats) -> Iterator[Nats]:
-    """NATS is stopped, and started again at the end."""
-    own_nats.stop()
-    yield own_nats
-    own_nats.start()
 
 
 async def test_a_unit_shows_its_turns_within_a_second(company: Any) -> None:
