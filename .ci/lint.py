@@ -110,7 +110,7 @@ def rules_are_pure() -> list[str]:
         for path in sorted((ROOT / project).glob("*/rules*.py"))
         for line, module in imports(path)
         if module.split(".")[0] not in sys.stdlib_module_names
-        and not module.startswith(("chassis.refusals.", f"{path.parent.name}.rules_"))
+        and not module.startswith(("chassis.refusals.", f"{path.parent.name}.rules"))
     ]
 
 
