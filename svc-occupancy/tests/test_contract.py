@@ -10,15 +10,17 @@ import pytest
 
 from chassis.database import Database
 from chassis.identity import KINDS, Identity, Issuer
-from makeready.common.v1 import options_pb2
+from makeready.common.v1 import options_pb2, retention_pb2
 from makeready.events.v1 import events_pb2
-from makeready.occupancy.v1 import occupancy_pb2
+from makeready.occupancy.v1 import occupancy_pb2, residencies_pb2
 from makeready_local.running import RunningService
 
 SERVICES = [
     occupancy_pb2.DESCRIPTOR.services_by_name["TurnsService"],
+    residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"],
     events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
+    retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],
 ]
 ISSUERS = {"caller": "gateway", "staff": "gateway", "operator": "operator", "service": "svc-webhooks"}
 

@@ -193,7 +193,7 @@ SUBSCRIPTION = Write(
     (422, {"events": []}),
     (422, {"destination_url": "https://localhost/"}),
 )
-WRITES = {write.name: write for write in (TICKET, STATUS_CHANGE, SUBSCRIPTION)}
+WRITES = {write.name: write for write in (TICKET, STATUS_CHANGE, NOTICE, MOVE_IN, SUBSCRIPTION)}
 
 
 def respelled(body: Body) -> list[bytes]:

@@ -81,7 +81,7 @@ async def sweep_retention(operator: Operator, arguments: argparse.Namespace) -> 
     answers = await asyncio.gather(*(sweep(service) for service in operator.system.services))
     failures = [answer for answer in answers if isinstance(answer, str)]
     if failures:
-        raise Failed(" ".join(failures))
+        raise Failed("; ".join(failure.removesuffix(".") for failure in failures) + ".")
     swept = [answer for answer in answers if isinstance(answer, retention_pb2.SweepRetentionResponse)]
     # Without --now each service asks its own clock: all that was due at the earliest of their instants is gone.
     value = {

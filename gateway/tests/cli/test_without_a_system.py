@@ -99,6 +99,14 @@ def test_waiting_ends_in_time_and_says_what_is_behind(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("dead_system")
+def test_a_sweep_of_all_services_names_each_that_is_away(run: Run) -> None:
+    status, out, err = run("--json", "sweep", "retention")
+    assert (status, out) == (1, "")
+    assert all(f"{service} does not answer" in err for service in SERVICES)
+    assert err.count("\n") == 1 and err.endswith(".\n")
+
+
+@pytest.mark.usefixtures("dead_system")
 def test_status_shows_what_does_not_run(run: Run) -> None:
     status, out, _ = run("status", "--json")
     found = json.loads(out)
