@@ -1,0 +1,193 @@
+"""What residents and staff write of people goes where it is asked for and nowhere else: e-mail address and phone number
+into the database alone, names into the answer to the move-in, notes into no answer at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from receiver import Receiver
+from system import Answer, Company, System
+
+PATH = "/personal"
+EMAIL, PHONE = "zq-marker-email@tenants.test", "zq-marker-phone"
+FIRST_NAME, LAST_NAME = "Zqmarkerfirst", "Zqmarkerlast"
+NOTE, NOTES, REASON, DESTINATION = (
+    f"zq-marker-{name} with some more words" for name in ("note", "notes", "reason", "destination")
+)
+MARKER = b"zq-marker"
+ANA = {"first_name": FIRST_NAME, "last_name": LAST_NAME, "role": "leaseholder", "email": EMAIL, "phone": PHONE}
+MOVE_IN = {"move_in_date": "2026-03-01", "lease_start_date": "2026-03-01", "provider": "feed", "parties": [ANA]}
+NOTICE = {
+    "move_out_date": "2026-09-30",
+    "provider": "feed",
+    "notes": NOTES,
+    "ntv_reason_code": REASON,
+    "departure_destination_code": DESTINATION,
+}
+
+
+@dataclass
+class Told:
+    """A company to whose records all markers were written, and every answer that it got."""
+
+    system: System
+    company: Company
+    unit_id: int
+    ticket_id: int
+    moved_in: list[Answer] = field(default_factory=list)
+    others: list[Answer] = field(default_factory=list)
+
+    def send(self, method: str, path: str, body: object, once: str) -> Answer:
+        headers = {"Idempotency-Key": once}
+        return self.system.call(method, path, self.company.keys["write"], body, headers)
+
+    def move_in(self, body: object, once: str) -> Answer:
+        return self.send("POST", f"/units/{self.unit_id}/move-in", body, once)
+
+    def notice(self, body: object, once: str) -> Answer:
+        return self.send("POST", f"/units/{self.unit_id}/notice", body, once)
+
+    def change(self, body: object, once: str) -> Answer:
+        return self.send("PATCH", f"/tickets/{self.ticket_id}", body, once)
+
+
+def bad_move_ins() -> Iterator[object]:
+    """Bodies with markers in them, each refused for another reason."""
+    for changed in (
+        {"email": EMAIL * 10}, {"phone": PHONE * 10}, {"first_name": FIRST_NAME * 20}, {"last_name": LAST_NAME * 20},
+        {"email": MARKER.decode()}, {"email": [EMAIL]}, {"phone": {PHONE: 1}}, {"role": PHONE}, {PHONE: EMAIL},
+        {"role": "guarantor"}, {"external_id": EMAIL * 10}, {"first_name": " "}, {"email": EMAIL + "\0"},
+        {"phone": "\ud83d" + PHONE},
+    ):  # fmt: skip
+        yield MOVE_IN | {"parties": [ANA | changed]}
+        yield MOVE_IN | {"parties": [ANA, ANA | changed, {"role": "cat"}]}
+    for more in ({EMAIL: 1}, {"provider": EMAIL * 10}, {"move_in_date": EMAIL}, {"parties": [EMAIL]}):
+        yield MOVE_IN | more
+    yield MOVE_IN | {"lease_end_date": "2020-01-01"}
+    yield MOVE_IN | {"predecessor_transition_id": 1}
+    yield MOVE_IN | {"parties": [ANA] * 21}
+    yield json.dumps(MOVE_IN).encode()[:-1]
+    yield json.dumps([MOVE_IN]).encode()
+    yield json.dumps(MOVE_IN).encode("utf-16")
+    yield json.dumps(MOVE_IN).encode().replace(b'"phone"', b'"email"')
+
+
+@pytest.fixture(scope="module")
+def told(system: System, receiver: Receiver) -> Told:
+    company = system.company("Personal")
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
+    ticket = {"external_id": "T1", "property": "P1", "unit": "U1", "title": "Cold", "category": "HVAC"}
+    company.import_rows("tickets", [ticket])
+    system.makeready("wait")
+    (unit,), (opened,) = company.walk("/units"), company.walk("/tickets")
+    found = Told(system, company, unit["entity_id"], opened["entity_id"])
+    events = ["ticket.created", "ticket.status_changed", "turn.status_changed", "turn.schedule_changed"]
+    subscription = {"destination_url": f"https://receiver.test{PATH}", "events": events}
+    subscribed = system.post("/webhooks", company.keys["webhook_only"], subscription, "personal")
+    assert subscribed.status == 201
+
+    for number, body in enumerate(bad_move_ins()):
+        refused = found.move_in(body, f"refused {number}")
+        assert refused.status in (400, 422), (body, refused)
+        found.others.append(refused)
+    found.moved_in += [found.move_in(MOVE_IN, "moved in"), found.move_in(MOVE_IN, "moved in")]
+    found.others += [
+        found.move_in(MOVE_IN | {"parties": [ANA, ANA]}, "moved in"),  # a mismatch
+        found.move_in(MOVE_IN, "again"),  # occupied
+        found.notice(NOTICE | {"external_id": NOTES * 10}, "too long"),
+        found.notice(NOTICE | {"notes": NOTES * 1000}, "too long"),
+        found.notice(NOTICE | {"move_out_date": NOTES}, "no date"),
+        found.notice(NOTICE, "notice"),
+        found.notice(NOTICE, "notice"),
+        found.change({"status": "Completed", "note": NOTE * 1000}, "too long"),
+        found.change({"status": "Open", "note": NOTE}, "not accepted"),
+        found.change({"status": NOTE}, "no status"),
+        found.change({"status": "Completed", "note": NOTE}, "done"),
+        found.change({"status": "Cancelled", "cancellation_reason_code": NOTE}, "no reason"),
+    ]
+    pid = system.runtime["processes"]["svc-occupancy"]["pid"]
+    os.kill(pid, signal.SIGSTOP)  # and one that nobody answers
+    try:
+        found.others.append(found.notice(NOTICE, "late"))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    statuses = [answer.status for answer in found.others[-13:]]
+    assert statuses == [409, 422, 400, 400, 400, 201, 201, 400, 422, 422, 200, 422, 500]
+    system.makeready("wait")
+    system.makeready("sweep", "webhooks")
+    delivered = [one.json["event"] for one in receiver.at(PATH)]
+    assert sorted(delivered) == ["ticket.status_changed", "turn.status_changed", "turn.status_changed"]
+    return found
+
+
+def marked(found: bytes, *markers: str) -> list[str]:
+    return [marker for marker in markers if marker.encode().lower() in found.lower()]
+
+
+EVERYTHING = (EMAIL, PHONE, FIRST_NAME, LAST_NAME, MARKER.decode())
+UNSERVED = (EMAIL, PHONE, MARKER.decode())
+
+
+def test_names_are_in_the_answer_to_the_move_in_and_nothing_else_is(told: Told) -> None:
+    for answer in told.moved_in:
+        assert answer.status == 201 and not marked(answer.body, *UNSERVED)
+        (party,) = answer.json["parties"]
+        assert (party["first_name"], party["last_name"]) == (FIRST_NAME, LAST_NAME)
+        assert not marked(bytes(str(answer.headers), "latin-1"), *EVERYTHING)
+
+
+def test_no_other_answer_has_any_of_it(told: Told) -> None:
+    for answer in told.others:
+        assert not marked(answer.body + bytes(str(answer.headers), "latin-1"), *EVERYTHING), answer
+
+
+def test_no_record_has_any_of_it(told: Told) -> None:
+    for path in ("/tickets", "/units", "/turns", "/properties", "/webhooks"):
+        for record in told.company.walk(path):
+            assert not marked(json.dumps(record).encode(), *EVERYTHING), record
+            if path != "/webhooks":
+                one = told.system.get(f"{path}/{record['entity_id']}", told.company.keys["read"])
+                assert one.status == 200 and not marked(one.body, *EVERYTHING)
+
+
+def test_no_delivery_has_any_of_it(told: Told, receiver: Receiver) -> None:
+    for delivery in receiver.at(PATH):
+        assert not marked(delivery.body + json.dumps(delivery.headers).encode(), *EVERYTHING), delivery
+
+
+def test_no_log_and_no_file_but_the_databases_has_any_of_it(told: Told) -> None:
+    """Also none of NATS, which holds the events between services."""
+    looked_at = []
+    for file in sorted(told.system.state.rglob("*")):
+        inside = file.relative_to(told.system.state).parts
+        if file.is_file() and not file.is_symlink() and inside[0] != "postgres":
+            looked_at.append(inside[0])
+            assert not marked(file.read_bytes(), *EVERYTHING), file
+    assert {"logs", "nats"} <= set(looked_at)
+    assert not marked(told.system.output.read_bytes(), *EVERYTHING)
+
+
+def test_no_metric_has_any_of_it(told: Told) -> None:
+    addresses = [one["metrics"] for one in told.system.runtime["processes"].values() if "metrics" in one]
+    assert len(addresses) == 5
+    for address in addresses:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as response:
+            assert not marked(response.read(), *EVERYTHING), address
+
+
+def test_the_command_line_tells_none_of_it_of_deliveries(told: Told) -> None:
+    company_id = str(told.company.company_id)
+    words: list[list[Any]] = [["status"], ["company", "list"], ["webhooks", "list", company_id]]
+    (subscription,) = told.company.walk("/webhooks")
+    words.append(["webhooks", "deliveries", str(subscription["entity_id"])])
+    for one in words:
+        done = told.system.run("--json", *one)
+        assert done.returncode == 0 and not marked((done.stdout + done.stderr).encode(), *EVERYTHING), one
