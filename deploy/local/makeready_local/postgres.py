@@ -34,6 +34,7 @@ SETTINGS = {
     "max_connections": "200",
     "timezone": "UTC",
     "log_timezone": "UTC",
+    "log_error_verbosity": "terse",  # the details of an error hold the values of a row
 }
 
 

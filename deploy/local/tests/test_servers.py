@@ -52,6 +52,16 @@ async def execute(url: str, statement: str) -> None:
     await connection.close()
 
 
+async def test_postgres_logs_what_failed_without_the_values_of_the_row(postgres: Postgres) -> None:
+    await execute(postgres.url, "CREATE TABLE party (phone text CONSTRAINT short CHECK (length(phone) < 5))")
+    connection = await asyncpg.connect(postgres.url, timeout=5)
+    with pytest.raises(asyncpg.CheckViolationError):
+        await connection.execute("INSERT INTO party VALUES ($1)", "hunter2")
+    await connection.close()
+    told = postgres.log.read_text()
+    assert "short" in told and "hunter2" not in told
+
+
 async def test_postgres_keeps_port_and_rows_over_stop_and_kill(postgres: Postgres) -> None:
     url = make_database(postgres.url, "tickets", "pass/word")
     port = postgres.port
