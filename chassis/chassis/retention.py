@@ -37,6 +37,7 @@ class Retention:
         first = sa.select(*claims.primary_key, c.recorded_at).where(*due).order_by(c.recorded_at)
         self._due = Statement(first.limit(given("batch", sa.Integer)))
         kinds = {column.name: column.type for column in claims.primary_key} | {"lock": sa.BigInteger()}
+        self._names = tuple(kinds)
         arrays = [given(name, ARRAY(kind)) for name, kind in kinds.items()]
         named = sa.func.unnest(*arrays).table_valued(*kinds).render_derived(name="named")
         locked = sa.select(*named.c).where(sa.func.pg_try_advisory_xact_lock(named.c.lock)).cte("locked")
@@ -48,15 +49,10 @@ class Retention:
         """Forgets what is 30 days old as of `now`, but claims that a write holds at this moment; returns how many."""
         before, after, gone = max(now, _EPOCH + KEPT) - KEPT, _EPOCH, 0
         while rows := await self._database.rows(self._due, after=after, before=before, batch=BATCH):
-            claims = [Claim(row["company_id"], row["api_key_id"], row["idempotency_key"], b"") for row in rows]
-            done = await self._database.execute(
-                self._forget,
-                company_id=[claim.company_id for claim in claims],
-                api_key_id=[claim.api_key_id for claim in claims],
-                idempotency_key=[claim.idempotency_key for claim in claims],
-                lock=[claim.lock for claim in claims],
-                before=before,
-            )
+            keys = [(row["company_id"], row["api_key_id"], row["idempotency_key"]) for row in rows]
+            named = [(*key, Claim(*key, b"").lock) for key in keys]
+            values = dict(zip(self._names, map(list, zip(*named, strict=True)), strict=True))
+            done = await self._database.execute(self._forget, before=before, **values)
             some, last = int(done.split()[-1]), rows[-1]["recorded_at"]
             gone += some
             if len(rows) < BATCH or (last == after and not some):
