@@ -48,7 +48,9 @@ class ResidenciesService:
         self.turns = records.Links(links_url)
         self.links = OccupancyLinks(links_url)
         self.clock = clock
-        self.turn_ids = Ids(database, t.transition_id)
+        # One at a time: a unit's turns stand in the order of their ids, whoever made them. From a block that was
+        # reserved before an import, the successor's id would be below its predecessor's.
+        self.turn_ids = Ids(database, t.transition_id, block=1)
         self.lease_ids = Ids(database, t.lease_id)
         self.party_ids = Ids(database, t.party_id)
 

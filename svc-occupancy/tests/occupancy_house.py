@@ -9,12 +9,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
+from sqlalchemy import select
 
+from chassis.database import Database
 from chassis.identity import CALLER, OPERATOR, Identity
+from chassis.statements import Statement
 from makeready.catalog.v1 import catalog_pb2, catalog_pb2_grpc
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow, WriteReply
 from makeready.occupancy.v1 import occupancy_pb2, occupancy_pb2_grpc, residencies_pb2, residencies_pb2_grpc
 from makeready_local.running import RunningService
+from svc_occupancy import tables as t
 
 companies = itertools.count(7_000)
 
@@ -150,3 +154,15 @@ class Company:
         request = catalog_pb2.ListUnitsRequest(limit=200)
         data = (await self.house("ListUnits", request, self.caller)).page.data
         return {one["external_id"]: one["entity_id"] for one in json.loads(data)}
+
+    async def known_unit(self, database: Database) -> int:
+        """A unit without any turn that svc-occupancy, whose database this is, knows already."""
+        await self.make_units("U1")
+        unit_id = (await self.unit_ids())["U1"]
+        there = Statement(select(t.unit.c.id).where(t.unit.c.id == unit_id, t.unit.c.version > 0))
+
+        async def found() -> Any:
+            return await database.value(there)
+
+        await until(found, unit_id)
+        return unit_id

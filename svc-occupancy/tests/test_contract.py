@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Any
 
 import asyncpg
 import grpc
 import pytest
+from sqlalchemy import CheckConstraint
 
+from chassis.bodies import Text
 from chassis.database import Database
 from chassis.identity import KINDS, Identity, Issuer
 from makeready.common.v1 import options_pb2, retention_pb2
 from makeready.events.v1 import events_pb2
 from makeready.occupancy.v1 import occupancy_pb2, residencies_pb2
 from makeready_local.running import RunningService
+from svc_occupancy import rules_residencies as residencies
+from svc_occupancy import tables as t
+from svc_occupancy.records_residencies import PartyCreate
 
 SERVICES = [
     occupancy_pb2.DESCRIPTOR.services_by_name["TurnsService"],
@@ -80,6 +86,10 @@ GOOD = {
         ({"occupancy_source": "repeat('x', 41)"}, "transition_occupancy_source"),
         ({"created_at": "now() + interval '1 second'"}, "transition_updated_after_created"),
         ({"external_id": "'T1'", "status": "'completed'"}, "transition_external_id"),
+        ({"notice_external_id": "repeat('x', 121)"}, "transition_notice_external_id"),
+        ({"ntv_reason_code": "repeat('x', 20001)"}, "transition_ntv_reason_code"),
+        ({"departure_destination_code": "repeat('x', 20001)"}, "transition_departure_destination_code"),
+        ({"notes": "repeat('x', 20001)"}, "transition_notes"),
         ({}, "transition_active_in_unit"),
     ],
 )
@@ -110,3 +120,81 @@ async def test_a_unit_has_one_active_turn_and_any_number_that_are_over(database:
             await connection.raw.execute(
                 f"INSERT INTO transition ({', '.join(row)}) VALUES ({', '.join(row.values())})"
             )
+
+
+async def test_what_feeds_send_may_bear_one_external_id_many_times(database: Database) -> None:
+    async with database.transaction() as connection:
+        await connection.raw.execute("INSERT INTO property (id, company_id) VALUES (3, 1)")
+        await connection.raw.execute("INSERT INTO unit (id, company_id, property_id) VALUES (3, 1, 3)")
+        for source in ("api", "api", "import", "staff"):
+            row = GOOD | {"unit_id": "3", "property_id": "3", "status": "'completed'", "source": f"'{source}'"}
+            await connection.raw.execute(
+                f"INSERT INTO transition ({', '.join(row)}, external_id) VALUES ({', '.join(row.values())}, 'R1')"
+            )
+
+
+LEASE = {"company_id": "1", "id": "10", "transition_id": "9000", "start_date": "'2026-01-01'"}
+PARTY = {"company_id": "1", "id": "20", "transition_id": "9000", "position": "1"}
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "constraint"),
+    [
+        ("lease", {"end_date": "'2025-12-31'"}, "lease_end_date"),
+        ("lease", {"id": "11"}, "lease_of_transition"),
+        ("lease", {"transition_id": "9999"}, "lease_company_id_transition_id_fkey"),
+        ("lease", {"company_id": "2"}, "lease_company_id_transition_id_fkey"),
+        ("party", {"role": "'tenant'"}, "party_role"),
+        ("party", {"position": "0"}, "party_order"),
+        ("party", {"position": "-1"}, "party_position"),
+        ("party", {"position": "20"}, "party_position"),
+        ("party", {"transition_id": "9001"}, "party_company_id_transition_id_fkey"),
+        ("party", {"company_id": "2"}, "party_company_id_transition_id_fkey"),
+        ("party", {"first_name": "repeat('x', 81)"}, "party_first_name"),
+        ("party", {"last_name": "repeat('x', 81)"}, "party_last_name"),
+        ("party", {"email": "repeat('x', 151)"}, "party_email"),
+        ("party", {"phone": "repeat('x', 21)"}, "party_phone"),
+        ("party", {"external_id": "repeat('x', 121)"}, "party_external_id"),
+    ],
+)
+async def test_the_database_refuses_leases_and_parties_that_cannot_be(
+    database: Database, table: str, columns: dict[str, str], constraint: str
+) -> None:
+    """One transition has a lease with a party, another has neither."""
+    async with database.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO property (id, company_id) VALUES (4, 1) ON CONFLICT DO NOTHING;"
+            "INSERT INTO unit (id, company_id, property_id) VALUES (4, 1, 4) ON CONFLICT DO NOTHING;"
+            "INSERT INTO transition (company_id, id, status, property_id, unit_id, created_at, updated_at, source)"
+            " SELECT 1, 9000 + n, 'completed', 4, 4, now(), now(), 'api' FROM generate_series(0, 1) n"
+            " ON CONFLICT DO NOTHING;"
+            f"INSERT INTO lease ({', '.join(LEASE)}) VALUES ({', '.join(LEASE.values())}) ON CONFLICT DO NOTHING;"
+            "INSERT INTO party (company_id, id, transition_id, position) VALUES (1, 19, 9000, 0) ON CONFLICT DO NOTHING"
+        )
+        good = {"lease": LEASE | {"id": "12", "transition_id": "9001"}, "party": PARTY}[table]
+        row = (LEASE if constraint == "lease_of_transition" else good) | columns
+        with pytest.raises(asyncpg.IntegrityConstraintViolationError) as refused:
+            await connection.raw.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join(row.values())})")
+        assert refused.value.constraint_name == constraint
+
+
+def test_the_rules_and_the_tables_know_the_same_caps() -> None:
+    """A row that breaks a check is quoted in the server's own log: what may be private must be refused before."""
+    assert {name: _cap(PartyCreate, name) for name in PartyCreate.__struct_fields__ if name != "role"} == {
+        "first_name": 80,
+        "last_name": 80,
+        "email": 150,
+        "phone": 20,
+        "external_id": 120,
+    }
+    checks = {one.name: str(one.sqltext) for one in t.party.constraints if isinstance(one, CheckConstraint)}
+    for name in PartyCreate.__struct_fields__:
+        if name != "role":
+            assert checks[f"party_{name}"] == f"char_length({name}) <= {_cap(PartyCreate, name)}"
+    assert all(value in checks["party_role"] for value in residencies.PARTY_ROLES)
+
+
+def _cap(kind: Any, name: str) -> int:
+    hint = typing.get_type_hints(kind, include_extras=True)[name]
+    (marker,) = [one for arm in typing.get_args(hint) for one in getattr(arm, "__metadata__", ()) if type(one) is Text]
+    return int(marker.longest)
