@@ -77,7 +77,7 @@ def claim(caller: Identity, idempotency_key: str, operation: str, canonical_body
 
 
 _CLAIM = "idempotency_claim"
-_NAMES = ("company_id", "api_key_id", "idempotency_key", "fingerprint", "status", "reply")
+CLAIM_COLUMNS = ("company_id", "api_key_id", "idempotency_key", "fingerprint", "status", "reply")
 _ONE: sa.ColumnElement[int] = sa.literal_column("1").label("one")
 
 
@@ -85,10 +85,10 @@ class _Once:
     """What both kinds of writes know of their claims."""
 
     def __init__(self, claims: sa.Table) -> None:
-        self._claimed = {name: given(f"claim_{name}", claims.c[name].type) for name in _NAMES}
+        self._claimed = {name: given(f"claim_{name}", claims.c[name].type) for name in CLAIM_COLUMNS}
         self._claim = sa.select(*self._claimed.values())
-        same = (claims.c[name] == self._claimed[name] for name in _NAMES[:3])
-        kept = sa.select(*(claims.c[name].label(f"kept_{name}") for name in _NAMES[3:])).where(*same)
+        same = (claims.c[name] == self._claimed[name] for name in CLAIM_COLUMNS[:3])
+        kept = sa.select(*(claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:])).where(*same)
         self._kept = kept.subquery("kept")
         self._lock = sa.select(sa.func.pg_try_advisory_xact_lock(given("lock", sa.BigInteger)).label("ok")).cte("lock")
         self._found = self._lock.outerjoin(self._kept, sa.true())
@@ -122,7 +122,7 @@ class InsertOnce(_Once):
 
     def __init__(self, claims: sa.Table, *tables: sa.Table) -> None:
         super().__init__(claims)
-        claim = insert(claims).from_select(_NAMES, self._claim.select_from(self._lock).where(self._lock.c.ok))
+        claim = insert(claims).from_select(CLAIM_COLUMNS, self._claim.select_from(self._lock).where(self._lock.c.ok))
         mine = sa.select(claim.on_conflict_do_nothing().returning(_ONE).cte("claimed").c.one).cte("mine")
         self._columns = {table: [c for c in table.c if c.primary_key or c.server_default is None] for table in tables}
         effects = []
@@ -218,7 +218,7 @@ class DecideOnce(_Once):
         for table, names in self._columns.items():
             rows = sa.select(*offered(table, names, f"{table.name}_").c).where(*counts)
             effects.append(insert(table).from_select(names, rows, include_defaults=False).cte(f"new_{table.name}"))
-        effects.append(insert(claims).from_select(_NAMES, self._claim, include_defaults=False).cte("claimed"))
+        effects.append(insert(claims).from_select(CLAIM_COLUMNS, self._claim, include_defaults=False).cte("claimed"))
         self._write = Statement(sa.select(_ONE).add_cte(*made, *effects))
 
     async def write(

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Boolean, DateTime, Integer, Text, bindparam, func, literal_column, select, text
+from sqlalchemy import BigInteger, Boolean, DateTime, Integer, Text, bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.database import Connection, Database
-from chassis.idempotency import InsertOnce
 from chassis.paging import Pages
 from chassis.statements import Statement
 from svc_tickets import rules
 from svc_tickets import tables as t
+from svc_tickets.together import InsertTogether
 
 _company_id = bindparam("company_id", type_=BigInteger)
 
@@ -98,60 +98,7 @@ async def tickets(connection: Connection, company_id: int, ticket_ids: Sequence[
     return await connection.rows(_TICKETS, company_id=company_id, ticket_ids=ticket_ids)
 
 
-CREATE_TICKET = InsertOnce(t.idempotency, t.ticket, t.outbox)
-
-
-def _place_and_number() -> Statement:
-    """The unit, its property, whether the asset is there, and the property's next ticket number.
-
-    The number is taken as a sequence's is: at once, for good, and unused where the create is refused. Its
-    commit need not wait for the disk: the ticket's own commit, which follows in the log, makes it durable.
-    """
-    place = (
-        select(
-            t.unit.c.id.label("unit_id"),
-            t.unit.c.name.label("unit_name"),
-            t.unit.c.external_id.label("unit_external_id"),
-            t.unit.c.unit_number,
-            t.property_.c.id.label("property_id"),
-            t.property_.c.name.label("property_name"),
-            t.property_.c.external_id.label("property_external_id"),
-            t.asset.c.id.label("asset_id"),
-        )
-        .select_from(
-            t.unit.join(t.property_, t.property_.c.id == t.unit.c.property_id).outerjoin(
-                t.asset,
-                (t.asset.c.id == bindparam("asset_id", type_=BigInteger))
-                & (t.asset.c.property_id == t.unit.c.property_id)
-                & (t.asset.c.company_id == t.unit.c.company_id)
-                & (t.asset.c.version > 0),
-            )
-        )
-        .where(
-            t.unit.c.company_id == _company_id,
-            t.unit.c.id == bindparam("unit_id", type_=BigInteger),
-            t.unit.c.version > 0,
-            t.property_.c.version > 0,
-        )
-        .cte("place")
-    )
-    unhurried = select(func.set_config("synchronous_commit", "off", True).label("setting")).cte("unhurried")
-    counted = select(place.c.property_id, literal_column("1")).select_from(place.join(unhurried, text("true")))
-    take = insert(t.ticket_number).from_select(["property_id", "last"], counted)
-    number = (
-        take.on_conflict_do_update(index_elements=["property_id"], set_={"last": t.ticket_number.c.last + 1})
-        .returning(t.ticket_number.c.last)
-        .cte("number")
-    )
-    return Statement(select(place, number.c.last.label("ticket_number")).select_from(place.join(number, text("true"))))
-
-
-_PLACE_AND_NUMBER = _place_and_number()
-
-
-async def place_and_number(database: Database, company_id: int, unit_id: int, asset_id: int) -> Record | None:
-    """None where the unit is not in the replica; asset_id is null in the row where the asset is not there."""
-    return await database.row(_PLACE_AND_NUMBER, company_id=company_id, unit_id=unit_id, asset_id=asset_id)
+CREATE_TICKET = InsertTogether(t.idempotency, t.ticket, t.outbox)
 
 
 def _save_policy() -> Statement:

@@ -22,6 +22,7 @@ from svc_tickets import tables as t
 from svc_tickets.changes import StatusChange
 from svc_tickets.imports import TicketImport
 from svc_tickets.owners import Owners
+from svc_tickets.queries_places import place_and_number
 
 Clock = Callable[[], datetime.datetime]
 
@@ -87,11 +88,11 @@ class TicketsService:
     async def _place(self, company_id: int, wanted: records.TicketCreate) -> Record:
         """The unit with its property and the asset, asked of their owner where a replica lacks one."""
         asset_id = wanted.asset_id or 0
-        place = await queries.place_and_number(self.database, company_id, wanted.unit_id, asset_id)
+        place = await place_and_number(self.database, company_id, wanted.unit_id, asset_id)
         lacking = place is None or (wanted.asset_id is not None and place["asset_id"] is None)
         if lacking:
             await self.owners.fetch(company_id, unit_ids=[wanted.unit_id], asset_ids=[asset_id])
-            place = await queries.place_and_number(self.database, company_id, wanted.unit_id, asset_id)
+            place = await place_and_number(self.database, company_id, wanted.unit_id, asset_id)
         if place is None:
             raise not_found("unit")
         if wanted.asset_id is not None and place["asset_id"] is None:
