@@ -153,6 +153,36 @@ def test_the_table_says_what_the_contract_says(operation: Operation) -> None:
     assert operation.opened_by == expected
 
 
+# Spec 7, spelled out once more; what only reads allows GET.
+SPEC_ALLOWS = {
+    "/tickets": "GET, POST",
+    "/tickets/1": "GET, PATCH",
+    "/units/1/notice": "POST",
+    "/units/1/move-in": "POST",
+    "/webhooks": "GET, POST",
+    "/webhooks/1": "DELETE",
+    "/units": "GET",
+    "/units/1": "GET",
+    "/turns/1": "GET",
+    "/meters/1/readings": "GET",
+    "/whoami": "GET",
+    "/openapi.json": "GET",
+}
+
+
+@pytest.mark.parametrize(("path", "allowed"), SPEC_ALLOWS.items())
+async def test_verbs_are_those_of_the_contract_and_a_browser_is_allowed_none(
+    api: Api, keys: Keys, path: str, allowed: str
+) -> None:
+    preflight = {"Origin": "https://app.test", "Access_Control_Request_Method": "POST"}
+    for verb in set(VERBS) - set(allowed.split(", ")):
+        response = await api.request(verb, path, keys.by_scope["write"], None, **preflight)
+        assert (response.status, response.header("Allow")) == (405, allowed), verb
+    for verb in allowed.split(", "):
+        response = await api.request(verb, path, None, b"{}", **preflight)
+        assert response.status == (200 if path == "/openapi.json" else 401)  # no CORS header: all responses are checked
+
+
 @pytest.mark.parametrize("path", sorted({operation.route.path for operation in OPERATIONS}))
 async def test_any_other_verb_is_told_which_are_allowed(api: Api, keys: Keys, path: str) -> None:
     allowed = [one.route.method for one in OPERATIONS if one.route.path == path]

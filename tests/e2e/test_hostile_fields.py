@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import hostile_bodies as bad
+import pytest
 from hostile_bodies import Body, Case, Path
 from hostile_writes import World, every_write, is_400, schema_at
 from system import Answer
@@ -66,6 +67,26 @@ def test_dates_that_do_not_exist(world: World, write: str) -> None:
 
     for body in world.bodies(write):
         world.refuses(write, body, cases(), is_400)
+
+
+@every_write
+@pytest.mark.parametrize("day", ["0001-01-01", "1582-10-10", "1900-02-28", "2000-02-29", "9999-12-31"])
+def test_the_first_day_and_the_last_are_days(world: World, write: str, day: str) -> None:
+    """And are served as they were sent."""
+    for body in world.bodies(write):
+        dates = [path for path in bad.fields(body) if schema_at(write, path).get("format") == "date"]
+        if not dates:
+            continue
+        for date in dates:
+            body[str(date[0])] = day
+        key = world.key(2)
+        answer = world.send(write, world.path(write), key, bad.raw(body), next(world.once))
+        assert answer.status == 201, answer
+        turn = world.system.get(f"/turns/{answer.json['entity_id']}", key).json
+        told = {name: answer.json[name] for name in ("move_in_date", "move_out_date")}
+        assert told == {name: turn[name] for name in told} and day in told.values()
+        if answer.json["lease"]:
+            assert (answer.json["lease"]["start_date"], answer.json["lease"]["end_date"]) == (day, day)
 
 
 @every_write
