@@ -1,0 +1,164 @@
+"""Who lives in a unit, told over HTTP: a move-in, a notice, the next resident, and a receiver that hears of it all."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from receiver import Receiver
+from system import Answer, Company, System
+from test_first_light import ENVELOPE, subscribe
+from test_outages import eventually, hanging
+
+MAIL, PHONE = "not.for.others@residents.example", "+1 512 555 0177"
+ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder", "email": MAIL, "phone": PHONE}
+GUS = {"first_name": "Gus", "role": "guarantor", "external_id": "G-1", "email": MAIL}
+LEASE = {"move_in_date": "2026-01-15", "lease_start_date": "2026-01-01", "lease_end_date": "2026-12-31"}
+REPLAY = "X-Idempotent-Replay"
+
+
+@pytest.fixture(scope="module")
+def company(system: System) -> Company:
+    company = system.company("Residencies")
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    units = [{"external_id": f"U{n}", "property": "P1", "name": f"Unit {n}"} for n in range(4)]
+    company.import_rows("units", units)
+    return company
+
+
+@pytest.fixture(scope="module")
+def units(company: Company) -> dict[str, int]:
+    return {unit["external_id"]: unit["entity_id"] for unit in company.walk("/units")}
+
+
+def move_in(company: Company, unit_id: int, key: str, **more: Any) -> Answer:
+    body = {**LEASE, "provider": " AppFolio ", "parties": [GUS, ANA], **more}
+    return company.system.post(f"/units/{unit_id}/move-in", company.keys["write"], body, key)
+
+
+def notice(company: Company, unit_id: int, key: str, **more: Any) -> Answer:
+    body = {"move_out_date": "2999-03-31", "provider": "appfolio", **more}
+    return company.system.post(f"/units/{unit_id}/notice", company.keys["write"], body, key)
+
+
+def shows(company: Company, unit_id: int, status: str) -> bool:
+    """Whether GET /units/{id} says so within a second."""
+    key = company.keys["read"]
+
+    def found() -> bool:
+        unit = company.system.get(f"/units/{unit_id}", key).json
+        return bool(unit["unit_status"] == status and unit["projected_ready_on"] is None)
+
+    return eventually(found, seconds=1.0)
+
+
+def turn(company: Company, turn_id: int) -> Answer:
+    return company.system.get(f"/turns/{turn_id}", company.keys["read"])
+
+
+def test_a_unit_is_handed_from_one_resident_to_the_next(
+    system: System, company: Company, units: dict[str, int], receiver: Receiver
+) -> None:
+    unit_id = units["U0"]
+    subscription = subscribe(company, "/residencies", ["turn.status_changed"])
+    gets, answers = [], []
+
+    came = move_in(company, unit_id, "came", external_id="R-1")
+    assert came.status == 201 and REPLAY not in came.headers
+    first = came.json["entity_id"]
+    assert came.json["occupancy_source"] == "appfolio" and came.json["status"] == "active"
+    assert [party["first_name"] for party in came.json["parties"]] == ["Ana", "Gus"]
+    assert came.json["lease"]["lease_type"] == "fixed_term"
+    (listed,) = company.walk("/turns", unit_id=unit_id)
+    assert listed["entity_id"] == first and listed["status"] == "Active" and listed["external_id"] == "R-1"
+    gets.append(turn(company, first))
+    assert gets[0].json == listed
+    assert shows(company, unit_id, "Occupied")
+
+    early = move_in(company, unit_id, "early")
+    assert (early.status, early.code) == (422, "invalid_request")
+
+    leaves = notice(company, unit_id, "leaves", external_id="N-1", ntv_reason_code="JOB")
+    assert leaves.status == 201 and leaves.json["external_id"] == "N-1"
+    assert leaves.json["lease"] is None and leaves.json["parties"] == []
+    assert (leaves.json["entity_id"], leaves.json["move_out_date"]) == (first, "2999-03-31")
+    gets.append(turn(company, first))
+    assert gets[1].json["move_out_date"] == "2999-03-31" and gets[1].json["external_id"] == "R-1"
+    assert shows(company, unit_id, "Notice")
+
+    later = notice(company, unit_id, "later", move_out_date="2999-04-30")
+    assert later.json["entity_id"] == first and later.json["move_out_date"] == "2999-04-30"
+
+    follows = move_in(company, unit_id, "follows", predecessor_transition_id=first, lease_end_date=None)
+    assert follows.status == 201 and follows.json["lease"]["lease_type"] == "month_to_month"
+    second = follows.json["entity_id"]
+    gets.append(turn(company, second))
+    assert [(one["entity_id"], one["status"]) for one in company.walk("/turns", unit_id=unit_id)] == [
+        (first, "Completed"),
+        (second, "Active"),
+    ]
+    assert turn(company, first).json["move_out_date"] == "2999-04-30"
+    assert shows(company, unit_id, "Occupied")
+
+    answers = [came, leaves, follows]
+    again = [
+        move_in(company, unit_id, "came", external_id="R-1"),
+        notice(company, unit_id, "leaves", external_id="N-1", ntv_reason_code="JOB"),
+        move_in(company, unit_id, "follows", predecessor_transition_id=first, lease_end_date=None),
+    ]
+    for answer, repeated in zip(answers, again, strict=True):
+        assert (repeated.status, repeated.body, repeated.headers[REPLAY]) == (201, answer.body, "1")
+
+    swept = system.makeready("sweep", "webhooks")
+    assert swept["failed"] == 0
+    deliveries = sorted(receiver.at("/residencies"), key=lambda one: str(one.json["occurred_at"]))
+    assert [one.json["change"] for one in deliveries] == [
+        {"field": "unit_status", "from": None, "to": "Occupied"},
+        {"field": "unit_status", "from": "Occupied", "to": "Notice"},
+        {"field": "unit_status", "from": "Notice", "to": "Occupied"},
+    ]
+    for delivery, got, answer in zip(deliveries, gets, answers, strict=True):
+        assert delivery.is_signed_with(subscription["secret"]) and list(delivery.json) == ENVELOPE
+        assert delivery.json["event"] == "turn.status_changed"
+        assert got.body in delivery.body and delivery.json["data"] == got.json
+        assert delivery.json["occurred_at"] == answer.json["occupancy_fed_at"] == got.json["updated_at"]
+        assert delivery.headers["x-request-id"] == answer.headers["X-Request-Id"]
+    seen = [one.body for one in (*answers, *again, *gets, early)] + [one.body for one in deliveries]
+    logs = "".join(file.read_text() for file in (system.state / "logs").glob("*.log"))
+    for private in (MAIL, PHONE):
+        assert all(private.encode() not in body for body in seen) and private not in logs
+
+
+def test_a_new_unit_is_moved_into_while_nothing_replicates_and_heard_of_after(
+    system: System, company: Company, receiver: Receiver
+) -> None:
+    subscribe(company, "/while-away", ["turn.status_changed"])
+    with hanging(system, "nats"):
+        company.import_rows("units", [{"external_id": "New", "property": "P1", "name": "New"}])
+        (unit,) = [one for one in company.walk("/units") if one["external_id"] == "New"]
+        started = time.monotonic()
+        answer = move_in(company, unit["entity_id"], "new")
+        assert answer.status == 201 and time.monotonic() - started < 5
+        (listed,) = company.walk("/turns", unit_id=unit["entity_id"])
+        assert listed["unit"]["name"] == "New"
+    system.makeready("wait", "--timeout", "60")
+    assert shows(company, unit["entity_id"], "Occupied")
+    system.makeready("sweep", "webhooks")
+    assert [one.json["data"]["entity_id"] for one in receiver.at("/while-away")] == [answer.json["entity_id"]]
+
+
+def test_a_file_and_a_feed_tell_of_one_residency(company: Company, units: dict[str, int]) -> None:
+    unit_id = units["U1"]
+    company.import_rows("turns", [{"external_id": "F-1", "unit": "U1", "move_in_date": "2024-04-01"}])
+    told = notice(company, unit_id, "of a file", external_id="N-2", move_out_date="2020-01-31")
+    (of_file,) = company.walk("/turns", unit_id=unit_id)
+    assert told.json["entity_id"] == of_file["entity_id"] and told.json["move_in_date"] == "2024-04-01"
+    assert (of_file["external_id"], of_file["source"]) == ("F-1", "import")
+    # The departure has passed: nobody needs to be named.
+    came = move_in(company, unit_id, "after a file", external_id="F-1")
+    assert came.status == 201
+    ended, opened = company.walk("/turns", unit_id=unit_id)
+    assert (ended["status"], opened["status"], opened["source"]) == ("Completed", "Active", "api")
+    row = {"external_id": "F-1", "unit": "U1", "move_in_date": "2024-04-01", "status": "Completed"}
+    assert company.import_rows("turns", [row])["unchanged"] == 1
