@@ -252,19 +252,20 @@ class House:
         arrived = Counter(one.json["event_id"] for one in self.receiver.at(HOOK))
         assert arrived == Counter(dict.fromkeys(await self.events(company.company_id), 1))
 
-    async def _catch_up(self) -> None:
-        """Tries for as long as svc-webhooks has not found a producer again that was started anew."""
+    async def _catch_up(self, name: str) -> None:
+        """Tries for as long as the service has not found a producer again that was started anew."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                await self.operator("svc-webhooks", ConsumerServiceStub, "CatchUp", CatchUpRequest())
+                await self.operator(name, ConsumerServiceStub, "CatchUp", CatchUpRequest())
                 return
             except grpc.aio.AioRpcError as error:
                 assert error.code() is grpc.StatusCode.UNAVAILABLE and time.monotonic() < deadline, error
                 await asyncio.sleep(0.2)
 
     async def all_events_arrived(self) -> None:
-        """Waits until no relay has anything to do, and svc-webhooks has every public event, each once."""
+        """Waits until no relay has anything to do, and looks: svc-webhooks has every public event, each once, and
+        svc-catalog serves of each unit what svc-occupancy says of it."""
         made = set()
         for name in PRODUCERS:
             sql = "SELECT count(*) AS waiting FROM outbox WHERE published_at IS NULL AND claimed_until < now()"
@@ -273,9 +274,14 @@ class House:
                 assert time.monotonic() < deadline, f"the outbox of {name} did not empty"
                 await asyncio.sleep(0.05)
             made |= {one["event_id"] for one in await self.query(name, "SELECT event_id FROM outbox WHERE " + PUBLIC)}
-        await self._catch_up()
+        for name in ("svc-webhooks", "svc-catalog"):
+            await self._catch_up(name)
         stored = [one["event_id"] for one in await self.query("svc-webhooks", "SELECT event_id FROM event")]
         assert len(stored) == len(set(stored)) and set(stored) == made
+        shown = "unit_status, projected_ready_on"
+        said = await self.query("svc-occupancy", f"SELECT unit_id, version, {shown} FROM unit_state ORDER BY 1")
+        sql = f"SELECT id, occupancy_version, {shown} FROM unit WHERE occupancy_version > 0 ORDER BY 1"
+        assert [tuple(row) for row in await self.query("svc-catalog", sql)] == [tuple(row) for row in said]
 
 
 async def until(condition: Callable[[], bool], complaint: str) -> None:

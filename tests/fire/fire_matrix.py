@@ -30,10 +30,11 @@ class Case(NamedTuple):
 
     @property
     def at(self) -> str:
-        """Who comes to the point: the gateway, the write's own service, or the one that its event goes to."""
+        """Who comes to the point: the gateway, the write's own service, or one that its event goes to."""
         if self.point in EDGE:
             return "gateway"
-        return "svc-webhooks" if self.point in CONSUMER else KINDS[self.kind].service
+        kind = KINDS[self.kind]
+        return kind.hears if self.point in CONSUMER else kind.service
 
 
 class Outcome(NamedTuple):

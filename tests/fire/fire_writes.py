@@ -70,6 +70,20 @@ def change_ticket(records: Records) -> Write:
     return Write("change ticket", "PATCH", f"/tickets/{records.ticket()}", {"status": "In Progress"})
 
 
+def notice(unit_id: int, move_out_date: str = "2031-05-31") -> Write:
+    body = {"move_out_date": move_out_date, "provider": "entrata", "notes": "By letter"}
+    return Write("notice", "POST", f"/units/{unit_id}/notice", body)
+
+
+def move_in(unit_id: int, **more: Any) -> Write:
+    people = [
+        {"first_name": "Luis", "role": "guarantor"},
+        {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder", "email": "ana@example.com"},
+    ]
+    lease = {"move_in_date": "2026-04-15", "lease_start_date": "2026-04-15", "provider": "entrata"}
+    return Write("move-in", "POST", f"/units/{unit_id}/move-in", {**lease, "parties": people, **more})
+
+
 def create_webhook(_records: Records) -> Write:
     body = {"destination_url": f"https://receiver.test/{next(_names)}", "events": ["vendor.hold"]}
     return Write("create webhook", "POST", "/webhooks", body)
@@ -82,13 +96,21 @@ class Kind(NamedTuple):
     points: tuple[str, ...]
     event: str
     """The public event that it fires; empty where it fires none."""
+    hears: str
+    """A service that an event of it goes to; empty where it fires none."""
     make: Callable[[Records], Write]
 
 
 KINDS = {
-    "create ticket": Kind("svc-tickets", INSERTS, "ticket.created", create_ticket),
-    "change ticket": Kind("svc-tickets", DECIDES, "ticket.status_changed", change_ticket),
-    "create webhook": Kind("svc-webhooks", INSERTS, "", create_webhook),
+    "create ticket": Kind("svc-tickets", INSERTS, "ticket.created", "svc-webhooks", create_ticket),
+    "change ticket": Kind("svc-tickets", DECIDES, "ticket.status_changed", "svc-webhooks", change_ticket),
+    "notice": Kind(
+        "svc-occupancy", DECIDES, "turn.status_changed", "svc-catalog", lambda records: notice(records.occupied_unit())
+    ),
+    "move-in": Kind(
+        "svc-occupancy", DECIDES, "turn.status_changed", "svc-catalog", lambda records: move_in(records.vacant_unit())
+    ),
+    "create webhook": Kind("svc-webhooks", INSERTS, "", "", create_webhook),
 }
 
 
