@@ -197,11 +197,12 @@ class House:
             else:
                 return
 
-    async def mend(self) -> None:
-        """Whatever went wrong: everything runs, and nobody is struck any more."""
+    async def mend(self, *names: str) -> None:
+        """Whatever went wrong: these services, or all, run, and nobody is struck any more."""
         for server in (self.postgres, self.nats):
             server.start()
-        for name, service in self.services.items():
+        for name in names or SERVICES:
+            service = self.services[name]
             self._strike_file(name).unlink(missing_ok=True)
             if service.process is None or service.process.poll() is not None:
                 await self.start(name)
@@ -263,16 +264,22 @@ class House:
                 assert error.code() is grpc.StatusCode.UNAVAILABLE and time.monotonic() < deadline, error
                 await asyncio.sleep(0.2)
 
+    async def relay_rests(self, name: str) -> None:
+        """Waits until the service's relay has nothing to do."""
+        sql = "SELECT count(*) AS waiting FROM outbox WHERE published_at IS NULL AND claimed_until < now()"
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (await self.query(name, sql))[0]["waiting"]:
+            assert time.monotonic() < deadline, f"the outbox of {name} did not empty"
+            await asyncio.sleep(0.05)
+
     async def all_events_arrived(self) -> None:
-        """Waits until no relay has anything to do, and looks: svc-webhooks has every public event, each once, and
-        svc-catalog serves of each unit what svc-occupancy says of it."""
+        """Once nobody writes: waits until no relay has anything to do, and looks.
+
+        svc-webhooks has every public event, each once; svc-catalog serves of each unit what svc-occupancy says of it.
+        """
         made = set()
         for name in PRODUCERS:
-            sql = "SELECT count(*) AS waiting FROM outbox WHERE published_at IS NULL AND claimed_until < now()"
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            while (await self.query(name, sql))[0]["waiting"]:
-                assert time.monotonic() < deadline, f"the outbox of {name} did not empty"
-                await asyncio.sleep(0.05)
+            await self.relay_rests(name)
             made |= {one["event_id"] for one in await self.query(name, "SELECT event_id FROM outbox WHERE " + PUBLIC)}
         for name in ("svc-webhooks", "svc-catalog"):
             await self._catch_up(name)

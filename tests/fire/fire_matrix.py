@@ -36,6 +36,11 @@ class Case(NamedTuple):
         kind = KINDS[self.kind]
         return kind.hears if self.point in CONSUMER else kind.service
 
+    @property
+    def is_on_the_way(self) -> bool:
+        """Whether the write is done, and its event has been made."""
+        return self.point in RELAY or self.point in CONSUMER
+
 
 class Outcome(NamedTuple):
     """What the interrupted request answered (0: nothing), and whether the retry was a replay."""
@@ -90,7 +95,12 @@ class Fire:
                 GATEWAY: self._kill_the_gateway,
                 POSTGRES: self._kill_postgres,
             }
-            await burn[case.victim]([one for one in cases() if one.victim == case.victim])
+            wanted = [one for one in cases() if one.victim == case.victim]
+            await burn[case.victim](wanted)
+            try:
+                await self.house.all_events_arrived()
+            except Exception as error:
+                self._outcomes |= dict.fromkeys((one for one in wanted if one.is_on_the_way), error)
         found = self._outcomes[case]
         if isinstance(found, BaseException):
             raise found
@@ -136,7 +146,7 @@ class Fire:
                 self._outcomes[case] = await burn(case)
             except Exception as error:
                 self._outcomes[case] = error
-                await self.house.mend()
+                await self.house.mend(case.at)
 
     async def _kill_at_its_point(self, case: Case) -> Outcome:
         started = await self._start(case, "kill")
@@ -163,7 +173,9 @@ class Fire:
         kind = KINDS[case.kind]
         write, api_key = kind.make(self.records), self.caller.api_key()
         key = f"{case.victim} {case.point} {next(self._numbers)}"
-        if case.point in RELAY or case.point in CONSUMER:  # or another's event would come to the point
+        if case.point in RELAY:  # or an earlier event would come to the point
+            await self.house.relay_rests(kind.service)
+        if case.point in CONSUMER:
             await self.house.all_events_arrived()
         before = await counted(self.house, kind.service)
         self.house.strike(case.at, case.point, how)
@@ -182,8 +194,6 @@ class Fire:
             assert reply.replayed, (started.case, first, reply)
         left = since(started.before, await counted(self.house, kind.service))
         assert left == self.alone[started.case.kind], (started.case, left)
-        if started.case.point in RELAY or started.case.point in CONSUMER:
-            await self.house.all_events_arrived()
         return Outcome(first.status, reply.replayed)
 
 
