@@ -33,7 +33,7 @@ from makeready_local.testing import PostgresServer
 
 SERVICES = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks", "gateway")
 # Longer than anything takes: a test fails there instead of waiting for ever, and nothing else hangs on it.
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 OPERATOR_IDENTITY = Identity(OPERATOR, "operator")
 PRODUCERS, PUBLIC = ("svc-tickets", "svc-occupancy"), "subject LIKE '%.public.%'"
 HOOK, HEARD = "/fire", ["ticket.created", "ticket.status_changed", "turn.status_changed"]
