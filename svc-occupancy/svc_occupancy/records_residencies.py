@@ -7,13 +7,17 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from chassis.bodies import Between, LongText, RecordId, Text
+from chassis.bodies import BODY_BYTES_MAX, Between, LongText, RecordId, Text
 from chassis.instants import printed
 from svc_occupancy import rules
 from svc_occupancy import rules_residencies as residencies
 
-# Counted once it is stripped, which its type alone can't say.
-Provider = Annotated[str, Text(blank=False), msgspec.Meta(extra_json_schema={"maxLength": rules.PROVIDER_POINTS_MAX})]
+# Counted by `rules.provider`, once it is stripped: here whatever a body can hold passes.
+Provider = Annotated[
+    str,
+    Text(longest=BODY_BYTES_MAX, blank=False),
+    msgspec.Meta(extra_json_schema={"maxLength": rules.PROVIDER_POINTS_MAX}),
+]
 ExternalId = Annotated[str, Text(longest=residencies.EXTERNAL_ID_POINTS_MAX)]
 PartyName = Annotated[str, Text(longest=residencies.PARTY_NAME_POINTS_MAX)]
 Email = Annotated[

@@ -85,7 +85,7 @@ class Company:
 
     async def write(self, rpc: str, unit_id: int, body: Any, key: str = "", who: Identity | None = None) -> WriteReply:
         """The reply of RecordNotice or RecordMoveIn; a new Idempotency-Key unless one is given."""
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        raw = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
         request = {"unit_id": unit_id, "idempotency_key": key or f"key {next(self._keys)}", "body": raw}
         reply: WriteReply = (
             await self.house(rpc, getattr(residencies_pb2, f"{rpc}Request")(**request), who or self.writer)
