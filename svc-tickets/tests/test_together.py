@@ -136,7 +136,7 @@ def a_write(number: int, key: str, **changes: Any) -> tuple[Claim, bytes, dict[A
         "source": "api",
     }
     # A subject that nobody publishes and nobody takes.
-    event = {"event_id": uuid7(), "subject": f"events.together.{key}", "message": b"m"}
+    event = {"event_id": uuid7(), "subject": f"events.together.{key}", "message": b""}
     reply = json.dumps({"number": number}).encode()
     return Claim(COMPANY, 77, key, b"f"), reply, {t.ticket: ticket | changes, t.outbox: event}
 
