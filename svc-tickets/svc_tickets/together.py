@@ -74,7 +74,8 @@ class Together(Generic[Asked, Answer]):
             try:
                 answers = await self._several([one for one, _ in some])
             except Exception as error:
-                log.warning("asked_one_by_one", many=len(some), reason=str(error) or type(error).__name__)
+                # Its name alone: what PostgreSQL says of a row holds the row.
+                log.warning("asked_one_by_one", many=len(some), reason=type(error).__name__)
         left = []
         for asked, answer in zip(some, answers, strict=True):
             if answer is None:
@@ -123,11 +124,12 @@ class InsertTogether(InsertOnce):
         given_claims = numbered("claim", **kinds, lock=sa.BigInteger())
         ok = sa.func.pg_try_advisory_xact_lock(given_claims.c.lock, type_=sa.Boolean).label("ok")
         asked = sa.select(given_claims.c, ok).cte("asked").prefix_with("MATERIALIZED")
-        free = sa.select(*(asked.c[name] for name in CLAIM_COLUMNS)).where(asked.c.ok)
+        free = sa.select(*(asked.c[name] for name in CLAIM_COLUMNS)).where(asked.c.ok).order_by(asked.c.n)
         claim = insert(claims).from_select(CLAIM_COLUMNS, free, include_defaults=False).on_conflict_do_nothing()
         claimed = claim.returning(*(claims.c[name] for name in key)).cte("claimed")
-        # The same key twice in one statement is one claim, the first one's.
-        same = sa.and_(*(claimed.c[name] == asked.c[name] for name in key))
+        # The same key twice in one statement is one claim, of the first that got the lock: another session may have let
+        # go of it in between.
+        same = sa.and_(asked.c.ok, *(claimed.c[name] == asked.c[name] for name in key))
         first = sa.select(sa.func.min(asked.c.n).label("n")).select_from(asked.join(claimed, same))
         mine = first.group_by(*(claimed.c[name] for name in key)).cte("mine")
         effects = []

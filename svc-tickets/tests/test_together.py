@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+import structlog
 from asyncpg import CheckViolationError
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +30,7 @@ from svc_tickets.queries_places import place_and_number
 from svc_tickets.together import Together
 
 COMPANY, OTHER_COMPANY = 7, 8
+HELD_LOCK = 4711
 
 
 class Asked:
@@ -198,13 +200,49 @@ async def test_one_key_with_another_body_is_a_mismatch(
     assert await stored(database, key) == (4, 4, 4)
 
 
+class HeldClaim(Claim):
+    """A claim whose lock is another's: as if it were let go of, or taken, between two rows of a statement."""
+
+    @property
+    def lock(self) -> int:
+        return HELD_LOCK
+
+
+@pytest.mark.parametrize("held", [0, 1])
+async def test_a_lock_let_go_between_two_writes_of_one_key_leaves_the_ticket_of_the_kept_reply(
+    held: int, database: Database, places: None, numbers: Iterator[int]
+) -> None:
+    key = secrets.token_hex(8)
+    writes = [a_write(next(numbers), key) for _ in range(2)]
+    claim, reply, rows = writes[held]
+    writes[held] = (
+        HeldClaim(claim.company_id, claim.api_key_id, claim.idempotency_key, claim.fingerprint),
+        reply,
+        rows,
+    )
+    hold = Statement(select(func.pg_advisory_xact_lock(literal_column(str(HELD_LOCK))).label("held")))
+    several = [together._Write(database, claim, 201, reply, rows) for claim, reply, rows in writes]
+    async with database.transaction() as connection:
+        await connection.rows(hold)
+        answers = await queries.CREATE_TICKET._write_several(several)
+    done = 1 - held
+    assert answers[held] is None and answers[done] == WriteReply(status=201, body=writes[done][1])
+    kept = await queries.CREATE_TICKET.kept(database, writes[done][0])
+    assert kept is not None and kept.body == writes[done][1]
+    ticket = select(t.ticket.c.id).where(t.ticket.c.title == literal_column(f"'Together {key}'"))
+    assert json.loads(kept.body)["number"] == await database.value(Statement(ticket))
+    assert await stored(database, key) == (1, 1, 1)
+
+
 async def test_a_write_that_fails_takes_no_other_with_it(
     database: Database, places: None, numbers: Iterator[int]
 ) -> None:
     key = secrets.token_hex(8)
     writes = [a_write(next(numbers), f"{key}-{one}") for one in range(6)]
     writes[3] = a_write(next(numbers), f"{key}-3", title="x" * 151)
-    replies = await write_at_once(database, *writes)
+    with structlog.testing.capture_logs() as logs:
+        replies = await write_at_once(database, *writes)
+    assert [one["reason"] for one in logs] == ["CheckViolationError"]
     assert isinstance(replies.pop(3), CheckViolationError)
     assert [one.replayed for one in replies] == [False] * 5
     assert await stored(database, key) == (5, 5, 5)
