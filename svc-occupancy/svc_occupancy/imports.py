@@ -15,7 +15,7 @@ from makeready.events.v1.events_pb2 import References
 from svc_occupancy import queries_import as q
 from svc_occupancy import rules
 from svc_occupancy.records_import import TurnRow
-from svc_occupancy.unit_states import tell
+from svc_occupancy.units import tell
 
 TurnLine = Line[TurnRow]
 

@@ -14,7 +14,7 @@ from chassis.database import Connection, Database
 from chassis.imports import Stored
 from chassis.statements import TEXTS, Statement, given
 from svc_occupancy import tables as t
-from svc_occupancy.unit_states import STATE_NAMES, put_states
+from svc_occupancy.units import STATE_NAMES, put_states
 
 _IDS = ARRAY(BigInteger)
 _company_id = given("company_id", BigInteger)

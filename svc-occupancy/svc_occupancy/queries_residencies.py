@@ -11,7 +11,7 @@ from chassis.statements import TIME, given
 from svc_occupancy import queries
 from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t
-from svc_occupancy.unit_states import put_states
+from svc_occupancy.units import put_states
 
 _company_id = given("company_id", BigInteger)
 _ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal, or the index of active turns would not serve

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -145,10 +146,10 @@ class OccupancyLinks:
 
     def occupancy(
         self,
-        turn: dict[str, Any],
+        turn: Mapping[str, Any],
         external_id: str | None,
-        lease: dict[str, Any] | None = None,
-        parties: list[dict[str, Any]] | None = None,
+        lease: Mapping[str, Any] | None = None,
+        parties: Sequence[Mapping[str, Any]] = (),
     ) -> OccupancyRecord:
         """turn, lease, parties: rows as they are stored; external_id: the one of the write."""
         return OccupancyRecord(
@@ -165,6 +166,6 @@ class OccupancyLinks:
             None
             if lease is None
             else Lease(lease["id"], residencies.lease_type(lease["end_date"]), lease["start_date"], lease["end_date"]),
-            [Party(*(one[name] for name in Party.__struct_fields__)) for one in parties or ()],
+            [Party(*(one[name] for name in Party.__struct_fields__)) for one in parties],
             f"{self._prefix}{turn['unit_id']}/transitions",
         )

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
 from asyncpg import Record
 from sqlalchemy import Table
 
@@ -23,8 +24,7 @@ from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t
 from svc_occupancy.owners import Owners
 from svc_occupancy.records_residencies import MoveInCreate, NoticeCreate, OccupancyLinks
-from svc_occupancy.residencies import HeldUnit, Row
-from svc_occupancy.unit_states import STATE_NAMES, tell
+from svc_occupancy.units import STATE_NAMES, HeldUnit, Row, tell
 
 Clock = Callable[[], datetime.datetime]
 _TICK = datetime.timedelta(microseconds=1)
@@ -89,24 +89,17 @@ class ResidenciesService:
         residencies.check_lease(wanted.lease_start_date, wanted.lease_end_date)
         residencies.check_parties(wanted.parties)
         claim = _claim(request, call, "move-in", canonical)
-        company_id = claim.company_id
-        turn_id, lease_id = await self.turn_ids.next(), await self.lease_ids.next()
-        party_ids = await self.party_ids.take(len(wanted.parties))
-        ordered = zip(party_ids, residencies.stored_order(wanted.parties), strict=True)
-        of_turn = {"company_id": company_id, "transition_id": turn_id}
-        lease = of_turn | {"id": lease_id, "start_date": wanted.lease_start_date, "end_date": wanted.lease_end_date}
-        parties = [
-            of_turn | {name: getattr(party, name) for name in party.__struct_fields__} | {"id": one, "position": place}
-            for place, (one, party) in enumerate(ordered)
-        ]
+        turn_id = await self.turn_ids.next()
+        lease, parties = await self._lease(claim.company_id, turn_id, wanted)
 
         def decide(unit: HeldUnit) -> idempotency.Decision:
             active_id = None if unit.turn is None else unit.turn["id"]
-            predecessor = residencies.named(wanted.predecessor_transition_id, active_id)
-            ends = residencies.record_move_in(unit.residency, predecessor)
+            ends = residencies.record_move_in(
+                unit.residency, residencies.named(wanted.predecessor_transition_id, active_id)
+            )
             now = self.clock()
             turn = dict.fromkeys(t.transition.c.keys()) | {
-                "company_id": company_id,
+                "company_id": claim.company_id,
                 "id": turn_id,
                 "version": 1,
                 "property_id": unit.property_id,
@@ -124,14 +117,28 @@ class ResidenciesService:
             if ends and unit.turn is not None:
                 # Its own clock: an import may have stamped it with any instant.
                 completed_at = max(now, unit.turn["updated_at"] + _TICK)
-                values = {"completed_ids": [unit.turn["id"]], "completed_at": completed_at}
-            rows = {t.transition: [turn], t.lease: [lease], t.party: parties}
+                values = {"completed_ids": [active_id], "completed_at": completed_at}
+            rows: dict[Table, Sequence[Row]] = {t.transition: [turn], t.lease: [lease], t.party: parties}
             record = self.links.occupancy(turn, wanted.external_id, lease, parties)
             return self._decision(call, unit, turn, residencies.MOVE_IN_STATUS, record, rows, values)
 
         return pb.RecordMoveInResponse(
             reply=await self._write(q.MOVE_IN, claim, call, request.unit_id, decide, asks_the_day=True)
         )
+
+    async def _lease(self, company_id: int, turn_id: int, wanted: MoveInCreate) -> tuple[Row, list[Row]]:
+        """The rows of the lease and of its parties, in their stored order."""
+        of_turn = {"company_id": company_id, "transition_id": turn_id}
+        dates = {"start_date": wanted.lease_start_date, "end_date": wanted.lease_end_date}
+        lease: Row = of_turn | dates | {"id": await self.lease_ids.next()}
+        ids = await self.party_ids.take(len(wanted.parties))
+        parties: list[Row] = [
+            of_turn | msgspec.structs.asdict(party) | {"id": party_id, "position": position}
+            for position, (party_id, party) in enumerate(
+                zip(ids, residencies.stored_order(wanted.parties), strict=True)
+            )
+        ]
+        return lease, parties
 
     async def _write(
         self,

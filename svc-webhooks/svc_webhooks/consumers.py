@@ -16,7 +16,7 @@ from chassis.replicas import Replica
 from makeready.events.v1 import events_pb2 as pb
 from svc_webhooks import queries, rules
 from svc_webhooks import tables as t
-from svc_webhooks.partitions import Partitions
+from svc_webhooks.partitions import Partitions, made_at
 from svc_webhooks.signature import envelope
 
 SUBJECTS = {"gateway": ["references"], "svc-tickets": ["public"], "svc-occupancy": ["public"]}
@@ -56,6 +56,7 @@ class Feed:
 
 def _stored(event: pb.Event) -> queries.StoredEvent:
     occurred_at = event.occurred_at.ToDatetime(datetime.UTC)
+    event_id = uuid.UUID(event.event_id)
     public = event.public
     body = envelope(
         event_id=event.event_id,
@@ -66,12 +67,13 @@ def _stored(event: pb.Event) -> queries.StoredEvent:
         change=public.change,
     )
     return queries.StoredEvent(
-        event_id=uuid.UUID(event.event_id),
+        event_id=event_id,
         company_id=event.company_id,
         event=public.event,
         entity_id=public.entity_id,
         occurred_at=occurred_at,
         request_id=event.request_id if _REQUEST_ID.fullmatch(event.request_id) else "",
         body=body,
-        due_at=rules.first_due(occurred_at),
+        # A record that a file has dated into the future changes after that date; its event need not wait for it.
+        due_at=rules.first_due(min(occurred_at, made_at(event_id))),
     )

@@ -30,10 +30,14 @@ log = structlog.stdlib.get_logger(__name__)
 _LOCK = Statement(select(func.pg_advisory_xact_lock(bindparam("lock", type_=BigInteger))))
 
 
+def made_at(event_id: uuid.UUID) -> datetime.datetime:
+    """When the id was made."""
+    return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(milliseconds=event_id.int >> 80)
+
+
 def day_of(event_id: uuid.UUID) -> datetime.date:
     """The UTC day in which the id was made."""
-    milliseconds = event_id.int >> 80
-    return (datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(milliseconds=milliseconds)).date()
+    return made_at(event_id).date()
 
 
 def first_id(day: datetime.date) -> uuid.UUID:

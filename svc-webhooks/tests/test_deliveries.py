@@ -69,6 +69,17 @@ async def test_an_event_is_delivered_signed_with_seven_keys_and_its_data_byte_fo
     assert request.headers["host"] == "receiver.test"
 
 
+async def test_an_event_of_a_record_that_is_dated_into_the_future_does_not_wait_for_that_date(
+    client: Client, tickets: Producer, receivers: dict[str, Receiver]
+) -> None:
+    await subscribe(client)
+    occurred_at = datetime.datetime(2900, 5, 1, tzinfo=datetime.UTC)
+    await tickets.ticket_created(client.company_id, occurred_at=occurred_at)
+    assert await client.sweep() == ONE_SUCCEEDED
+    (request,) = receivers["receiver.test"].requests
+    assert b'"occurred_at":"2900-05-01T00:00:00.000000Z"' in request.body
+
+
 def _signature(request: Received) -> tuple[int, str]:
     timestamp, digest = request.headers["service-signature"].split(",")
     assert timestamp.startswith("t=") and digest.startswith("v1=")

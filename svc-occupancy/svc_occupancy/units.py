@@ -1,4 +1,4 @@
-"""A unit that a write holds, and what the write makes of it."""
+"""Units as this context knows them: what a write finds of one, what is kept in `unit_state`, what svc-catalog hears."""
 
 from __future__ import annotations
 
@@ -7,12 +7,37 @@ from collections.abc import Mapping
 from typing import Any
 
 from asyncpg import Record
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import Insert, insert
 
+from chassis.batches import offered
+from makeready.events.v1.events_pb2 import References
 from svc_occupancy import queries, rules
 from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t
 
 Row = Mapping[str, Any]
+STATE_NAMES = ("company_id", "unit_id", "version", "unit_status", "projected_ready_on")
+
+
+def put_states(prefix: str = "") -> Insert:
+    """Stores whole rows, given as columns of these names after the prefix."""
+    rows = offered(t.unit_state, STATE_NAMES, prefix)
+    put = insert(t.unit_state).from_select(list(STATE_NAMES), select(*rows.c), include_defaults=False)
+    changed = {name: put.excluded[name] for name in STATE_NAMES[2:]}
+    return put.on_conflict_do_update(index_elements=["company_id", "unit_id"], set_=changed)
+
+
+def tell(told: References, state: Mapping[str, Any]) -> None:
+    """Adds a row of unit_state to what svc-catalog will hear."""
+    one = told.unit_occupancies.add(
+        id=state["unit_id"],
+        version=state["version"],
+        company_id=state["company_id"],
+        unit_status=state["unit_status"],
+    )
+    if state["projected_ready_on"] is not None:
+        one.projected_ready_on = state["projected_ready_on"].isoformat()
 
 
 class HeldUnit:
