@@ -131,6 +131,9 @@ class Database:
                 yield Connection(raw)
         except LOST as error:
             raise DatabaseUnavailable(str(error) or type(error).__name__) from error
+        except asyncpg.PostgresError as error:
+            error.detail = None  # it holds the values of the row at fault, and whoever catches it may log it
+            raise
 
     @asynccontextmanager
     async def transaction(self, first: str = "") -> AsyncIterator[Connection]:

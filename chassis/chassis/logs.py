@@ -17,16 +17,6 @@ HIDDEN = frozenset("authorization key api_key secret password token cookie body 
 _TRACEBACK = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 
 
-def _traceback(exc_info: structlog.typing.ExcInfo) -> Any:
-    """What an exception tells, but for PostgreSQL's detail: that holds the values of the row at fault."""
-    error: BaseException | None = exc_info[1]
-    while error is not None:
-        if hasattr(error, "detail"):
-            error.detail = None
-        error = error.__cause__ or error.__context__
-    return _TRACEBACK(exc_info)
-
-
 def _hide(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for name in HIDDEN & event.keys():
         event[name] = "(hidden)"
@@ -53,7 +43,7 @@ def configure(service: str, level: str = "info") -> None:
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.ExceptionRenderer(_traceback),
+                structlog.processors.ExceptionRenderer(_TRACEBACK),
                 structlog.processors.JSONRenderer(),
             ],
         )

@@ -1,4 +1,4 @@
-"""Small parts: instants, event ids, settings, replicas, reserved ids."""
+"""Small parts: instants, event ids, settings, replicas, reserved ids, the errors of the database."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 
+import asyncpg
 import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
@@ -138,3 +139,14 @@ async def test_reserved_ids_are_ascending_and_never_given_twice(database: Databa
     assert all(block == sorted(block) for block in taken)
     flat = [one for block in taken for one in block]
     assert len(flat) == len(set(flat)) == 19
+
+
+async def test_an_error_of_the_database_does_not_tell_the_values_of_the_row(database: Database) -> None:
+    """They may be a resident's, and an error may be logged."""
+    with pytest.raises(asyncpg.CheckViolationError) as fault:
+        async with database.transaction() as connection:
+            await connection.raw.execute(
+                "CREATE TEMP TABLE party (phone text CHECK (length(phone) < 5)) ON COMMIT DROP"
+            )
+            await connection.raw.execute("INSERT INTO party VALUES ($1)", "zq-marker")
+    assert "party_phone_check" in str(fault.value) and "zq-marker" not in str(fault.value)
