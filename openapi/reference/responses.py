@@ -118,7 +118,7 @@ def _success(operation: Operation, record_of: Mapping[str, str], example: Exampl
     if operation.kind == "write":
         write = WRITES[f"{route.method} {route.path}"]
         headers |= _headers("X-Idempotent-Replay")
-        content = json_content({"$ref": REF + write.answer}, {"answer": example(write.answer)})
+        content = json_content({"$ref": REF + write.answer}, {"answer": example(write.answer) | write.shown})
         links = _links(operation, "$response.body#/entity_id")
         return {str(write.status): {"description": "Done.", "headers": headers, "content": content} | links}
     if operation.kind == "list":
@@ -174,7 +174,11 @@ def _sentence(operation: Operation, status: int, code: str) -> str:
     """A message as the operation sends it."""
     if code == "idempotency_key_required":
         return operation.route.key_sentence
-    return _invalid_request(operation, status) if code == "invalid_request" else ERRORS[code].message
+    if code == "invalid_request":
+        return _invalid_request(operation, status)
+    write = WRITES.get(f"{operation.route.method} {operation.route.path}")
+    own = write.messages.get(status) if write and code == "not_found" else None
+    return own or ERRORS[code].message
 
 
 def _invalid_request(operation: Operation, status: int) -> str:

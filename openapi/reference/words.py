@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 TITLE = "Maintenance and Occupancy Records API"
@@ -146,9 +146,12 @@ class Write:
     refusals: dict[int, str]
     """What the codes stand for here, by status."""
     messages: dict[int, str]
-    """An `invalid_request` as it is sent, by status."""
+    """An `invalid_request` as it is sent, by status; below 404 a `not_found`."""
+    shown: dict[str, Any] = field(default_factory=dict)
+    """Where the example of its answer differs from the record's."""
 
 
+NO_UNIT = "No unit with that id is visible to this key; check the id and the key."
 WRITES = {
     "POST /tickets": Write(
         "Create a ticket",
@@ -162,7 +165,15 @@ WRITES = {
             422: "`status` stands in the body, `priority` or `category` is outside its enum, `title` is over 150 "
             "characters; or the key has no minting administrator on record.",
         },
-        {400: "title is required.", 422: "title must be at most 150 characters."},
+        {400: "title is required.", 404: NO_UNIT, 422: "title must be at most 150 characters."},
+        {
+            "subcategory": None,
+            "room": None,
+            "permission_to_enter": False,
+            "preferred_access_time": None,
+            "assignee": None,
+            "source": "api",
+        },
     ),
     "PATCH /tickets/{ticket_id}": Write(
         "Change a ticket's status",
@@ -188,6 +199,11 @@ WRITES = {
             "and this one has none; or the key has no minting administrator on record.",
         },
         {400: "status is required.", 422: "note must have 5 or more words."},
+        {
+            "status": "Completed",
+            "updated_at": "2026-03-04T09:41:30.007310Z",
+            "completed_at": "2026-03-04T09:41:30.007310Z",
+        },
     ),
     "POST /units/{unit_id}/notice": Write(
         "Record a notice to vacate",
@@ -204,7 +220,20 @@ WRITES = {
             404: "The unit is not visible to the key.",
             422: "The unit has no active resident; or the key has no minting administrator on record.",
         },
-        {400: "provider is required.", 422: "The unit has no active resident; record the move-in before a notice."},
+        {
+            400: "provider is required.",
+            404: NO_UNIT,
+            422: "The unit has no active resident; record the move-in before a notice.",
+        },
+        {
+            "entity_id": 1207,
+            "move_in_date": "2025-04-01",
+            "move_out_date": "2026-03-31",
+            "occupancy_fed_at": "2026-02-27T11:02:45.830055Z",
+            "external_id": "NTV-5512",
+            "lease": None,
+            "parties": [],
+        },
     ),
     "POST /units/{unit_id}/move-in": Write(
         "Record a move-in",
@@ -227,6 +256,7 @@ WRITES = {
         },
         {
             400: "parties[0].first_name must be at most 80 characters.",
+            404: NO_UNIT,
             422: "lease_end_date must be on or after lease_start_date.",
         },
     ),

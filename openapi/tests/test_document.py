@@ -85,6 +85,34 @@ def test_every_body_has_examples_that_are_valid(place: str, content: dict[str, A
         validator(content["schema"]).validate(example["value"])
 
 
+@pytest.mark.parametrize(
+    ("write", "noun"),
+    [
+        ("POST /tickets", "unit"),
+        ("PATCH /tickets/{ticket_id}", "ticket"),
+        ("POST /units/{unit_id}/notice", "unit"),
+        ("POST /units/{unit_id}/move-in", "unit"),
+    ],
+)
+def test_a_write_shows_the_answer_to_the_body_that_it_shows(write: str, noun: str) -> None:
+    operation = dict(operations())[write]
+    body = operation["requestBody"]["content"]["application/json"]["examples"]["body"]["value"]
+    (answer,) = (
+        response["content"]["application/json"]["examples"]["answer"]["value"]
+        for status, response in operation["responses"].items()
+        if status.startswith("2")
+    )
+    for name in answer.keys() & body.keys() - {"parties"}:
+        assert answer[name] == body[name], name
+    if write.endswith("notice"):
+        assert (answer["lease"], answer["parties"]) == (None, [])
+    elif "parties" in body:
+        sent = [party.get("first_name") for party in body["parties"]]
+        assert [party["first_name"] for party in answer["parties"]] == sent and answer["move_out_date"] is None
+    refused = resolved(operation["responses"]["404"])["content"]["application/json"]["examples"]["not_found"]["value"]
+    assert refused["error"]["message"].startswith(f"No {noun} with that id")
+
+
 def test_records_hold_their_keys_in_order_and_examples_too() -> None:
     records = {name: schema for name, schema in SCHEMAS.items() if "entity_type" in schema.get("properties", {})}
     assert len(records) >= 6
