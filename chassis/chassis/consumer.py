@@ -33,6 +33,7 @@ from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
 
 BATCH = 200
+MESSAGES = 20  # at a time: each may carry a pack of events
 ACK_SECONDS = 30
 IDLE_FETCHES_MAX = 12  # a pull subscription may not resume after a restart of the server
 MARGIN = datetime.timedelta(seconds=60)  # longer than any transaction may stay open
@@ -140,16 +141,16 @@ class Consumer:
                 continue
             idle = 0
             with contextlib.suppress(TimeoutError):
-                messages += await subscription.fetch(BATCH - 1, timeout=0.02)
+                messages += await subscription.fetch(MESSAGES - 1, timeout=0.02)
             await self._take(messages)
         await subscription.unsubscribe()
 
     async def _take(self, messages: list[Msg]) -> None:
-        events = [(message, event) for message in messages if (event := await _read(message)) is not None]
-        refused = await self.store_what_applies([event for _, event in events], by="nats")
+        packs = [read(message) for message in messages]
+        refused = await self.store_what_applies([event for pack in packs for event in pack], by="nats")
         killed_here("consumer-before-ack")
-        for message, event in events:
-            await (message.nak(delay=ACK_SECONDS) if event.event_id in refused else message.ack())
+        for message, pack in zip(messages, packs, strict=True):
+            await (message.nak(delay=ACK_SECONDS) if refused & {one.event_id for one in pack} else message.ack())
 
     async def store_what_applies(self, events: Sequence[pb.Event], by: str) -> set[str]:
         """Applies the events together, else one by one, so that a bad one holds nobody up; the ids of the bad."""
@@ -235,21 +236,20 @@ class Consumer:
     async def GetLag(self, _request: pb.GetLagRequest, _call: Call) -> pb.GetLagResponse:
         response = pb.GetLagResponse()
         if self._transport.is_connected:
-            try:
+            with contextlib.suppress(*FAULTS):
                 info = await self._transport.jetstream.consumer_info(STREAM, self._name)
                 response.pending = (info.num_pending or 0) + (info.num_ack_pending or 0)
-            except FAULTS:
-                pass
         return response
 
 
-async def _read(message: Msg) -> pb.Event | None:
-    """The event that a message carries; None, and the message is done with, where it carries none."""
+def read(message: Msg) -> list[pb.Event]:
+    """The events that a message carries; none, so that it is done with, where it can't be read."""
     try:
-        event = pb.Event.FromString(message.data)
-        uuid.UUID(event.event_id)
+        first = pb.Event.FromString(message.data)
+        events = [first, *map(pb.Event.FromString, first.more)]
+        for event in events:
+            uuid.UUID(event.event_id)
     except (DecodeError, ValueError):
         log.error("message_unreadable", subject=message.subject)
-        await message.ack()
-        return None
-    return event
+        return []
+    return events

@@ -10,9 +10,11 @@ import asyncio
 import datetime
 import uuid
 from collections.abc import Sequence
+from operator import itemgetter
 
 import sqlalchemy as sa
 import structlog
+from asyncpg import Record
 from prometheus_client import Counter, Gauge
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
@@ -27,6 +29,8 @@ from makeready.events.v1 import events_pb2 as pb
 
 BATCH = 200
 POLL_SECONDS = 1.0
+# NATS writes each message to the disk before it acknowledges it: events that wait travel together, as far as they fit.
+PACK_BYTES = 128 * 1024
 GATHER_SECONDS = 0.05  # what is written meanwhile shares a batch: 8 % less CPU a create at 500 a second
 KEPT = datetime.timedelta(days=3)
 
@@ -35,6 +39,17 @@ PUBLISHED = Counter("makeready_outbox_published_total", "Events handed to NATS")
 UNPUBLISHED = Gauge(
     "makeready_outbox_unpublished", "Events that NATS has not acknowledged: of the last batch, or all when last asked"
 )
+
+
+def packed(rows: Sequence[Record]) -> list[list[Record]]:
+    """The rows as packs, each of which is one message: of one subject, in their order, full at PACK_BYTES."""
+    packs: list[list[Record]] = []
+    for row in sorted(rows, key=itemgetter("subject", "event_id")):
+        last = packs[-1] if packs and packs[-1][0]["subject"] == row["subject"] else []
+        if not last or sum(len(one["message"]) for one in last) >= PACK_BYTES:
+            packs.append(last := [])
+        last.append(row)
+    return packs
 
 
 class Relay:
@@ -93,33 +108,32 @@ class Relay:
     async def publish_some(self) -> int:
         """Publishes one batch and returns how many rows it claimed."""
         rows = await self._database.rows(self._claim, batch=BATCH)
-        if not rows:
-            UNPUBLISHED.set(0)
-            return 0
         UNPUBLISHED.set(len(rows))
+        if not rows:
+            return 0
         killed_here("relay-claimed")
-        rows.sort(key=lambda row: row["event_id"])
-        outcomes = await asyncio.gather(
-            *(
-                self._transport.jetstream.publish(
-                    row["subject"], row["message"], headers={"Nats-Msg-Id": str(row["event_id"])}
-                )
-                for row in rows
-            ),
-            return_exceptions=True,
-        )
+        packs = packed(rows)
+        outcomes = await asyncio.gather(*map(self._publish, packs), return_exceptions=True)
         killed_here("relay-published")
-        done = [row["event_id"] for row, out in zip(rows, outcomes, strict=True) if not isinstance(out, BaseException)]
+        arrived = (pack for pack, out in zip(packs, outcomes, strict=True) if not isinstance(out, BaseException))
+        done = [row["event_id"] for pack in arrived for row in pack]
         failed = [out for out in outcomes if isinstance(out, BaseException)]
         if done:
             await self._database.execute(self._published, ids=done)
             PUBLISHED.inc(len(done))
         if failed:
-            await self._database.execute(
-                self._release, ids=[row["event_id"] for row in rows if row["event_id"] not in done]
-            )
+            left = [row["event_id"] for row in rows if row["event_id"] not in done]
+            await self._database.execute(self._release, ids=left)
             raise failed[0]
         return len(rows)
+
+    async def _publish(self, pack: Sequence[Record]) -> None:
+        subject, message, first_id = itemgetter("subject", "message", "event_id")(pack[0])
+        # Two serialized messages, one after the other, are the serialized message of all their fields.
+        message += pb.Event(more=[row["message"] for row in pack[1:]]).SerializeToString()
+        # NATS drops what it has seen lately under the same id: only the very same events are the same message.
+        message_id = uuid.uuid5(first_id, str([row["event_id"] for row in pack]))
+        await self._transport.jetstream.publish(subject, message, headers={"Nats-Msg-Id": str(message_id)})
 
     async def purge(self, now: datetime.datetime) -> int:
         """Removes what is three days old as of `now` and confirmed by every consumer; returns how many rows."""

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 from collections.abc import AsyncIterator
+from operator import itemgetter
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from google.protobuf.timestamp_pb2 import Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
 
+from chassis.consumer import read
 from chassis.database import Database
 from chassis.identity import SERVICE, Call, Identity
-from chassis.outbox import Outbox, outbox_table
-from chassis.relay import Relay
+from chassis.outbox import Outbox, outbox_table, uuid7
+from chassis.relay import PACK_BYTES, Relay, packed
 from chassis.statements import Statement
-from chassis.transport import Transport
+from chassis.transport import STREAM, Transport
 from makeready.events.v1 import events_pb2 as pb
-from makeready_local.testing import PostgresServer
+from makeready_local.testing import PostgresServer, Server
 
 metadata = sa.MetaData()
 table = outbox_table(metadata)
@@ -115,3 +121,50 @@ async def test_a_confirmation_never_goes_back(database: Database, relay: Relay) 
 
 async def test_what_waits_is_counted(relay: Relay) -> None:
     assert (await relay.GetOutbox(pb.GetOutboxRequest(), call("svc-webhooks"))).unpublished == 3
+
+
+# How they travel
+
+Row = dict[str, Any]
+SUBJECTS = ("events.a.public.one", "events.a.public.two", "events.a.references")
+
+
+def waiting(subjects: list[str], sizes: list[int]) -> list[Row]:
+    rows = []
+    for subject, size in zip(subjects, sizes, strict=True):
+        event_id = uuid7()
+        event = pb.Event(event_id=str(event_id), public=pb.PublicEvent(data=b"x" * size))
+        rows.append({"event_id": event_id, "subject": subject, "message": event.SerializeToString()})
+    return rows
+
+
+@given(st.lists(st.tuples(st.sampled_from(SUBJECTS), st.integers(0, 300_000)), max_size=40))
+def test_packs_hold_every_event_once_in_order_and_one_subject_each(asked: list[tuple[str, int]]) -> None:
+    rows = waiting([subject for subject, _ in asked], [size for _, size in asked])
+    packs: list[list[Any]] = packed(rows)  # type: ignore[arg-type]  # rows as asyncpg's are
+    for subject in SUBJECTS:
+        own = [row for pack in packs for row in pack if row["subject"] == subject]
+        assert own == sorted((row for row in rows if row["subject"] == subject), key=itemgetter("event_id"))
+    assert sum(map(len, packs)) == len(rows)
+    for pack in packs:
+        assert len({row["subject"] for row in pack}) == 1
+        assert sum(len(row["message"]) for row in pack[:-1]) < PACK_BYTES
+
+
+async def test_events_that_wait_travel_together(database: Database, outbox: Outbox, nats_server: Server) -> None:
+    transport = Transport(nats_server.url, "test")
+    connecting = asyncio.create_task(transport.run())
+    await asyncio.wait_for(transport.connected(), 20)
+    relay = Relay(database, outbox, transport, ["svc-webhooks"])
+    subject = "events.packs-of-a-test"
+    subscription = await transport.jetstream.pull_subscribe(subject, stream=STREAM)
+    rows = waiting([subject] * 30, [1000] * 30)
+    async with database.transaction() as connection:
+        for row in rows:
+            await outbox.add(connection, row)
+    assert await relay.publish_some() == 33 and await relay.publish_some() == 0
+    (message,) = await subscription.fetch(10, timeout=1)
+    await message.ack()
+    assert sorted(event.event_id for event in read(message)) == sorted(str(row["event_id"]) for row in rows)
+    connecting.cancel()
+    await transport.close()

@@ -31,6 +31,7 @@ class Event(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     PUBLIC_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
     """UUIDv7 in text, minted with the outbox row; the public event_id where the event is public."""
     company_id: _builtins.int
@@ -42,6 +43,10 @@ class Event(_message.Message):
     def public(self) -> Global___PublicEvent: ...
     @_builtins.property
     def references(self) -> Global___References: ...
+    @_builtins.property
+    def more(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """On the way through NATS alone: later events of the same subject that travel with this one, each an Event."""
+
     def __init__(
         self,
         *,
@@ -51,10 +56,11 @@ class Event(_message.Message):
         request_id: _builtins.str = ...,
         public: Global___PublicEvent | None = ...,
         references: Global___References | None = ...,
+        more: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "occurred_at", b"occurred_at", "public", b"public", "references", b"references"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_id", b"company_id", "content", b"content", "event_id", b"event_id", "occurred_at", b"occurred_at", "public", b"public", "references", b"references", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_id", b"company_id", "content", b"content", "event_id", b"event_id", "more", b"more", "occurred_at", b"occurred_at", "public", b"public", "references", b"references", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["public", "references"]  # noqa: Y015
     _WhichOneofArgType_content: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
