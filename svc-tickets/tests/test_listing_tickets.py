@@ -23,7 +23,10 @@ from svc_tickets.queries import TICKETS_PAGE
 pytestmark = pytest.mark.usefixtures("places")
 
 LISTED = 40
-WIPE = Statement(delete(t.ticket).where(t.ticket.c.company_id == bindparam("company_id", type_=BigInteger)))
+WIPE = [
+    Statement(delete(table).where(table.c.company_id == bindparam("company_id", type_=BigInteger)))
+    for table in (t.ticket_status_change, t.ticket_comment, t.ticket)
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,7 +34,8 @@ async def listed(client: Any, database: Database, places: None, house: Any) -> N
     """Forty tickets of company 7, alternately in two units, every fifth Cancelled; one of company 8."""
     from chassis.identity import OPERATOR, Identity
 
-    await database.execute(WIPE, company_id=7)
+    for wipe in WIPE:
+        await database.execute(wipe, company_id=7)
     rows = [
         {
             "external_id": f"L{number}",
