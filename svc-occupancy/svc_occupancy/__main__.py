@@ -20,7 +20,7 @@ def assemble(settings: config.Config) -> App:
     owners = Owners(app.database, app.peer("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, instants.now)
     links_url = settings.service.links_url
-    turns = service.TurnsService(app.database, importer, owners, records.Links(links_url))
+    turns = service.TurnsService(app.database, outbox, importer, owners, records.Links(links_url))
     residencies = ResidenciesService(app.database, outbox, owners, links_url, instants.now)
     app.serve(occupancy_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns)
     app.serve(residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"], residencies)

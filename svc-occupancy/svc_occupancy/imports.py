@@ -3,49 +3,102 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from asyncpg import Record
 
 from chassis.database import Connection
 from chassis.imports import Batch, Line
+from chassis.outbox import Outbox
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
+from svc_occupancy import queries, records, rules
 from svc_occupancy import queries_import as q
-from svc_occupancy import rules
+from svc_occupancy import tables as t
 from svc_occupancy.records_import import TurnRow
 from svc_occupancy.units import tell
 
 TurnLine = Line[TurnRow]
+_UPDATED_AT = queries.TURN_COLUMNS.index(t.transition.c.updated_at)
 
 
-async def save(connection: Connection, batch: Batch[TurnRow]) -> References:
-    """Saves a batch's rows; returns what svc-catalog must hear of their units."""
-    held = await q.units_for_update(connection, batch.company_id, batch.named("unit"))
-    batch.resolve("unit", held)
-    named = {external_id: line.values["unit_id"] for external_id, line in batch.good.items()}
-    for external_id, row in (await q.turns_named(connection, batch.company_id, named)).items():
-        batch.good[external_id].before = row
-    property_ids = {unit["id"]: unit["property_id"] for unit in held.values()}
-    batch.each(lambda line: _check(line, property_ids))
-    known = await q.states(connection, batch.company_id, {line.values["unit_id"] for line in batch.good.values()})
-    units = {unit_id: _Unit(state) for unit_id, state in known.items()}
-    batch.each(lambda line: units[line.values["unit_id"]].take(line))
-    timezone = await q.timezone(connection, batch.company_id) or "UTC"
-    day = rules.today(batch.moment, timezone)
-    told = References()
-    changed = []
-    for unit_id, unit in units.items():
-        after = unit.state(day)
-        if after is not None:
-            changed.append({"company_id": batch.company_id, "unit_id": unit_id, **after})
-            tell(told, changed[-1])
-    replaced = [unit.replaced_id for unit in units.values() if unit.replaced_id is not None]
-    await q.close(connection, batch.company_id, replaced)
-    await batch.save(connection, q.TURNS, {"status": "active"})
-    await q.save_states(connection, changed)
-    return told
+class TurnImport:
+    """One request. events: whether the public events fire."""
+
+    def __init__(self, outbox: Outbox, links: records.Links, *, events: bool, request_id: str) -> None:
+        self._outbox = outbox
+        self._links = links
+        self._events = events
+        self._request_id = request_id
+
+    async def save(self, connection: Connection, batch: Batch[TurnRow]) -> References:
+        """Saves a batch's rows; returns what svc-catalog must hear of their units."""
+        held = await q.units_for_update(connection, batch.company_id, batch.named("unit"))
+        batch.resolve("unit", held)
+        named = {external_id: line.values["unit_id"] for external_id, line in batch.good.items()}
+        for external_id, row in (await q.turns_named(connection, batch.company_id, named)).items():
+            batch.good[external_id].before = row
+        property_ids = {unit["id"]: unit["property_id"] for unit in held.values()}
+        batch.each(lambda line: _check(line, property_ids))
+        known = await q.states(connection, batch.company_id, {line.values["unit_id"] for line in batch.good.values()})
+        units = {unit_id: _Unit(state) for unit_id, state in known.items()}
+        batch.each(lambda line: units[line.values["unit_id"]].take(line))
+        timezone = await q.timezone(connection, batch.company_id) or "UTC"
+        day = rules.today(batch.moment, timezone)
+        told = References()
+        changed = []
+        for unit_id, unit in units.items():
+            after = unit.state(day)
+            if after is not None:
+                changed.append({"company_id": batch.company_id, "unit_id": unit_id, **after})
+                tell(told, changed[-1])
+        replaced = [unit.replaced_id for unit in units.values() if unit.replaced_id is not None]
+        await q.close(connection, batch.company_id, replaced)
+        saved = await batch.save(connection, q.TURNS, {"status": "active"})
+        await q.save_states(connection, changed)
+        if self._events:
+            ids = {row["external_id"]: row["id"] for row in saved}
+            moved = {row["unit_id"]: (units[row["unit_id"]], row["unit_status"]) for row in changed}
+            happened = [change for unit, status in moved.values() for change in unit.changes(status, ids)]
+            await self._announce(connection, batch, [*happened, *_schedules(batch)])
+        return told
+
+    async def _announce(self, connection: Connection, batch: Batch[TurnRow], happened: Sequence[Change]) -> None:
+        rows = await queries.turns(connection, batch.company_id, sorted({one.turn_id for one in happened}))
+        turns = {row[0]: row for row in rows}
+        events = [
+            self._outbox.public(
+                one.event,
+                company_id=batch.company_id,
+                entity_id=one.turn_id,
+                # The turn's own instant, where the file changed it: then it may be the later one.
+                occurred_at=max(batch.moment, turns[one.turn_id][_UPDATED_AT]),
+                data=records.encode(self._links.turn(turns[one.turn_id])),
+                change=records.change(one.field, one.before, one.after),
+                request_id=self._request_id,
+            )
+            for one in happened
+        ]
+        await q.INSERT_EVENTS.run(connection, events)
+
+
+class Change(NamedTuple):
+    """What an event tells of a turn."""
+
+    event: str
+    turn_id: int
+    field: str
+    before: Any
+    after: Any
+
+
+def _schedules(batch: Batch[TurnRow]) -> Iterator[Change]:
+    """The ready dates that moved; a turn that is new has none that could."""
+    for line in batch.good.values():
+        before, after = line.stored("projected_ready_on"), line.after("projected_ready_on")
+        if line.before is not None and before != after:
+            yield Change("turn.schedule_changed", line.before["id"], "projected_ready_on", before, after)
 
 
 def _check(line: TurnLine, property_ids: Mapping[int, int]) -> None:
@@ -75,7 +128,6 @@ class _Unit:
         self._state = state
         self._was = _active(state)
         self._is = self._was
-        # The unit's newest turn, and the row that speaks for the unit: its active turn's, else its newest one's.
         self._newest: int | str | None = state["newest_id"]
         self._lines: dict[int | str, TurnLine] = {}
 
@@ -93,6 +145,18 @@ class _Unit:
         self._lines[key] = line
 
     @property
+    def _speaks(self) -> int | str | None:
+        """The turn that speaks for the unit: its active one, else its newest."""
+        return self._newest if self._is is None else self._is.key
+
+    def changes(self, status: rules.UnitStatus, ids: Mapping[str, int]) -> Iterator[Change]:
+        """What the unit's new status is as an event; ids: of the turns that were saved, by external_id."""
+        before, key = self._state["unit_status"], self._speaks
+        if key is not None and status != before:
+            turn_id = ids[key] if isinstance(key, str) else key
+            yield Change("turn.status_changed", turn_id, "unit_status", before, status)
+
+    @property
     def replaced_id(self) -> int | None:
         """The turn that was active, where another one takes its place."""
         found: int | None = self._state["active_id"]
@@ -103,8 +167,7 @@ class _Unit:
         if not self._lines:
             return None
         before = self._state["unit_status"]
-        speaks = self._newest if self._is is None else self._is.key
-        speaker = None if speaks is None else self._lines.get(speaks)
+        speaker = None if self._speaks is None else self._lines.get(self._speaks)
         told = None if speaker is None else speaker.row.unit_status
         status = rules.unit_status_on_import(self._was, self._is, day, before, told)
         ready_on = rules.unit_ready_on(self._is)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, select
+from sqlalchemy import BigInteger, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.database import Database
+from chassis.database import Connection, Database
 from chassis.paging import Pages
 from chassis.statements import TIME, Statement, given
 from svc_occupancy import rules
@@ -62,3 +64,11 @@ _TURN = Statement(_turns.where(_is("company_id"), t.transition.c.id == given("tu
 async def turn(database: Database, company_id: int, turn_id: int) -> Record | None:
     """A row of TURN_COLUMNS."""
     return await database.row(_TURN, company_id=company_id, turn_id=turn_id)
+
+
+_TURNS = Statement(_turns.where(_is("company_id"), t.transition.c.id == func.any(given("turn_ids", ARRAY(BigInteger)))))
+
+
+async def turns(connection: Connection, company_id: int, turn_ids: Sequence[int]) -> list[Record]:
+    """Rows of TURN_COLUMNS, in any order."""
+    return await connection.rows(_TURNS, company_id=company_id, turn_ids=turn_ids) if turn_ids else []

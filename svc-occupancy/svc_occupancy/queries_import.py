@@ -9,7 +9,7 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, and_, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from chassis.batches import turned
+from chassis.batches import InsertMany, turned
 from chassis.database import Connection, Database
 from chassis.imports import Stored
 from chassis.statements import TEXTS, Statement, given
@@ -31,6 +31,8 @@ TURNS = Stored(
     "occupancy_fed_at",
     "created_at",
 )
+
+INSERT_EVENTS = InsertMany(t.outbox, ("event_id", "subject", "message"))
 
 # Units that have arrived, in properties that have.
 _units = (

@@ -14,6 +14,11 @@ from svc_occupancy import rules
 encode = msgspec.json.Encoder().encode
 
 
+def change(field: str, before: Any, after: Any) -> bytes:
+    """The `change` of an event (spec 6.1)."""
+    return encode({"field": field, "from": before, "to": after})
+
+
 class Named(msgspec.Struct, frozen=True, gc=False):
     """Another record, named inside one that belongs to it."""
 

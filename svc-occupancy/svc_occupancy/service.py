@@ -8,11 +8,13 @@ from typing import Any
 from chassis import identity
 from chassis.database import Database
 from chassis.imports import Batch, Importer
+from chassis.outbox import Outbox
 from chassis.paging import page
 from chassis.refusals import not_found
 from makeready.common.v1.documents_pb2 import Document
 from makeready.occupancy.v1 import occupancy_pb2 as pb
-from svc_occupancy import imports, queries, records, rules
+from svc_occupancy import queries, records, rules
+from svc_occupancy.imports import TurnImport
 from svc_occupancy.owners import Owners
 from svc_occupancy.records_import import TurnRow
 
@@ -22,8 +24,11 @@ _STATUSES = dict(enumerate(rules.TRANSITION_STATUSES, start=1))
 class TurnsService:
     """Lists, fetches and imports turns (spec 4.9)."""
 
-    def __init__(self, database: Database, importer: Importer, owners: Owners, links: records.Links) -> None:
+    def __init__(
+        self, database: Database, outbox: Outbox, importer: Importer, owners: Owners, links: records.Links
+    ) -> None:
         self.database = database
+        self.outbox = outbox
         self.importer = importer
         self.owners = owners
         self.links = links
@@ -51,7 +56,8 @@ class TurnsService:
         return pb.GetTurnResponse(document=document)
 
     async def ImportTurns(self, request: pb.ImportTurnsRequest, call: identity.Call) -> pb.ImportTurnsResponse:
-        results = await self.importer.run(imports.save, TurnRow, request, call, self._prepare)
+        work = TurnImport(self.outbox, self.links, events=request.events, request_id=call.request_id)
+        results = await self.importer.run(work.save, TurnRow, request, call, self._prepare)
         return pb.ImportTurnsResponse(results=results)
 
     async def _prepare(self, batch: Batch[TurnRow]) -> None:

@@ -197,12 +197,10 @@ class ResidenciesService:
             tell(told, state)
             events.append(self.outbox.references(told, **about))
         if status != unit.status:
-            change = {"field": "unit_status", "from": unit.status, "to": status}
+            change = records.change("unit_status", unit.status, status)
             shown = records.encode(self.turns.turn(unit.shown(turn)))
             events.append(
-                self.outbox.public(
-                    "turn.status_changed", entity_id=turn["id"], data=shown, change=records.encode(change), **about
-                )
+                self.outbox.public("turn.status_changed", entity_id=turn["id"], data=shown, change=change, **about)
             )
         states = {f"state_{name}": [] if state is None else [state[name]] for name in STATE_NAMES}
         return idempotency.Decision(

@@ -104,21 +104,21 @@ class Company:
         assert (reply.status, reply.replayed) == (201, False)
         return json.loads(reply.body)  # type: ignore[no-any-return]
 
-    async def results(self, kind: str, rows: Sequence[Any], dry_run: bool = False) -> list[ImportResult]:
+    async def results(self, kind: str, rows: Sequence[Any], **options: bool) -> list[ImportResult]:
         """What became of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
         rpc, request = KINDS[kind]
         sent = [
             ImportRow(line=line, json=row if isinstance(row, bytes) else json.dumps(row).encode())
             for line, row in enumerate(rows, start=2)
         ]
-        response = await self.house(rpc, request(rows=sent, dry_run=dry_run), self.operator)
+        response = await self.house(rpc, request(rows=sent, **options), self.operator)
         assert [result.line for result in response.results] == [row.line for row in sent]
         return list(response.results)
 
-    async def put(self, kind: str, *rows: Any, dry_run: bool = False) -> list[str]:
+    async def put(self, kind: str, *rows: Any, **options: bool) -> list[str]:
         """The outcomes in lower case, and for a rejected row its field."""
         outcomes = []
-        for result in await self.results(kind, rows, dry_run):
+        for result in await self.results(kind, rows, **options):
             name = ImportOutcome.Name(result.outcome).removeprefix("IMPORT_OUTCOME_").lower()
             assert bool(result.reason) == (name == "rejected")
             outcomes.append(f"{name} {result.field}".strip())

@@ -162,3 +162,21 @@ def test_a_file_and_a_feed_tell_of_one_residency(company: Company, units: dict[s
     assert (ended["status"], opened["status"], opened["source"]) == ("Completed", "Active", "api")
     row = {"external_id": "F-1", "unit": "U1", "move_in_date": "2024-04-01", "status": "Completed"}
     assert company.import_rows("turns", [row])["unchanged"] == 1
+
+
+def test_a_file_tells_subscribers_only_where_it_is_asked_to(
+    system: System, company: Company, receiver: Receiver
+) -> None:
+    subscribe(company, "/of-files", ["turn.status_changed", "turn.schedule_changed"])
+    row = {"external_id": "F-2", "unit": "U2", "move_in_date": "2024-04-01"}
+    company.import_rows("turns", [row])
+    leaves = {"move_out_date": "2999-01-31", "projected_ready_on": "2999-02-09"}
+    company.import_rows("turns", [row | leaves], "--events")
+    (shown,) = [one for one in company.walk("/turns") if one["external_id"] == "F-2"]
+    system.makeready("sweep", "webhooks")
+    told = {one.json["event"]: one.json for one in receiver.at("/of-files")}
+    assert {name: (one["change"]["from"], one["change"]["to"]) for name, one in told.items()} == {
+        "turn.status_changed": ("Occupied", "Notice"),
+        "turn.schedule_changed": (None, "2999-02-09"),
+    }
+    assert all(one["data"] == shown for one in told.values())
