@@ -18,7 +18,8 @@ RELAY = ("relay-claimed", "relay-published")
 CONSUMER = ("consumer-before-commit", "consumer-before-ack")
 SERVICE, GATEWAY, POSTGRES = "service", "gateway", "PostgreSQL"
 
-SUMMARY: list[str] = []
+# What is told when the tests have passed.
+SUMMARY: dict[str, list[str]] = {}
 
 
 class Case(NamedTuple):

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from fire_effects import Effect, counted_all, since
-from fire_house import PATIENCE_SECONDS, House
+from fire_house import House
+from fire_processes import PATIENCE_SECONDS
 from fire_writes import KINDS, Caller, Records, Reply
 
 CLIENTS = 8

@@ -10,7 +10,8 @@ from http.client import HTTPMessage
 from typing import Any, NamedTuple
 
 import aiohttp
-from fire_house import PATIENCE_SECONDS, House
+from fire_house import House
+from fire_processes import PATIENCE_SECONDS
 from system import Company
 
 INSERTS = ("write-before-statement", "write-after-commit")
@@ -34,6 +35,8 @@ class Records:
 
     def __init__(self, company: Company) -> None:
         self.company = company
+        self.unit_id = 0
+        """Of a unit where tickets may be opened: they do not touch it."""
         self._tickets: Iterator[int] = iter(())
         self._vacant: Iterator[int] = iter(())
         self._occupied: Iterator[int] = iter(())
@@ -41,13 +44,14 @@ class Records:
     def make(self, tickets: int, vacant: int, occupied: int) -> None:
         company = self.company
         company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
-        units = [{"external_id": f"U{n}", "property": "P1", "name": f"Unit {n}"} for n in range(vacant + occupied)]
+        units = [{"external_id": f"U{n}", "property": "P1", "name": f"Unit {n}"} for n in range(vacant + occupied + 1)]
         company.import_rows("units", units)
         rows = [{"external_id": f"T{n}", "property": "P1", "title": "Drip", "category": "Leak"} for n in range(tickets)]
         company.import_rows("tickets", rows)
         turns = [{"external_id": f"R{n}", "unit": f"U{n}", "move_in_date": "2024-04-01"} for n in range(occupied)]
         company.import_rows("turns", turns)
         ids = [one["entity_id"] for one in company.walk("/units")]
+        self.unit_id = ids.pop()
         self._occupied, self._vacant = iter(ids[:occupied]), iter(ids[occupied:])
         self._tickets = iter([one["entity_id"] for one in company.walk("/tickets")])
 
@@ -62,7 +66,7 @@ class Records:
 
 
 def create_ticket(records: Records) -> Write:
-    body = {"unit_id": records.vacant_unit(), "title": f"Tap {next(_names)}", "category": "Plumbing"}
+    body = {"unit_id": records.unit_id, "title": f"Tap {next(_names)}", "category": "Plumbing"}
     return Write("create ticket", "POST", "/tickets", body)
 
 

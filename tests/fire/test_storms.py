@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from fire_effects import Effect, counted_all
-from fire_house import SERVICES, House
+from fire_house import House
 from fire_matrix import SUMMARY
+from fire_processes import SERVICES
 from fire_storm import Storm
 from fire_writes import KINDS, Caller, Records
 
@@ -31,7 +32,9 @@ async def storm(
         await house.mend()
     await made.check(before, alone)
     await house.all_events_arrived()
-    SUMMARY.append(f"storm, {seed}: {len(made.writes)} writes, {strikes} strikes, {dict(made.outcomes())}")
+    SUMMARY.setdefault("storms", []).append(
+        f"storm, {seed}: {len(made.writes)} writes, {strikes} strikes, {dict(made.outcomes())}"
+    )
     return made
 
 
@@ -44,7 +47,7 @@ async def test_postgresql_killed_in_a_storm_of_two_hundred_writes_loses_and_doub
     await storm(house, caller, records, alone, 200 // len(KINDS), 4, "PostgreSQL killed", strike)
 
 
-@pytest.mark.parametrize("name", ["gateway", *WRITING])
+@pytest.mark.parametrize("name", SERVICES)
 async def test_a_process_killed_in_a_storm_loses_and_doubles_nothing(
     house: House, caller: Caller, records: Records, alone: dict[str, Effect], name: str
 ) -> None:

@@ -1,0 +1,184 @@
+"""The processes of a Makeready of its own, each started, struck, held and started again by itself."""
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+from contract import Contract
+from receiver import Receiver
+from system import System
+
+from makeready_local.children import free_port
+from makeready_local.databases import close_own_databases
+from makeready_local.nats import Nats
+from makeready_local.postgres import Postgres
+from makeready_local.running import Keys, RunningService
+from makeready_local.testing import PostgresServer
+
+SERVICES = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks", "gateway")
+# Longer than anything takes: a test fails there instead of waiting for ever, and nothing else hangs on it.
+PATIENCE_SECONDS = 120
+RING = "1:" + base64.b64encode(b"fire" * 8).decode()
+
+
+class Processes:
+    """PostgreSQL, NATS and the services; the gateway in front."""
+
+    def __init__(self, folder: Path, receiver: Receiver) -> None:
+        self.folder = folder
+        self.receiver = receiver
+        self.postgres = Postgres(folder / "postgres", "fire", log=folder / "postgres.log", settings={"fsync": "off"})
+        self.nats = Nats(folder / "nats", "fire", log=folder / "nats.log")
+        self.services: dict[str, RunningService] = {}
+        self.system = System(folder / "state")
+        self.system.ports = {f"MAKEREADY_{name}_PORT": str(free_port()) for name in ("API", "ADMIN")}
+        self._more: dict[str, dict[str, str]] = {}
+
+    # Set up
+
+    def stand(self, undo: ExitStack) -> None:
+        """Starts everything; what is to be done afterwards is put into `undo`."""
+        for server in (self.postgres, self.nats):
+            server.start()
+            undo.callback(server.stop)
+        close_own_databases(self.postgres.url)
+        keys = Keys(self.folder / "keys")
+        databases = PostgresServer(self.postgres)
+        targets = {name: f"127.0.0.1:{free_port()}" for name in SERVICES}
+        for name in SERVICES:
+            url = databases.create_database(name.removeprefix("svc-"))
+            log = self.folder / f"{name}.log"
+            self.services[name] = RunningService(name, keys, url, self.nats.url, log, targets[name], targets)
+            self._more[name] = {
+                "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
+                "MAKEREADY_STRIKE_FILE": str(self._strike_file(name)),
+            }
+        self._more["gateway"] |= self.system.ports | {"MAKEREADY_CURSOR_KEYS": RING}
+        self._more["svc-webhooks"] |= {
+            "WEBHOOKS_VAULT_KEYS": RING,
+            "WEBHOOKS_EGRESS_HOSTS": f"receiver.test=127.0.0.1:{self.receiver.port}",
+            "WEBHOOKS_EGRESS_CA_FILE": str(self.receiver.authority_file),
+            "WEBHOOKS_SWEEP_SECONDS": "86400",
+        }
+        with ThreadPoolExecutor(2) as side_by_side:
+            list(side_by_side.map(lambda name: self.services[name].migrate(), SERVICES))
+            for name in SERVICES:
+                undo.callback(self._put_down, name)
+            list(side_by_side.map(self._start, SERVICES))
+        self._wait_open()
+        self._write_runtime(keys)
+        self.system.contract = Contract(self.system.get("/openapi.json").json)
+
+    def _put_down(self, name: str) -> None:
+        process = self.services[name].process
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            self.services[name].stop()
+
+    def _write_runtime(self, keys: Keys) -> None:
+        """What the command line looks for."""
+        self.system.state.mkdir(exist_ok=True)
+        found = {
+            "base_url": self.system.base_url,
+            "admin_url": "http://127.0.0.1/",
+            "pid": os.getpid(),
+            "state_dir": str(self.system.state),
+            "operator_key_file": str(keys.folder / "operator.jwk"),
+            "identity_ring_file": str(keys.folder / "ring.jwks"),
+            "processes": {name: {"pid": 0, "grpc": one.target} for name, one in self.services.items()},
+        }
+        (self.system.state / "runtime.json").write_text(json.dumps(found))
+
+    # Strike, hold, and go on
+
+    def _strike_file(self, name: str) -> Path:
+        return self.folder / f"{name}.strike"
+
+    def strike(self, name: str, point: str, how: str = "kill") -> None:
+        """Whoever comes to the point in this service next is killed there, or held."""
+        made = self._strike_file(name).with_suffix(".new")
+        made.write_text(f"{point} {how}")
+        made.rename(self._strike_file(name))
+
+    async def struck(self, name: str) -> None:
+        """Waits until the service was killed at its point."""
+        process = self.services[name].process
+        assert process is not None
+        await until(lambda: process.poll() is not None, f"{name} did not come to its point")
+        assert process.returncode == -signal.SIGKILL, self.services[name].log.read_text()[-4000:]
+
+    async def held(self, name: str) -> None:
+        """Waits until the service is stopped at its point."""
+        await until(lambda: not self._strike_file(name).exists() and self.is_stopped(name), f"{name} was not held")
+
+    def is_stopped(self, name: str) -> bool:
+        return Path(f"/proc/{self.pid(name)}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+    def freeze(self, name: str) -> None:
+        os.kill(self.pid(name), signal.SIGSTOP)
+
+    def go_on(self, name: str) -> None:
+        os.kill(self.pid(name), signal.SIGCONT)
+
+    def pid(self, name: str) -> int:
+        process = self.services[name].process
+        assert process is not None
+        return process.pid
+
+    async def kill(self, name: str) -> None:
+        await asyncio.to_thread(self.services[name].kill)
+
+    async def stop(self, name: str) -> None:
+        """As an operator would; fails the test where it does not end well."""
+        await asyncio.to_thread(self.services[name].stop)
+
+    async def start(self, name: str) -> None:
+        """Returns when it serves; of the gateway, when its public port is open."""
+        await asyncio.to_thread(self._start, name)
+        if name == "gateway":
+            await asyncio.to_thread(self._wait_open)
+
+    def _start(self, name: str) -> None:
+        self.services[name].start(**self._more[name])
+
+    def _wait_open(self) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                assert self.system.call("GET", "/whoami").status == 401
+            except OSError:
+                assert time.monotonic() < deadline, self.services["gateway"].log.read_text()[-4000:]
+                time.sleep(0.02)
+            else:
+                return
+
+    async def mend(self, *names: str) -> None:
+        """Whatever went wrong: these services, or all, run, and nobody is struck any more."""
+        for server in (self.postgres, self.nats):
+            server.start()
+        for name in names or SERVICES:
+            service = self.services[name]
+            self._strike_file(name).unlink(missing_ok=True)
+            if service.process is None or service.process.poll() is not None:
+                await self.start(name)
+            elif self.is_stopped(name):
+                self.go_on(name)
+
+    def restart_postgres(self) -> None:
+        """Kill -9, then its recovery. In the main thread: the server goes with the thread that started it."""
+        self.postgres.kill()
+        self.postgres.start()
+
+
+async def until(condition: Callable[[], bool], complaint: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, complaint
+        await asyncio.sleep(0.01)
