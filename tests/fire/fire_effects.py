@@ -2,9 +2,10 @@
 those that other processes write into meanwhile."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from fire_house import House
-from fire_writes import KINDS
+from fire_writes import KINDS, Write
 
 # Filled by what other services send, when it comes.
 BY_OTHERS = {"inbox", "reconciled", "outbox_confirmation", "event", "delivery", "attempt", "alembic_version", "company"}
@@ -35,6 +36,15 @@ async def counted(house: House, service: str) -> Effect:
 
 async def counted_all(house: House) -> dict[str, Effect]:
     return {service: await counted(house, service) for service in sorted({kind.service for kind in KINDS.values()})}
+
+
+def sum_of(writes: Iterable[Write], service: str, alone: Mapping[str, Effect]) -> Effect:
+    """What these writes leave in a service's database."""
+    found: Effect = Counter()
+    for write in writes:
+        if KINDS[write.kind].service == service:
+            found += alone[write.kind]
+    return found
 
 
 def since(before: Effect, after: Effect) -> Effect:

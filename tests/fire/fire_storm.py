@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from fire_effects import Effect, counted_all, since
+from fire_effects import Effect, counted_all, since, sum_of
 from fire_house import House
 from fire_processes import PATIENCE_SECONDS
 from fire_writes import KINDS, Caller, Records, Reply
@@ -59,11 +59,7 @@ class Storm:
             assert again.replayed and again.status == reply.status, (write, reply, again)
             assert again.body == reply.body or "secret" in reply.json, (write, reply, again)
         for service, counts in (await counted_all(self.house)).items():
-            expected: Effect = Counter()
-            for write in self.writes:
-                if KINDS[write.kind].service == service:
-                    expected += alone[write.kind]
-            assert since(before[service], counts) == expected, service
+            assert since(before[service], counts) == sum_of(self.writes, service, alone), service
 
     def outcomes(self) -> Counter[tuple[int, str]]:
         """What the attempts were answered: status, and the error's code or what came instead of an answer."""
