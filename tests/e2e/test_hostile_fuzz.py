@@ -124,7 +124,7 @@ def test_bytes_changed_at_random(world: World, write: str) -> None:
 @fuzzed
 @given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/"), min_size=1))
 def test_ids_in_the_path_changed_at_random(world: World, write: str, text: str) -> None:
-    assume(text not in (str(world.ticket_id), str(world.occupied_unit_id)))
+    assume(not (text.isascii() and text.isdecimal()))  # which may be a record of this company
     method, _, template = write.partition(" ")
     head, _, tail = template.partition("{")
     path = head + quote(text, safe="") + tail.partition("}")[2]
