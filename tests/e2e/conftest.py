@@ -57,6 +57,20 @@ def world(system: System) -> Iterator[World]:
     )
 
 
+@pytest.fixture(scope="module")
+def no_faults(system: System) -> Iterator[None]:
+    """Fails where a process logs an error while a module's tests run, whatever it answers, or what follows from it."""
+    files = sorted((system.state / "logs").glob("*.log"))
+    before = {file: file.stat().st_size for file in files}
+    yield
+    system.makeready("wait")
+    for file in files:
+        with file.open("rb") as log:
+            log.seek(before[file])
+            errors = [line for line in log if b'"level": "error"' in line or b"Traceback" in line or b"FATAL" in line]
+        assert not errors, (file, errors[:3])
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """Real public data beside the checkout; skips where it is absent."""

@@ -10,6 +10,8 @@ from hostile_bodies import Body, Case
 from hostile_writes import DOCUMENT, VALID, WRITES, World, every_write, is_400
 from system import System
 
+pytestmark = pytest.mark.usefixtures("no_faults")
+
 
 def test_no_write_is_forgotten(system: System) -> None:
     assert system.contract is not None

@@ -10,6 +10,8 @@ from hostile_bodies import Body, Case, Path
 from hostile_writes import World, every_write, is_400, schema_at
 from system import Answer
 
+pytestmark = pytest.mark.usefixtures("no_faults")
+
 
 @every_write
 def test_a_field_of_another_type(world: World, write: str) -> None:

@@ -12,6 +12,8 @@ from hostile_writes import WRITES, World, every_write
 from system import Answer, System
 from wire import Wire, lengthy
 
+pytestmark = pytest.mark.usefixtures("no_faults")
+
 CHUNKED = "Transfer-Encoding: chunked"
 Sent = tuple[list[str], bytes]
 SECONDS_BETWEEN_BYTES = 1.0

@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+pytestmark = pytest.mark.usefixtures("no_faults")
+
 EXAMPLES = 150
 fuzzed = settings(
     max_examples=EXAMPLES,
