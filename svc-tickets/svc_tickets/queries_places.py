@@ -9,6 +9,7 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, Text, and_, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
+from chassis.changes import is_of
 from chassis.database import Database
 from chassis.statements import Statement, given
 from svc_tickets import tables as t
@@ -26,13 +27,10 @@ def _places_and_numbers() -> Statement:
     need not wait for the disk: the tickets' own commit, which follows in the log, makes it durable.
     """
     asked = numbered("asked", company_id=BigInteger, unit_id=BigInteger, asset_id=BigInteger)
-    asset = and_(
-        t.asset.c.id == asked.c.asset_id,
-        t.asset.c.property_id == t.unit.c.property_id,
-        t.asset.c.company_id == t.unit.c.company_id,
-        t.asset.c.version > 0,
-    )
-    own_unit = and_(t.unit.c.id == asked.c.unit_id, t.unit.c.company_id == asked.c.company_id)
+    # By their keys alone: to a planner that knows few of them, the company's index looks as good.
+    beside = is_of([(t.asset.c.property_id, t.unit.c.property_id), (t.asset.c.company_id, t.unit.c.company_id)])
+    asset = and_(t.asset.c.id == asked.c.asset_id, *beside, t.asset.c.version > 0)
+    own_unit = and_(t.unit.c.id == asked.c.unit_id, *is_of([(t.unit.c.company_id, asked.c.company_id)]))
     following = func.row_number().over(partition_by=t.property_.c.id, order_by=asked.c.n.desc())
     place = (
         select(
@@ -78,7 +76,7 @@ def _places_and_numbers() -> Statement:
     return Statement(select(place, taken).select_from(place.join(number, number.c.property_id == place.c.property_id)))
 
 
-_PLACES_AND_NUMBERS = _places_and_numbers()
+PLACES_AND_NUMBERS = _places_and_numbers()
 
 
 class _Asked(NamedTuple):
@@ -90,7 +88,7 @@ class _Asked(NamedTuple):
 
 async def _together(some: Sequence[_Asked], wait: str = TOGETHER_WAIT) -> list[Record | None]:
     rows = await some[0].database.rows(
-        _PLACES_AND_NUMBERS,
+        PLACES_AND_NUMBERS,
         asked_company_id=[one.company_id for one in some],
         asked_unit_id=[one.unit_id for one in some],
         asked_asset_id=[one.asset_id for one in some],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text
 
 from chassis.database import Database
+from chassis.statements import Statement
 from makeready_local.crowd import BEGAN, IN_ORDER, analyze, check_pages, make_crowd
-from makeready_local.plans import lists_of
-from svc_tickets import queries
+from makeready_local.plans import explained, lists_of
+from svc_tickets import queries, queries_places
 
 FILLS = (
     "property (id, company_id, version, name) SELECT id, company_id, 1, 'x'",
@@ -26,8 +28,21 @@ LISTS = lists_of(queries)
 
 @pytest.fixture(scope="module")
 async def crowd(database: Database) -> Database:
+    # What the planner knows before: companies of one unit each.
+    for table, more in (("property", ""), ("unit", ", property_id")):
+        ids = "SELECT n, n, 1, 'x'" + (", n" if more else "") + " FROM generate_series(900001, 900003) n"
+        await database.execute(Statement(text(f"INSERT INTO {table} (id, company_id, version, name{more}) {ids}")))
     await make_crowd(database, FILLS)
     return database
+
+
+@pytest.mark.usefixtures("crowd")
+async def test_a_new_ticket_finds_its_place_by_keys_alone(database: Database) -> None:
+    last = f"SELECT max(id) FROM unit WHERE company_id = {IN_ORDER}"
+    asked = {"asked_company_id": [IN_ORDER], "asked_unit_id": [await database.value(Statement(text(last)))]}
+    async with explained(database, queries_places.PLACES_AND_NUMBERS) as explain:
+        plan = await explain(**asked, asked_asset_id=[0], wait="3s")
+    assert plan.rows_met <= 5 and {"unit_pkey", "property_pkey"} <= set(plan.indexes), (plan.rows_met, plan.indexes)
 
 
 @pytest.mark.parametrize("name", LISTS)
