@@ -202,7 +202,9 @@ class DecideOnce(_Once):
         self._refusals = refusals or {}
         # Sent as text, for one statement with parameters can't hold the others: its values are integers. A duplicate
         # that finds the claim in flight takes no lock, and is told so at once.
-        lock_row = f"FROM {locked.name} WHERE company_id = {{company_id}} AND id = {{row_id}} AND {_IS_LOCKED}"
+        # Where the company is no part of the key, it is compared in words that no index understands.
+        company = "(company_id = {company_id})" + ("" if locked.c.company_id.primary_key else " IS TRUE")
+        lock_row = f"FROM {locked.name} WHERE {company} AND id = {{row_id}} AND {_IS_LOCKED}"
         self._begin = f"SELECT {_LOCK}; SELECT {lock_row} FOR NO KEY UPDATE"
         found = look.add_columns(sa.true().label("is_there")).subquery("found")
         ok: sa.ColumnElement[bool] = sa.literal_column(_IS_LOCKED).label("ok")
