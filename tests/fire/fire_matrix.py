@@ -16,10 +16,13 @@ from fire_writes import KINDS, Caller, Records, Reply, Write
 EDGE = ("edge-before-call", "edge-after-call")
 RELAY = ("relay-claimed", "relay-published")
 CONSUMER = ("consumer-before-commit", "consumer-before-ack")
-SERVICE, GATEWAY, POSTGRES = "service", "gateway", "PostgreSQL"
+SERVICE, GATEWAY, POSTGRES, CLIENT = "service", "gateway", "PostgreSQL", "client"
 
 # What is told when the tests have passed.
 SUMMARY: dict[str, list[str]] = {}
+
+
+NOTHING = Reply(0, False, b"the client left")
 
 
 class Case(NamedTuple):
@@ -62,6 +65,7 @@ def cases() -> list[Case]:
         found += [Case(SERVICE, point, name) for point in (*kind.points, *way)]
         found += [Case(GATEWAY, point, name) for point in (*EDGE, *kind.points)]
         found += [Case(POSTGRES, point, name) for point in (*EDGE, *kind.points, *way)]
+        found += [Case(CLIENT, point, name) for point in (*EDGE, *kind.points)]
     return found
 
 
@@ -95,6 +99,7 @@ class Fire:
                 SERVICE: self._kill_services,
                 GATEWAY: self._kill_the_gateway,
                 POSTGRES: self._kill_postgres,
+                CLIENT: self._cut_the_client_off,
             }
             wanted = [one for one in cases() if one.victim == case.victim]
             await burn[case.victim](wanted)
@@ -128,16 +133,27 @@ class Fire:
         for together in rounds(wanted):
             await self._together(together, self._postgres_dies)
 
-    async def _gateway_dies(self, held: Sequence[str]) -> None:
+    async def _cut_the_client_off(self, wanted: list[Case]) -> None:
+        for together in rounds(wanted):
+            await self._together(together, self._client_leaves)
+
+    async def _gateway_dies(self, held: Sequence[Started]) -> None:
         await self.house.kill("gateway")
-        for name in held:
-            self.house.go_on(name)
+        for one in held:
+            self.house.go_on(one.case.at)
         await self.house.start("gateway")
 
-    async def _postgres_dies(self, held: Sequence[str]) -> None:
+    async def _postgres_dies(self, held: Sequence[Started]) -> None:
         self.house.restart_postgres()
-        for name in held:
-            self.house.go_on(name)
+        for one in held:
+            self.house.go_on(one.case.at)
+
+    async def _client_leaves(self, held: Sequence[Started]) -> None:
+        for one in held:
+            one.first.cancel()
+        await asyncio.wait([one.first for one in held])
+        for one in held:
+            self.house.go_on(one.case.at)
 
     # One case
 
@@ -155,14 +171,13 @@ class Fire:
         await self.house.start(case.at)
         return await self._finish(started)
 
-    async def _together(self, wanted: list[Case], die: Callable[[Sequence[str]], Awaitable[None]]) -> None:
+    async def _together(self, wanted: list[Case], die: Callable[[Sequence[Started]], Awaitable[None]]) -> None:
         """Cases of different processes, all held at their points when the one victim dies."""
         try:
             started = [await self._start(case, "hold") for case in wanted]
-            held = [case.at for case in wanted]
-            for name in held:
-                await self.house.held(name)
-            await die(held)
+            for case in wanted:
+                await self.house.held(case.at)
+            await die(started)
             found = await asyncio.gather(*(self._finish(one) for one in started), return_exceptions=True)
             self._outcomes |= dict(zip(wanted, found, strict=True))
         except Exception as error:
@@ -185,7 +200,7 @@ class Fire:
     async def _finish(self, started: Started) -> Outcome:
         """The same request again, as often as a client would: one effect, one event, and replays from then on."""
         kind = KINDS[started.case.kind]
-        first = await started.first
+        first = NOTHING if started.first.cancelled() else await started.first
         reply = await self.caller.insist(started.write, started.api_key, started.key)
         again = await self.caller.send(started.write, started.api_key, started.key)
         assert reply.status in (200, 201), (started.case, reply)
