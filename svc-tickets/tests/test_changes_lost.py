@@ -104,7 +104,7 @@ async def test_a_connection_that_ends_before_the_commit_leaves_nothing(
     first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
     async with stopped(house):
         ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE state = 'idle in transaction'"
-        assert await database.value(Statement(text(ended + " AND application_name = 'svc-tickets'"))) == 1
+        assert await database.value(Statement(text(ended + " AND application_name = 'svc-tickets'"))) >= 1
     with pytest.raises(grpc.aio.AioRpcError) as fault:
         await first
     assert fault.value.code() is grpc.StatusCode.UNAVAILABLE
