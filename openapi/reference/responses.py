@@ -84,7 +84,8 @@ _WORDS = {
     "500": "A fault on our side.",
 }
 
-
+# The collection that an answer's entity_id belongs to, where it is not the one that was written to.
+_COLLECTIONS = {"OccupancyRecord": "/turns"}
 # Names of the failures that say the same wherever they come.
 _SHARED = {
     "401": "Unauthorized",
@@ -119,25 +120,25 @@ def _success(operation: Operation, record_of: Mapping[str, str], example: Exampl
         write = WRITES[f"{route.method} {route.path}"]
         headers |= _headers("X-Idempotent-Replay")
         content = json_content({"$ref": REF + write.answer}, {"answer": example(write.answer) | write.shown})
-        links = _links(operation, "$response.body#/entity_id")
+        links = _links(_COLLECTIONS.get(write.answer, route.path), "$response.body#/entity_id")
         return {str(write.status): {"description": "Done.", "headers": headers, "content": content} | links}
     if operation.kind == "list":
         record = record_of[route.path.rpartition("/")[2]]
         page = {"data": [example(record)], "next_cursor": None, "limit": LIMIT_DEFAULT}
         content = json_content({"$ref": f"{REF}{record}Page"}, {"last page": page})
-        links = _links(operation, "$response.body#/data/0/entity_id")
+        links = _links(route.path, "$response.body#/data/0/entity_id")
         return {"200": {"description": "A page.", "headers": headers, "content": content} | links}
     record = "Whoami" if operation.kind == "own" else record_of[route.path.split("/")[1]]
     content = json_content({"$ref": REF + record}, {"record": example(record)})
     return {"200": {"description": "The record.", "headers": headers, "content": content}}
 
 
-def _links(operation: Operation, entity_id: str) -> Schema:
-    """Where the id of a record leads: to every operation below the collection's path."""
+def _links(collection: str, entity_id: str) -> Schema:
+    """Where the id of a record leads: to every operation below the path of its collection."""
     found = {
         operation_id(other): {"operationId": operation_id(other), "parameters": {other.id_field: entity_id}}
         for other in OPERATIONS
-        if other.route.path.startswith(f"{operation.route.path}/{{")
+        if other.route.path.startswith(f"{collection}/{{")
     }
     return {"links": found} if found else {}
 
