@@ -59,7 +59,7 @@ REFUSALS: Mapping[Outcome, str] = {
     "ends in predecessor_transition_id.",
     "not_departing": "The transition in predecessor_transition_id has no move_out_date; record a notice first.",
     "no_such_outgoing": "No outgoing transition with the id in predecessor_transition_id is visible on this unit; give "
-    "the id of the unit's active transition.",
+    "the id of the unit's active transition, or leave it out where the unit has none.",
 }
 
 
