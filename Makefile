@@ -15,7 +15,7 @@ run: install  ## Start everything on this machine; Ctrl-C stops it, the data sta
 	@.venv/bin/python -m makeready_local
 
 test: install-test  ## Unit, service and end-to-end tests
-	@.venv/bin/python -m pytest $(ARGS)
+	@.venv/bin/python .ci/test.py $(ARGS)
 
 lint: install-test  ## Style, types, import contracts, contracts between services, generated files
 	@.venv/bin/python .ci/lint.py
