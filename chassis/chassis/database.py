@@ -92,6 +92,8 @@ class Database:
             self._settings |= BY_ROWS
         self._connections = connections
         self._pool: Any = None
+        self.waiters = asyncio.Semaphore(max(1, connections // 2))
+        """For whoever may wait long for a row: at most half of the connections, so that reads keep the others."""
 
     async def open(self) -> None:
         """Connects, for up to 30 s while the server is starting."""

@@ -234,7 +234,7 @@ class DecideOnce(_Once):
         killed_here("write-before-statement")
         begin = self._begin.format(lock=claim.lock, company_id=claim.company_id, row_id=row_id)
         try:
-            async with database.transaction(begin) as connection:
+            async with database.waiters, database.transaction(begin) as connection:
                 killed_here("write-locked")
                 row = await connection.row(self._read, **{**claim.key(), **named})
                 assert row is not None

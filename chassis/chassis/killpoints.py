@@ -1,9 +1,8 @@
 """Named places in a write where a crash test ends the process: `MAKEREADY_KILL_AT=write-after-commit`.
 
-With `MAKEREADY_HOLD_AT` the process stops there instead, once, so that a test can end another one and let this one go
-on (SIGCONT). `MAKEREADY_STRIKE_FILE` names a file that a test writes while the process runs, `POINT kill` or
-`POINT hold`: whoever comes to the point takes it away and is struck. Nothing happens in a process that was not started
-with one of the variables.
+`MAKEREADY_STRIKE_FILE` names a file that a test writes while the process runs, `POINT kill` or `POINT hold`: whoever
+comes to the point takes it away and is struck. Held, it stops there, so that the test can end another process and let
+this one go on (SIGCONT). Nothing happens in a process that was not started with one of the variables.
 """
 
 from __future__ import annotations
@@ -28,22 +27,17 @@ POINTS = (
     "delivery-sent",  # sent, its attempt not recorded
 )
 
-_KILL_AT, _HOLD_AT, _STRIKE_FILE = "MAKEREADY_KILL_AT", "MAKEREADY_HOLD_AT", "MAKEREADY_STRIKE_FILE"
 _SIGNALS = {"kill": signal.SIGKILL, "hold": signal.SIGSTOP}
-_wanted = {
-    os.environ.get(_KILL_AT, ""): signal.SIGKILL,
-    os.environ.get(_HOLD_AT, ""): signal.SIGSTOP,
-}
-_wanted.pop("", None)
-_strike_file = os.environ.get(_STRIKE_FILE)
-if not _wanted.keys() <= set(POINTS):
-    raise SystemExit(f"{_KILL_AT} and {_HOLD_AT} must be one of: {', '.join(POINTS)}.")
+_kill_at = os.environ.get("MAKEREADY_KILL_AT")
+_strike_file = os.environ.get("MAKEREADY_STRIKE_FILE")
+if _kill_at and _kill_at not in POINTS:
+    raise SystemExit(f"MAKEREADY_KILL_AT must be one of: {', '.join(POINTS)}.")
 
 
 def killed_here(point: str) -> None:
-    """Ends the process with SIGKILL where it was started to die at this point, or stops it where it is to hold."""
-    if point in _wanted:
-        os.kill(os.getpid(), _wanted.pop(point))
+    """Ends the process with SIGKILL, or stops it, where it was started or told to be struck at this point."""
+    if point == _kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
     elif _strike_file is not None:
         _look_into(_strike_file, point)
 

@@ -169,6 +169,17 @@ async def test_a_ticket_held_for_too_long_is_a_fault_that_leaves_nothing(
 
 
 @pytest.mark.usefixtures("quiet")
+async def test_writes_that_wait_for_one_ticket_hold_up_no_reads(client: Any, database: Database) -> None:
+    ticket_id = await opened(client)
+    async with held(database, ticket_id):
+        waiting = [asyncio.create_task(change(client, ticket_id, SENT["Open"])) for _ in range(20)]
+        await until_it_waits(database, 5)  # of ten connections
+        for _ in range(5):
+            await client("ListTickets", pb.ListTicketsRequest(limit=1))
+        assert not any(one.done() for one in waiting)
+    assert {reply.status for reply in await asyncio.gather(*waiting)} == {200}
+
+
 async def test_a_caller_that_leaves_at_any_moment_leaves_nothing_half_done(
     client: Any, database: Database, operator: Any
 ) -> None:
