@@ -8,8 +8,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
+from pathlib import Path
 
-TOGETHER = "tests"
+TOGETHER = "tests/"
 
 
 def main() -> int:
@@ -18,12 +20,16 @@ def main() -> int:
     if given := sys.argv[1:]:
         return subprocess.call([*pytest, *given])  # noqa: S603
     started = time.monotonic()
+    settings = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    folders: list[str] = settings["testpaths"]
+    whole = [one for one in folders if one.startswith(TOGETHER)]
     with tempfile.TemporaryFile() as told:
-        parts = [*pytest, f"--ignore={TOGETHER}", "-p", "no:cacheprovider"]
-        beside = subprocess.Popen(parts, stdout=told, stderr=subprocess.STDOUT)  # noqa: S603
+        parts = [one for one in folders if one not in whole]
+        command = [*pytest, "-p", "no:cacheprovider", *parts]
+        beside = subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT)  # noqa: S603
         try:
-            say(f"{TOGETHER} follows; all others run beside it and are told at the end")
-            failed = [subprocess.call([*pytest, TOGETHER])]  # noqa: S603
+            say(f"{', '.join(whole)} follow; all others run beside it and are told at the end")
+            failed = [subprocess.call([*pytest, *whole])]  # noqa: S603
             failed.append(beside.wait())
         except KeyboardInterrupt:
             beside.wait()  # it was interrupted too
