@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from asyncpg import Record
@@ -21,30 +22,21 @@ from svc_tickets.queries_changes import CHANGED
 _AT = {column.name: at for at, column in enumerate(TICKET_COLUMNS) if column.table is t.ticket}
 
 
+@dataclass(frozen=True, slots=True)
 class StatusChange:
     """A request whose fields fit each other. comment_id: of the comment that it brings, where it brings one."""
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        links: records.TicketLinks,
-        clock: Callable[[], datetime.datetime],
-        caller: Identity,
-        request_id: str,
-        wanted: rules.Wanted,
-        comment_id: int | None,
-    ) -> None:
-        self._outbox = outbox
-        self._links = links
-        self._clock = clock
-        self._caller = caller
-        self._request_id = request_id
-        self._wanted = wanted
-        self._comment_id = comment_id
+    outbox: Outbox
+    links: records.TicketLinks
+    clock: Callable[[], datetime.datetime]
+    caller: Identity
+    request_id: str
+    wanted: rules.Wanted
+    comment_id: int | None
 
     def decide(self, row: Record | None) -> Decision:
         """row: of `queries_changes.CHANGE_STATUS`, held until the commit. Raises Refusal 404 and 422."""
-        if self._caller.administrator_id is None:
+        if self.caller.administrator_id is None:
             raise created_by_missing()
         if row is None:
             raise not_found("ticket")
@@ -53,8 +45,8 @@ class StatusChange:
         changed = rules.change_status(
             before,
             shown[_AT["updated_at"]],
-            self._wanted,
-            self._clock(),
+            self.wanted,
+            self.clock(),
             photo_required=row["photo_required"],
             has_photo=row["has_photo"],
         )
@@ -67,8 +59,8 @@ class StatusChange:
             shown[_AT["updated_at"]] = changed.at
             shown[_AT["version"]] += 1
         values = {f"new_{name}": shown[_AT[name]] for name in ("version", *CHANGED)}
-        values |= {"company_id": self._caller.company_id, "ticket_id": shown[_AT["id"]]}
-        json = records.encode(self._links.ticket(tuple(shown)))
+        values |= {"company_id": self.caller.company_id, "ticket_id": shown[_AT["id"]]}
+        json = records.encode(self.links.ticket(tuple(shown)))
         rows = {} if changed.at is None else self._rows(shown, before.status, changed.at, json)
         return Decision(200, json, rows, values)
 
@@ -78,10 +70,10 @@ class StatusChange:
         """The comment, the entry of the history and the event."""
         ticket_id, status = shown[_AT["id"]], shown[_AT["status"]]
         of_ticket = {
-            "company_id": self._caller.company_id,
+            "company_id": self.caller.company_id,
             "ticket_id": ticket_id,
-            "administrator_id": self._caller.administrator_id,
-            "api_key_id": self._caller.api_key_id,
+            "administrator_id": self.caller.administrator_id,
+            "api_key_id": self.caller.api_key_id,
         }
         entry = of_ticket | {
             "version": shown[_AT["version"]],
@@ -89,27 +81,27 @@ class StatusChange:
             "from_status": before,
             "to_status": status,
             "cancellation_reason_code": shown[_AT["cancellation_reason_code"]],
-            "comment_id": self._comment_id,
-            "request_id": self._request_id,
+            "comment_id": self.comment_id,
+            "request_id": self.request_id,
         }
         rows: dict[Any, list[dict[str, Any]]] = {t.ticket_status_change: [entry]}
-        if self._wanted.comment is not None:
+        if self.wanted.comment is not None:
             comment = of_ticket | {
-                "id": self._comment_id,
+                "id": self.comment_id,
                 "kind": rules.COMMENT_KINDS[status],
-                "body": self._wanted.comment,
+                "body": self.wanted.comment,
                 "created_at": at,
             }
             rows[t.ticket_comment] = [comment]
         if before != status:
-            event = self._outbox.public(
+            event = self.outbox.public(
                 "ticket.status_changed",
-                company_id=self._caller.company_id,
+                company_id=self.caller.company_id,
                 entity_id=ticket_id,
                 occurred_at=at,
                 data=json,
                 change=records.change("status", before, status),
-                request_id=self._request_id,
+                request_id=self.request_id,
             )
             rows[t.outbox] = [event]
         return rows

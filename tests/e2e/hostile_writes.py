@@ -26,7 +26,6 @@ WRITES = [
 every_write = pytest.mark.parametrize("write", WRITES)
 BATCH = 100
 VACANT_UNITS = 900
-REQUESTS_A_KEY = 115
 WORDS = "It was seen to at once"
 DESTINATION = "https://receiver.test/hostile"
 
@@ -98,8 +97,6 @@ class World:
     """How many bad requests each write refused, and it was made sure that nothing came of them."""
     answered: Counter[str] = field(default_factory=Counter)
     """How many requests each write answered of which it was made sure that they were no fault."""
-    _left: int = 0
-    _key: str = ""
 
     @classmethod
     def of(cls, system: System) -> World:
@@ -135,14 +132,7 @@ class World:
 
     def key(self, requests: int) -> str:
         """A write key that so many requests may still be sent with in this minute."""
-        assert requests <= REQUESTS_A_KEY
-        if self._left < requests:
-            self._key, self._left = (
-                self.system.mint(self.company.company_id, "write", self.company.email),
-                REQUESTS_A_KEY,
-            )
-        self._left -= requests
-        return self._key
+        return self.company.key_for(requests)
 
     def path(self, write: str) -> str:
         """A path at which a valid body is accepted once, below the base URL."""

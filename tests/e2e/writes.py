@@ -12,7 +12,6 @@ from system import Answer, Company, System
 
 UNITS = 120
 NOBODYS = 9_000_000_000_000
-REQUESTS_OF_A_KEY = 100  # of the 120 that it may send in a minute
 Body = dict[str, Any]
 
 _numbers = itertools.count(1)
@@ -26,7 +25,6 @@ class House:
     company: Company
     vacant: list[int] = field(default_factory=list)
     occupied: list[int] = field(default_factory=list)
-    _keys: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def fill(self) -> None:
         """Imports its records."""
@@ -45,11 +43,7 @@ class House:
 
     def key(self, scope: str = "write") -> str:
         """A key of the scope; another one before the rate limit would be met."""
-        key, used = self._keys.get(scope, (self.company.keys[scope], 0))
-        if used >= REQUESTS_OF_A_KEY:
-            key, used = self.another_key(scope), 0
-        self._keys[scope] = key, used + 1
-        return key
+        return self.company.key_for(scope=scope)
 
     def another_key(self, scope: str = "write") -> str:
         return self.system.mint(self.company.company_id, scope, self.company.email)
