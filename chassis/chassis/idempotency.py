@@ -81,6 +81,11 @@ CLAIM_COLUMNS = ("company_id", "api_key_id", "idempotency_key", "fingerprint", "
 _ONE: sa.ColumnElement[int] = sa.literal_column("1").label("one")
 
 
+def _columns(table: sa.Table) -> list[sa.Column[Any]]:
+    """What a row brings along: all but what the server fills in; keys always, for replies name rows by them."""
+    return [column for column in table.c if column.primary_key or column.server_default is None]
+
+
 class _Once:
     """What both kinds of writes know of their claims."""
 
@@ -124,7 +129,7 @@ class InsertOnce(_Once):
         super().__init__(claims)
         claim = insert(claims).from_select(CLAIM_COLUMNS, self._claim.select_from(self._lock).where(self._lock.c.ok))
         mine = sa.select(claim.on_conflict_do_nothing().returning(_ONE).cte("claimed").c.one).cte("mine")
-        self._columns = {table: [c for c in table.c if c.primary_key or c.server_default is None] for table in tables}
+        self._columns = {table: _columns(table) for table in tables}
         effects = []
         for table, columns in self._columns.items():
             values = sa.select(*(given(f"{table.name}_{c.name}", c.type) for c in columns)).select_from(mine)
@@ -213,9 +218,7 @@ class DecideOnce(_Once):
         self._read = Statement(sa.select(*found.c, ok, *self._kept.c).select_from(both))
         made = [form.returning(_ONE).cte(f"update_{number}") for number, form in enumerate(updates)]
         counts = [sa.select(sa.func.count()).select_from(one).scalar_subquery() >= 0 for one in made]
-        self._columns: dict[sa.Table, list[str]] = {
-            table: [c.name for c in table.c if c.primary_key or c.server_default is None] for table in inserts
-        }
+        self._columns = {table: [column.name for column in _columns(table)] for table in inserts}
         effects = []
         for table, names in self._columns.items():
             rows = sa.select(*offered(table, names, f"{table.name}_").c).where(*counts)
