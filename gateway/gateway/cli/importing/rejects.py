@@ -33,9 +33,8 @@ class Rejects:
             raise Failed("The rejects file can't be the file that is imported; name another with --rejects.")
         # Told now, and not when half of the file has been imported.
         place = folder if chosen is None else chosen.parent
-        overwritten = chosen is not None and chosen.exists() and not chosen.is_dir()  # /dev/null, for one
-        written_to = chosen if chosen is not None and overwritten else place
-        if not (overwritten or place.is_dir()) or not os.access(written_to, os.W_OK):
+        written_to = chosen if chosen is not None and chosen.exists() else place  # /dev/null is there, for one
+        if not place.is_dir() or not os.access(written_to, os.W_OK):
             raise Failed(f"No rejects file can be written in {place.absolute()}; name another with --rejects.")
 
     def add(self, row: SourceRow, fault: Fault) -> None:
