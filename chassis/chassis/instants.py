@@ -1,4 +1,4 @@
-"""Instants as the API prints them: UTC with six digits of a second, always the same length."""
+"""Instants as the API prints them, UTC with six digits of a second, always the same length; and the slots of sweeps."""
 
 from __future__ import annotations
 
@@ -27,3 +27,9 @@ def printed(instant: datetime.datetime | None) -> str | None:
     text: str = msgspec.to_builtins(instant)
     assert text[-1] == "Z"
     return text if len(text) == LENGTH else f"{text[:-1]}.000000Z"
+
+
+def slot_of(instant: datetime.datetime, period_seconds: int) -> datetime.datetime:
+    """The last slot at or before `instant`: slots are multiples of the period since the epoch."""
+    seconds = int(instant.timestamp()) // period_seconds * period_seconds
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)

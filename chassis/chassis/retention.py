@@ -74,13 +74,8 @@ async def every_hour(
     """Does the work at every full hour, which it is told, beginning with the last one: nothing is missed that fell due
     while no process ran. Until cancelled, or until the work fails."""
     while True:
-        slot = slot_of(clock())
+        slot = instants.slot_of(clock(), PERIOD_SECONDS)
         await work(slot)
         # In short steps, for clocks are set and machines sleep.
-        while slot_of(now := clock()) == slot:  # noqa: ASYNC110 - a clock sets no event
+        while instants.slot_of(now := clock(), PERIOD_SECONDS) == slot:  # noqa: ASYNC110 - a clock sets no event
             await asyncio.sleep(min(PERIOD_SECONDS - (now - slot).total_seconds(), 60))
-
-
-def slot_of(instant: datetime.datetime) -> datetime.datetime:
-    """The last full hour at or before it."""
-    return instant - (instant - _EPOCH) % datetime.timedelta(seconds=PERIOD_SECONDS)

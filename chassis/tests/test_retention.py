@@ -13,8 +13,9 @@ import sqlalchemy as sa
 from chassis.database import Database
 from chassis.idempotency import Claim, InsertOnce, claim, ledger
 from chassis.identity import CALLER, OPERATOR, Call, Identity
+from chassis.instants import slot_of
 from chassis.refusals import Refusal
-from chassis.retention import BATCH, KEPT, Retention, every_hour, slot_of
+from chassis.retention import BATCH, KEPT, PERIOD_SECONDS, Retention, every_hour
 from makeready.common.v1 import retention_pb2 as pb
 from makeready.common.v1.documents_pb2 import WriteReply
 from makeready_local.testing import PostgresServer
@@ -230,8 +231,10 @@ async def test_the_plan_reads_the_due_rows_alone(database: Database, retention: 
 
 
 def test_slots_are_full_hours() -> None:
-    assert slot_of(NOW) == NOW == slot_of(NOW + datetime.timedelta(minutes=59, seconds=59))
-    assert slot_of(NOW - SECOND) == NOW - datetime.timedelta(hours=1)
+    assert (
+        slot_of(NOW, PERIOD_SECONDS) == NOW == slot_of(NOW + datetime.timedelta(minutes=59, seconds=59), PERIOD_SECONDS)
+    )
+    assert slot_of(NOW - SECOND, PERIOD_SECONDS) == NOW - datetime.timedelta(hours=1)
 
 
 async def test_a_start_does_the_work_of_the_last_slot_and_then_of_each() -> None:

@@ -62,12 +62,6 @@ def vault_unavailable() -> Refusal:
 # Slots and the ladder
 
 
-def slot_of(instant: datetime.datetime, period_seconds: int) -> datetime.datetime:
-    """The last slot at or before `instant`: slots are multiples of the period since the epoch."""
-    seconds = int(instant.timestamp()) // period_seconds * period_seconds
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-
-
 def first_due(occurred_at: datetime.datetime) -> datetime.datetime:
     """A sweep attempts what happened up to its slot, to the second: `--now` is often given in seconds."""
     return occurred_at.replace(microsecond=0)

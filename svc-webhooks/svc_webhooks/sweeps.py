@@ -19,6 +19,7 @@ from asyncpg import Record
 
 from chassis.consumer import Consumer
 from chassis.database import Database
+from chassis.instants import slot_of
 from chassis.killpoints import killed_here
 from chassis.refusals import Unavailable
 from svc_webhooks import queries_sweep as queries
@@ -80,7 +81,7 @@ class Sweeper:
 
     async def run(self) -> None:
         """Sweeps every slot, beginning with the last one missed, until cancelled."""
-        slot = rules.slot_of(self._clock(), self.period_seconds)
+        slot = slot_of(self._clock(), self.period_seconds)
         try:
             while True:
                 try:
@@ -89,7 +90,7 @@ class Sweeper:
                     log.warning("sweep_without_catching_up", reason=str(error))
                 task = await self._at(slot)
                 if await self._passed(slot + datetime.timedelta(seconds=self.period_seconds), task):
-                    slot = rules.slot_of(self._clock(), self.period_seconds)
+                    slot = slot_of(self._clock(), self.period_seconds)
                 else:
                     await asyncio.sleep(RETRY_SECONDS)
         finally:

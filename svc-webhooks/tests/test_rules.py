@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chassis.instants import slot_of
 from chassis.refusals import Refusal
 from svc_webhooks import rules
 from svc_webhooks.rules import DEAD_LETTERED, HEALTHY, PAUSED, RETRYING, Standing
@@ -55,10 +56,10 @@ def test_punctual_attempts_stand_at_the_rungs_of_any_ladder(slot: datetime.datet
 
 @given(instants, st.integers(1, 86400))
 def test_a_slot_is_a_multiple_of_the_period_and_not_in_the_future(instant: datetime.datetime, period: int) -> None:
-    slot = rules.slot_of(instant, period)
+    slot = slot_of(instant, period)
     assert slot.timestamp() % period == 0
     assert datetime.timedelta() <= instant - slot < datetime.timedelta(seconds=period)
-    assert rules.slot_of(slot, period) == slot
+    assert slot_of(slot, period) == slot
 
 
 @given(instants)
