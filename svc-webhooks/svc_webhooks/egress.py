@@ -63,6 +63,10 @@ class Outcome:
     excerpt: bytes  # the first EXCERPT_BYTES_MAX bytes of the response's body
     duration_milliseconds: int
     ours: bool = False  # the fault lies on our side: it must not use up the ladder
+    address: str | None = None  # what was dialled, or is connected
+    connect_milliseconds: int | None = None  # None where a kept connection served
+    tls_milliseconds: int | None = None
+    first_byte_milliseconds: int | None = None
 
     @property
     def succeeded(self) -> bool:

@@ -127,8 +127,13 @@ class Attempt(NamedTuple):
     rung: int
     state: str
     due_at: datetime.datetime | None
+    cause: str
     started_at: datetime.datetime
     duration_milliseconds: int
+    connect_milliseconds: int | None
+    tls_milliseconds: int | None
+    first_byte_milliseconds: int | None
+    address: str | None
     status: int | None
     error: str
     response_excerpt: bytes
@@ -145,8 +150,13 @@ def _record_attempts() -> Statement:
         rung=SmallInteger,
         state=Text,
         due_at=Instant,
+        cause=Text,
         started_at=Instant,
         duration_milliseconds=Integer,
+        connect_milliseconds=Integer,
+        tls_milliseconds=Integer,
+        first_byte_milliseconds=Integer,
+        address=Text,
         status=SmallInteger,
         error=Text,
         response_excerpt=LargeBinary,
@@ -180,8 +190,9 @@ def _record_attempts() -> Statement:
         .cte("moved")
     )
     kept = (
-        "event_id", "subscription_id", "number", "started_at", "duration_milliseconds", "status", "error",
-        "response_excerpt",
+        "event_id", "subscription_id", "number", "cause", "started_at", "duration_milliseconds", "connect_milliseconds",
+        "tls_milliseconds", "first_byte_milliseconds", "address", "status", "error", "response_excerpt", "state",
+        "due_at",
     )  # fmt: skip
     stands = and_(moved.c.event_id == made.c.event_id, moved.c.subscription_id == made.c.subscription_id)
     record = insert(t.attempt).from_select(

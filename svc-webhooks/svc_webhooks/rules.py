@@ -26,6 +26,7 @@ EVENTS: tuple[EventKey, ...] = get_args(EventKey)
 HEALTHS: tuple[Health, ...] = get_args(Health)
 HEALTHY, RETRYING, DEAD_LETTERED, PAUSED = HEALTHS
 WAITING, SUCCEEDED, PARKED = DELIVERY_STATES = ("waiting", "succeeded", "parked")
+BY_SWEEP, BY_RETRY = ATTEMPT_CAUSES = ("sweep", "retry")
 SOURCES: tuple[str, ...] = get_args(Source)
 
 DEAD_AFTER_FAILURES = 20  # in a row, over all deliveries of the subscription

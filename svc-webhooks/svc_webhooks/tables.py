@@ -2,7 +2,7 @@
 
 `event`, `delivery` and `attempt` are partitioned by event id, whose first bits are the time it was made:
 retention drops partitions instead of deleting rows. Their partitions lie in the schema `partitions` and are
-made by partitions.py; a foreign key among the three would stand in the way of dropping them.
+made by partitions.py; a foreign key among the three, or to `subscription`, would stand in the way of dropping them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
-    ForeignKey,
     Index,
     Integer,
     LargeBinary,
@@ -82,6 +81,14 @@ subscription = Table(
 )
 Index("subscription_page", subscription.c.company_id, subscription.c.id)
 
+# Subscriptions that are gone and whose deliveries and attempts are still being deleted.
+erasure = Table(
+    "erasure",
+    metadata,
+    Column("subscription_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("asked_at", DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()")),
+)
+
 event = Table(
     "event",
     metadata,
@@ -102,7 +109,8 @@ delivery = Table(
     "delivery",
     metadata,
     Column("event_id", UUID(as_uuid=True), nullable=False),
-    Column("subscription_id", BigInteger, ForeignKey("subscription.id"), nullable=False),
+    # Held to `subscription` by the fan-out, which locks its row, and by `erasure`.
+    Column("subscription_id", BigInteger, nullable=False),
     Column("state", Text, nullable=False, server_default=text("'waiting'")),
     Column("due_at", DateTime(timezone=True)),
     # Attempts made, and how many of them were steps of the ladder: our own faults are not.
@@ -127,6 +135,12 @@ Index(
     postgresql_where=text("state = 'waiting'"),
 )
 Index("delivery_of_subscription", delivery.c.subscription_id, delivery.c.event_id)
+Index(
+    "delivery_parked",
+    delivery.c.subscription_id,
+    delivery.c.event_id,
+    postgresql_where=text("state = 'parked'"),
+)
 
 attempt = Table(
     "attempt",
@@ -134,12 +148,26 @@ attempt = Table(
     Column("event_id", UUID(as_uuid=True), nullable=False),
     Column("subscription_id", BigInteger, nullable=False),
     Column("number", SmallInteger, nullable=False),
+    Column("cause", Text, nullable=False, server_default=text("'sweep'")),
     Column("started_at", DateTime(timezone=True), nullable=False),
+    # Of the whole attempt; until the connection stood, and from then on for TLS (null with a kept connection); from the
+    # start to the first byte of the response.
     Column("duration_milliseconds", Integer, nullable=False),
+    Column("connect_milliseconds", Integer),
+    Column("tls_milliseconds", Integer),
+    Column("first_byte_milliseconds", Integer),
+    # What was dialled; null where it did not come to that.
+    Column("address", Text),
     Column("status", SmallInteger),
     Column("error", Text, nullable=False),
     Column("response_excerpt", LargeBinary, nullable=False),
+    # The delivery's, after this attempt.
+    Column("state", Text, nullable=False),
+    Column("due_at", DateTime(timezone=True)),
     PrimaryKeyConstraint("event_id", "subscription_id", "number"),
+    CheckConstraint(f"cause IN ({_listed(rules.ATTEMPT_CAUSES)})", name="attempt_cause"),
+    CheckConstraint(f"state IN ({_listed(rules.DELIVERY_STATES)})", name="attempt_state"),
+    CheckConstraint("(state = 'waiting') = (due_at IS NOT NULL)", name="attempt_due_at"),
     CheckConstraint("number > 0", name="attempt_number"),
     # A 2xx alone is not success: a response that never ended is a timeout.
     CheckConstraint("error <> '' OR (status IS NOT NULL AND status BETWEEN 200 AND 299)", name="attempt_succeeded"),

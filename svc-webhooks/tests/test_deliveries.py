@@ -19,6 +19,7 @@ from chassis.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_sweep as queries
+from svc_webhooks import rules
 from svc_webhooks.recorder import Recorder
 
 SECOND = datetime.timedelta(seconds=1)
@@ -463,8 +464,13 @@ def _failed(claimed: Any) -> queries.Attempt:
         rung=claimed["rung"] + 1,
         state="waiting",
         due_at=now() + HOUR,
+        cause=rules.BY_SWEEP,
         started_at=now(),
         duration_milliseconds=1,
+        connect_milliseconds=None,
+        tls_milliseconds=None,
+        first_byte_milliseconds=None,
+        address=None,
         status=500,
         error="status",
         response_excerpt=b"",

@@ -47,8 +47,11 @@ class SweepRetentionResponse(_message.Message):
 
     NOW_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEYS_FIELD_NUMBER: _builtins.int
+    DAYS_FIELD_NUMBER: _builtins.int
     idempotency_keys: _builtins.int
     """Idempotency keys that were forgotten, with the replies kept for them."""
+    days: _builtins.int
+    """Days of events that were dropped, with their deliveries and attempts."""
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp:
         """The instant that ages were counted up to."""
@@ -58,10 +61,11 @@ class SweepRetentionResponse(_message.Message):
         *,
         now: _timestamp_pb2.Timestamp | None = ...,
         idempotency_keys: _builtins.int = ...,
+        days: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["now", b"now"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["idempotency_keys", b"idempotency_keys", "now", b"now"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["days", b"days", "idempotency_keys", b"idempotency_keys", "now", b"now"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

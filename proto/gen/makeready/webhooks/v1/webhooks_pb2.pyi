@@ -45,6 +45,28 @@ DELIVERY_STATE_PARKED: DeliveryState.ValueType  # 3
 """The ladder is used up."""
 Global___DeliveryState: _TypeAlias = DeliveryState  # noqa: Y015
 
+class _AttemptCause:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AttemptCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AttemptCause.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ATTEMPT_CAUSE_UNSPECIFIED: _AttemptCause.ValueType  # 0
+    ATTEMPT_CAUSE_SWEEP: _AttemptCause.ValueType  # 1
+    """It was due."""
+    ATTEMPT_CAUSE_RETRY: _AttemptCause.ValueType  # 2
+    """An administrator asked for another attempt of a parked delivery."""
+
+class AttemptCause(_AttemptCause, metaclass=_AttemptCauseEnumTypeWrapper):
+    """AttemptCause is what started an attempt."""
+
+ATTEMPT_CAUSE_UNSPECIFIED: AttemptCause.ValueType  # 0
+ATTEMPT_CAUSE_SWEEP: AttemptCause.ValueType  # 1
+"""It was due."""
+ATTEMPT_CAUSE_RETRY: AttemptCause.ValueType  # 2
+"""An administrator asked for another attempt of a parked delivery."""
+Global___AttemptCause: _TypeAlias = AttemptCause  # noqa: Y015
+
 @_typing.final
 class ListSubscriptionsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -228,17 +250,25 @@ class ListDeliveriesRequest(_message.Message):
 
     SUB_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    BEFORE_EVENT_ID_FIELD_NUMBER: _builtins.int
     sub_id: _builtins.int
     limit: _builtins.int
+    state: Global___DeliveryState.ValueType
+    """Only deliveries in this state; unspecified: in any."""
+    before_event_id: _builtins.str
+    """Only deliveries of older events than this one, for the next page; empty: from the newest on."""
     def __init__(
         self,
         *,
         sub_id: _builtins.int = ...,
         limit: _builtins.int = ...,
+        state: Global___DeliveryState.ValueType = ...,
+        before_event_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "sub_id", b"sub_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before_event_id", b"before_event_id", "limit", b"limit", "state", b"state", "sub_id", b"sub_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -275,10 +305,16 @@ class Delivery(_message.Message):
     OCCURRED_AT_FIELD_NUMBER: _builtins.int
     DUE_AT_FIELD_NUMBER: _builtins.int
     ATTEMPTS_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    DESTINATION_URL_FIELD_NUMBER: _builtins.int
+    HELD_BY_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
     sub_id: _builtins.int
     event: _builtins.str
     state: Global___DeliveryState.ValueType
+    destination_url: _builtins.str
+    held_by: _builtins.str
+    """Why a waiting delivery is not attempted though it is due: "paused" or "company_inactive"; else empty."""
     @_builtins.property
     def occurred_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -287,6 +323,10 @@ class Delivery(_message.Message):
 
     @_builtins.property
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]: ...
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """When it goes, with all that is kept about it, whatever became of it."""
+
     def __init__(
         self,
         *,
@@ -297,10 +337,13 @@ class Delivery(_message.Message):
         occurred_at: _timestamp_pb2.Timestamp | None = ...,
         due_at: _timestamp_pb2.Timestamp | None = ...,
         attempts: _abc.Iterable[Global___Attempt] | None = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
+        destination_url: _builtins.str = ...,
+        held_by: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["due_at", b"due_at", "occurred_at", b"occurred_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["due_at", b"due_at", "expires_at", b"expires_at", "occurred_at", b"occurred_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "due_at", b"due_at", "event", b"event", "event_id", b"event_id", "occurred_at", b"occurred_at", "state", b"state", "sub_id", b"sub_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "destination_url", b"destination_url", "due_at", b"due_at", "event", b"event", "event_id", b"event_id", "expires_at", b"expires_at", "held_by", b"held_by", "occurred_at", b"occurred_at", "state", b"state", "sub_id", b"sub_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -316,6 +359,13 @@ class Attempt(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     RESPONSE_EXCERPT_FIELD_NUMBER: _builtins.int
+    CONNECT_MILLISECONDS_FIELD_NUMBER: _builtins.int
+    TLS_MILLISECONDS_FIELD_NUMBER: _builtins.int
+    FIRST_BYTE_MILLISECONDS_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    DUE_AT_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     duration_milliseconds: _builtins.int
     status: _builtins.int
@@ -324,8 +374,23 @@ class Attempt(_message.Message):
     """The class of the failure, for example "timeout" or "certificate"; empty after a 2xx."""
     response_excerpt: _builtins.str
     """The first 4 KiB of the response."""
+    connect_milliseconds: _builtins.int
+    """Until the connection stood; absent where a kept one was used or none was made."""
+    tls_milliseconds: _builtins.int
+    """From then until TLS was agreed upon; absent likewise."""
+    first_byte_milliseconds: _builtins.int
+    """From the attempt's start until the response's first byte; absent where none came."""
+    address: _builtins.str
+    """The address that was dialled; empty where it did not come to that."""
+    state: Global___DeliveryState.ValueType
+    """Where the delivery stood after this attempt."""
+    cause: Global___AttemptCause.ValueType
     @_builtins.property
     def started_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def due_at(self) -> _timestamp_pb2.Timestamp:
+        """When the next attempt was due after this one; absent where there was to be none."""
+
     def __init__(
         self,
         *,
@@ -335,13 +400,417 @@ class Attempt(_message.Message):
         status: _builtins.int | None = ...,
         error: _builtins.str = ...,
         response_excerpt: _builtins.str = ...,
+        connect_milliseconds: _builtins.int | None = ...,
+        tls_milliseconds: _builtins.int | None = ...,
+        first_byte_milliseconds: _builtins.int | None = ...,
+        address: _builtins.str = ...,
+        state: Global___DeliveryState.ValueType = ...,
+        due_at: _timestamp_pb2.Timestamp | None = ...,
+        cause: Global___AttemptCause.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_status", b"_status", "started_at", b"started_at", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_connect_milliseconds", b"_connect_milliseconds", "_first_byte_milliseconds", b"_first_byte_milliseconds", "_status", b"_status", "_tls_milliseconds", b"_tls_milliseconds", "connect_milliseconds", b"connect_milliseconds", "due_at", b"due_at", "first_byte_milliseconds", b"first_byte_milliseconds", "started_at", b"started_at", "status", b"status", "tls_milliseconds", b"tls_milliseconds"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_status", b"_status", "duration_milliseconds", b"duration_milliseconds", "error", b"error", "number", b"number", "response_excerpt", b"response_excerpt", "started_at", b"started_at", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_connect_milliseconds", b"_connect_milliseconds", "_first_byte_milliseconds", b"_first_byte_milliseconds", "_status", b"_status", "_tls_milliseconds", b"_tls_milliseconds", "address", b"address", "cause", b"cause", "connect_milliseconds", b"connect_milliseconds", "due_at", b"due_at", "duration_milliseconds", b"duration_milliseconds", "error", b"error", "first_byte_milliseconds", b"first_byte_milliseconds", "number", b"number", "response_excerpt", b"response_excerpt", "started_at", b"started_at", "state", b"state", "status", b"status", "tls_milliseconds", b"tls_milliseconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__connect_milliseconds: _TypeAlias = _typing.Literal["connect_milliseconds"]  # noqa: Y015
+    _WhichOneofArgType__connect_milliseconds: _TypeAlias = _typing.Literal["_connect_milliseconds", b"_connect_milliseconds"]  # noqa: Y015
+    _WhichOneofReturnType__first_byte_milliseconds: _TypeAlias = _typing.Literal["first_byte_milliseconds"]  # noqa: Y015
+    _WhichOneofArgType__first_byte_milliseconds: _TypeAlias = _typing.Literal["_first_byte_milliseconds", b"_first_byte_milliseconds"]  # noqa: Y015
     _WhichOneofReturnType__status: _TypeAlias = _typing.Literal["status"]  # noqa: Y015
     _WhichOneofArgType__status: _TypeAlias = _typing.Literal["_status", b"_status"]  # noqa: Y015
+    _WhichOneofReturnType__tls_milliseconds: _TypeAlias = _typing.Literal["tls_milliseconds"]  # noqa: Y015
+    _WhichOneofArgType__tls_milliseconds: _TypeAlias = _typing.Literal["_tls_milliseconds", b"_tls_milliseconds"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__connect_milliseconds) -> _WhichOneofReturnType__connect_milliseconds | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_byte_milliseconds) -> _WhichOneofReturnType__first_byte_milliseconds | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__status) -> _WhichOneofReturnType__status | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tls_milliseconds) -> _WhichOneofReturnType__tls_milliseconds | None: ...
 
 Global___Attempt: _TypeAlias = Attempt  # noqa: Y015
+
+@_typing.final
+class PauseSubscriptionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseSubscriptionRequest: _TypeAlias = PauseSubscriptionRequest  # noqa: Y015
+
+@_typing.final
+class PauseSubscriptionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def subscription(self) -> _documents_pb2.Document: ...
+    def __init__(
+        self,
+        *,
+        subscription: _documents_pb2.Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseSubscriptionResponse: _TypeAlias = PauseSubscriptionResponse  # noqa: Y015
+
+@_typing.final
+class ResumeSubscriptionRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeSubscriptionRequest: _TypeAlias = ResumeSubscriptionRequest  # noqa: Y015
+
+@_typing.final
+class ResumeSubscriptionResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def subscription(self) -> _documents_pb2.Document: ...
+    def __init__(
+        self,
+        *,
+        subscription: _documents_pb2.Document | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeSubscriptionResponse: _TypeAlias = ResumeSubscriptionResponse  # noqa: Y015
+
+@_typing.final
+class RotateSecretRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RotateSecretRequest: _TypeAlias = RotateSecretRequest  # noqa: Y015
+
+@_typing.final
+class RotateSecretResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    SECRET_FIELD_NUMBER: _builtins.int
+    secret: _builtins.str
+    """Told this once."""
+    @_builtins.property
+    def subscription(self) -> _documents_pb2.Document: ...
+    def __init__(
+        self,
+        *,
+        subscription: _documents_pb2.Document | None = ...,
+        secret: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subscription", b"subscription"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["secret", b"secret", "subscription", b"subscription"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RotateSecretResponse: _TypeAlias = RotateSecretResponse  # noqa: Y015
+
+@_typing.final
+class RetryDeliveryRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    event_id: _builtins.str
+    sub_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        event_id: _builtins.str = ...,
+        sub_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id", "sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetryDeliveryRequest: _TypeAlias = RetryDeliveryRequest  # noqa: Y015
+
+@_typing.final
+class RetryDeliveryResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def delivery(self) -> Global___Delivery:
+        """As it stands after the attempt, which is the last one."""
+
+    def __init__(
+        self,
+        *,
+        delivery: Global___Delivery | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetryDeliveryResponse: _TypeAlias = RetryDeliveryResponse  # noqa: Y015
+
+@_typing.final
+class RetryParkedRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_ID_FIELD_NUMBER: _builtins.int
+    sub_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        sub_id: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sub_id", b"sub_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetryParkedRequest: _TypeAlias = RetryParkedRequest  # noqa: Y015
+
+@_typing.final
+class RetryParkedResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    deliveries: _builtins.int
+    """Deliveries that were parked and are due now."""
+    def __init__(
+        self,
+        *,
+        deliveries: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetryParkedResponse: _TypeAlias = RetryParkedResponse  # noqa: Y015
+
+@_typing.final
+class ListUndeliveredRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    EXPIRES_BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_EVENT_ID_FIELD_NUMBER: _builtins.int
+    AFTER_SUB_ID_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    state: Global___DeliveryState.ValueType
+    """Waiting or parked; unspecified: both."""
+    after_event_id: _builtins.str
+    """The last delivery of the page before; empty and 0: from the oldest on."""
+    after_sub_id: _builtins.int
+    limit: _builtins.int
+    @_builtins.property
+    def expires_before(self) -> _timestamp_pb2.Timestamp:
+        """Only what goes before then; absent: all."""
+
+    def __init__(
+        self,
+        *,
+        state: Global___DeliveryState.ValueType = ...,
+        expires_before: _timestamp_pb2.Timestamp | None = ...,
+        after_event_id: _builtins.str = ...,
+        after_sub_id: _builtins.int = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_before", b"expires_before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_event_id", b"after_event_id", "after_sub_id", b"after_sub_id", "expires_before", b"expires_before", "limit", b"limit", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUndeliveredRequest: _TypeAlias = ListUndeliveredRequest  # noqa: Y015
+
+@_typing.final
+class ListUndeliveredResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """Whether more follow."""
+    @_builtins.property
+    def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Delivery]:
+        """With their last attempt alone."""
+
+    def __init__(
+        self,
+        *,
+        deliveries: _abc.Iterable[Global___Delivery] | None = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries", "more", b"more"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUndeliveredResponse: _TypeAlias = ListUndeliveredResponse  # noqa: Y015
+
+@_typing.final
+class GetEventRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    event_id: _builtins.str
+    def __init__(
+        self,
+        *,
+        event_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["event_id", b"event_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetEventRequest: _TypeAlias = GetEventRequest  # noqa: Y015
+
+@_typing.final
+class GetEventResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENT_ID_FIELD_NUMBER: _builtins.int
+    EVENT_FIELD_NUMBER: _builtins.int
+    COMPANY_ID_FIELD_NUMBER: _builtins.int
+    ENTITY_ID_FIELD_NUMBER: _builtins.int
+    OCCURRED_AT_FIELD_NUMBER: _builtins.int
+    STORED_AT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    event_id: _builtins.str
+    event: _builtins.str
+    company_id: _builtins.int
+    entity_id: _builtins.int
+    request_id: _builtins.str
+    """The request that caused it; empty where none did."""
+    body: _builtins.bytes
+    """The exact bytes that every attempt sends."""
+    @_builtins.property
+    def occurred_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def stored_at(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Delivery]:
+        """Ascending by subscription; none where no subscription named the event when it was stored."""
+
+    def __init__(
+        self,
+        *,
+        event_id: _builtins.str = ...,
+        event: _builtins.str = ...,
+        company_id: _builtins.int = ...,
+        entity_id: _builtins.int = ...,
+        occurred_at: _timestamp_pb2.Timestamp | None = ...,
+        stored_at: _timestamp_pb2.Timestamp | None = ...,
+        request_id: _builtins.str = ...,
+        body: _builtins.bytes = ...,
+        deliveries: _abc.Iterable[Global___Delivery] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["occurred_at", b"occurred_at", "stored_at", b"stored_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "company_id", b"company_id", "deliveries", b"deliveries", "entity_id", b"entity_id", "event", b"event", "event_id", b"event_id", "occurred_at", b"occurred_at", "request_id", b"request_id", "stored_at", b"stored_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetEventResponse: _TypeAlias = GetEventResponse  # noqa: Y015
+
+@_typing.final
+class ResealSecretsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResealSecretsRequest: _TypeAlias = ResealSecretsRequest  # noqa: Y015
+
+@_typing.final
+class ResealSecretsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    RESEALED_FIELD_NUMBER: _builtins.int
+    UNOPENED_FIELD_NUMBER: _builtins.int
+    KEYS_NEEDED_FIELD_NUMBER: _builtins.int
+    key_id: _builtins.str
+    """The key that encrypts."""
+    resealed: _builtins.int
+    """Secrets that were encrypted anew by this call."""
+    unopened: _builtins.int
+    """Secrets that no key of the ring opens; they stay as they are."""
+    @_builtins.property
+    def keys_needed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Keys that some secret still needs, besides the one that encrypts; when empty, all others may leave the ring."""
+
+    def __init__(
+        self,
+        *,
+        key_id: _builtins.str = ...,
+        resealed: _builtins.int = ...,
+        unopened: _builtins.int = ...,
+        keys_needed: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "keys_needed", b"keys_needed", "resealed", b"resealed", "unopened", b"unopened"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResealSecretsResponse: _TypeAlias = ResealSecretsResponse  # noqa: Y015

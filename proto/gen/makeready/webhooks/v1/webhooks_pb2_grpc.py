@@ -307,3 +307,419 @@ class DeliveriesService:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class AdministrationServiceStub:
+    """AdministrationService is what an administrator does about subscriptions, deliveries and events.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.PauseSubscription = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/PauseSubscription',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.PauseSubscriptionRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.PauseSubscriptionResponse.FromString,
+                _registered_method=True)
+        self.ResumeSubscription = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/ResumeSubscription',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResumeSubscriptionRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResumeSubscriptionResponse.FromString,
+                _registered_method=True)
+        self.RotateSecret = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/RotateSecret',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RotateSecretRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RotateSecretResponse.FromString,
+                _registered_method=True)
+        self.RetryDelivery = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/RetryDelivery',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryDeliveryRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryDeliveryResponse.FromString,
+                _registered_method=True)
+        self.RetryParked = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/RetryParked',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryParkedRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryParkedResponse.FromString,
+                _registered_method=True)
+        self.ListUndelivered = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/ListUndelivered',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredResponse.FromString,
+                _registered_method=True)
+        self.GetEvent = channel.unary_unary(
+                '/makeready.webhooks.v1.AdministrationService/GetEvent',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetEventRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetEventResponse.FromString,
+                _registered_method=True)
+
+
+class AdministrationServiceServicer:
+    """AdministrationService is what an administrator does about subscriptions, deliveries and events.
+    """
+
+    def PauseSubscription(self, request, context):
+        """Holds a subscription's deliveries back until it is resumed. Pausing twice is pausing once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeSubscription(self, request, context):
+        """Makes a subscription healthy again, whatever its health was.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RotateSecret(self, request, context):
+        """Makes a new signing secret; the old one signs nothing from then on (spec 6.3).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetryDelivery(self, request, context):
+        """Attempts a parked delivery once more, now, and returns when the attempt is recorded.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetryParked(self, request, context):
+        """Makes all parked deliveries of a subscription due, for one attempt each by the next sweep.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUndelivered(self, request, context):
+        """Lists a company's deliveries that wait or are parked, the oldest, which go first, first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetEvent(self, request, context):
+        """One event with its deliveries and their attempts.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_AdministrationServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'PauseSubscription': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseSubscription,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.PauseSubscriptionRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.PauseSubscriptionResponse.SerializeToString,
+            ),
+            'ResumeSubscription': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeSubscription,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResumeSubscriptionRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResumeSubscriptionResponse.SerializeToString,
+            ),
+            'RotateSecret': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateSecret,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RotateSecretRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RotateSecretResponse.SerializeToString,
+            ),
+            'RetryDelivery': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryDelivery,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryDeliveryRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryDeliveryResponse.SerializeToString,
+            ),
+            'RetryParked': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryParked,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryParkedRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryParkedResponse.SerializeToString,
+            ),
+            'ListUndelivered': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUndelivered,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredResponse.SerializeToString,
+            ),
+            'GetEvent': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetEvent,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetEventRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetEventResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'makeready.webhooks.v1.AdministrationService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('makeready.webhooks.v1.AdministrationService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class AdministrationService:
+    """AdministrationService is what an administrator does about subscriptions, deliveries and events.
+    """
+
+    @staticmethod
+    def PauseSubscription(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/PauseSubscription',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.PauseSubscriptionRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.PauseSubscriptionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeSubscription(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/ResumeSubscription',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResumeSubscriptionRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResumeSubscriptionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RotateSecret(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/RotateSecret',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RotateSecretRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RotateSecretResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryDelivery(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/RetryDelivery',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryDeliveryRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryDeliveryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryParked(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/RetryParked',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryParkedRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.RetryParkedResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUndelivered(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/ListUndelivered',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ListUndeliveredResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetEvent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.AdministrationService/GetEvent',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetEventRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.GetEventResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class VaultServiceStub:
+    """VaultService keeps the signing secrets under the key that encrypts.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.ResealSecrets = channel.unary_unary(
+                '/makeready.webhooks.v1.VaultService/ResealSecrets',
+                request_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResealSecretsRequest.SerializeToString,
+                response_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResealSecretsResponse.FromString,
+                _registered_method=True)
+
+
+class VaultServiceServicer:
+    """VaultService keeps the signing secrets under the key that encrypts.
+    """
+
+    def ResealSecrets(self, request, context):
+        """Encrypts every secret that another key of the ring sealed anew, under the first key.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_VaultServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'ResealSecrets': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResealSecrets,
+                    request_deserializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResealSecretsRequest.FromString,
+                    response_serializer=makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResealSecretsResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'makeready.webhooks.v1.VaultService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('makeready.webhooks.v1.VaultService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class VaultService:
+    """VaultService keeps the signing secrets under the key that encrypts.
+    """
+
+    @staticmethod
+    def ResealSecrets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/makeready.webhooks.v1.VaultService/ResealSecrets',
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResealSecretsRequest.SerializeToString,
+            makeready_dot_webhooks_dot_v1_dot_webhooks__pb2.ResealSecretsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

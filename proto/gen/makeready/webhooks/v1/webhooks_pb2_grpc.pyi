@@ -123,3 +123,137 @@ class DeliveriesServiceServicer(metaclass=_abc_1.ABCMeta):
         """Lists a subscription's deliveries, newest first, with their attempts."""
 
 def add_DeliveriesServiceServicer_to_server(servicer: DeliveriesServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
+class AdministrationServiceStub:
+    """AdministrationService is what an administrator does about subscriptions, deliveries and events."""
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> AdministrationServiceAsyncStub: ...
+    PauseSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.PauseSubscriptionRequest, _webhooks_pb2.PauseSubscriptionResponse]
+    """Holds a subscription's deliveries back until it is resumed. Pausing twice is pausing once."""
+    ResumeSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ResumeSubscriptionRequest, _webhooks_pb2.ResumeSubscriptionResponse]
+    """Makes a subscription healthy again, whatever its health was."""
+    RotateSecret: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.RotateSecretRequest, _webhooks_pb2.RotateSecretResponse]
+    """Makes a new signing secret; the old one signs nothing from then on (spec 6.3)."""
+    RetryDelivery: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.RetryDeliveryRequest, _webhooks_pb2.RetryDeliveryResponse]
+    """Attempts a parked delivery once more, now, and returns when the attempt is recorded."""
+    RetryParked: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.RetryParkedRequest, _webhooks_pb2.RetryParkedResponse]
+    """Makes all parked deliveries of a subscription due, for one attempt each by the next sweep."""
+    ListUndelivered: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ListUndeliveredRequest, _webhooks_pb2.ListUndeliveredResponse]
+    """Lists a company's deliveries that wait or are parked, the oldest, which go first, first."""
+    GetEvent: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.GetEventRequest, _webhooks_pb2.GetEventResponse]
+    """One event with its deliveries and their attempts."""
+
+@_typing.type_check_only
+class AdministrationServiceAsyncStub(AdministrationServiceStub):
+    """AdministrationService is what an administrator does about subscriptions, deliveries and events."""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    PauseSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.PauseSubscriptionRequest, _webhooks_pb2.PauseSubscriptionResponse]  # type: ignore[assignment]
+    """Holds a subscription's deliveries back until it is resumed. Pausing twice is pausing once."""
+    ResumeSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ResumeSubscriptionRequest, _webhooks_pb2.ResumeSubscriptionResponse]  # type: ignore[assignment]
+    """Makes a subscription healthy again, whatever its health was."""
+    RotateSecret: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.RotateSecretRequest, _webhooks_pb2.RotateSecretResponse]  # type: ignore[assignment]
+    """Makes a new signing secret; the old one signs nothing from then on (spec 6.3)."""
+    RetryDelivery: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.RetryDeliveryRequest, _webhooks_pb2.RetryDeliveryResponse]  # type: ignore[assignment]
+    """Attempts a parked delivery once more, now, and returns when the attempt is recorded."""
+    RetryParked: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.RetryParkedRequest, _webhooks_pb2.RetryParkedResponse]  # type: ignore[assignment]
+    """Makes all parked deliveries of a subscription due, for one attempt each by the next sweep."""
+    ListUndelivered: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ListUndeliveredRequest, _webhooks_pb2.ListUndeliveredResponse]  # type: ignore[assignment]
+    """Lists a company's deliveries that wait or are parked, the oldest, which go first, first."""
+    GetEvent: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.GetEventRequest, _webhooks_pb2.GetEventResponse]  # type: ignore[assignment]
+    """One event with its deliveries and their attempts."""
+
+class AdministrationServiceServicer(metaclass=_abc_1.ABCMeta):
+    """AdministrationService is what an administrator does about subscriptions, deliveries and events."""
+
+    @_abc_1.abstractmethod
+    def PauseSubscription(
+        self,
+        request: _webhooks_pb2.PauseSubscriptionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.PauseSubscriptionResponse, _abc.Awaitable[_webhooks_pb2.PauseSubscriptionResponse]]:
+        """Holds a subscription's deliveries back until it is resumed. Pausing twice is pausing once."""
+
+    @_abc_1.abstractmethod
+    def ResumeSubscription(
+        self,
+        request: _webhooks_pb2.ResumeSubscriptionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.ResumeSubscriptionResponse, _abc.Awaitable[_webhooks_pb2.ResumeSubscriptionResponse]]:
+        """Makes a subscription healthy again, whatever its health was."""
+
+    @_abc_1.abstractmethod
+    def RotateSecret(
+        self,
+        request: _webhooks_pb2.RotateSecretRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.RotateSecretResponse, _abc.Awaitable[_webhooks_pb2.RotateSecretResponse]]:
+        """Makes a new signing secret; the old one signs nothing from then on (spec 6.3)."""
+
+    @_abc_1.abstractmethod
+    def RetryDelivery(
+        self,
+        request: _webhooks_pb2.RetryDeliveryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.RetryDeliveryResponse, _abc.Awaitable[_webhooks_pb2.RetryDeliveryResponse]]:
+        """Attempts a parked delivery once more, now, and returns when the attempt is recorded."""
+
+    @_abc_1.abstractmethod
+    def RetryParked(
+        self,
+        request: _webhooks_pb2.RetryParkedRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.RetryParkedResponse, _abc.Awaitable[_webhooks_pb2.RetryParkedResponse]]:
+        """Makes all parked deliveries of a subscription due, for one attempt each by the next sweep."""
+
+    @_abc_1.abstractmethod
+    def ListUndelivered(
+        self,
+        request: _webhooks_pb2.ListUndeliveredRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.ListUndeliveredResponse, _abc.Awaitable[_webhooks_pb2.ListUndeliveredResponse]]:
+        """Lists a company's deliveries that wait or are parked, the oldest, which go first, first."""
+
+    @_abc_1.abstractmethod
+    def GetEvent(
+        self,
+        request: _webhooks_pb2.GetEventRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.GetEventResponse, _abc.Awaitable[_webhooks_pb2.GetEventResponse]]:
+        """One event with its deliveries and their attempts."""
+
+def add_AdministrationServiceServicer_to_server(servicer: AdministrationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+
+class VaultServiceStub:
+    """VaultService keeps the signing secrets under the key that encrypts."""
+
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> VaultServiceAsyncStub: ...
+    ResealSecrets: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ResealSecretsRequest, _webhooks_pb2.ResealSecretsResponse]
+    """Encrypts every secret that another key of the ring sealed anew, under the first key."""
+
+@_typing.type_check_only
+class VaultServiceAsyncStub(VaultServiceStub):
+    """VaultService keeps the signing secrets under the key that encrypts."""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    ResealSecrets: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ResealSecretsRequest, _webhooks_pb2.ResealSecretsResponse]  # type: ignore[assignment]
+    """Encrypts every secret that another key of the ring sealed anew, under the first key."""
+
+class VaultServiceServicer(metaclass=_abc_1.ABCMeta):
+    """VaultService keeps the signing secrets under the key that encrypts."""
+
+    @_abc_1.abstractmethod
+    def ResealSecrets(
+        self,
+        request: _webhooks_pb2.ResealSecretsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_webhooks_pb2.ResealSecretsResponse, _abc.Awaitable[_webhooks_pb2.ResealSecretsResponse]]:
+        """Encrypts every secret that another key of the ring sealed anew, under the first key."""
+
+def add_VaultServiceServicer_to_server(servicer: VaultServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
