@@ -27,6 +27,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.sql.selectable import CTE
 
 from chassis.database import Connection, Database
 from chassis.statements import Statement
@@ -61,16 +62,8 @@ async def subscriptions_due(database: Database, now: datetime.datetime, after_id
     return await database.rows(_SUBSCRIPTIONS_DUE, now=now, after_id=after_id, rows=rows)
 
 
-def _claim_deliveries() -> Statement:
-    picked = (
-        select(t.delivery.c.event_id, t.delivery.c.subscription_id)
-        .select_from(_subscriptions.join(t.delivery, true()))
-        .where(_due, _unleased, _sending, t.subscription.c.id == bigint("subscription_id"))
-        .order_by(t.delivery.c.due_at)
-        .limit(bindparam("rows", type_=Integer))
-        .with_for_update(of=t.delivery, skip_locked=True)
-        .cte("picked")
-    )
+def _claim(picked: CTE) -> Statement:
+    """Leases what was picked and locked, and returns all that sending it takes."""
     claimed = (
         update(t.delivery)
         .where(
@@ -105,7 +98,28 @@ def _claim_deliveries() -> Statement:
     )
 
 
-_CLAIM_DELIVERIES = _claim_deliveries()
+_CLAIM_DELIVERIES = _claim(
+    select(t.delivery.c.event_id, t.delivery.c.subscription_id)
+    .select_from(_subscriptions.join(t.delivery, true()))
+    .where(_due, _unleased, _sending, t.subscription.c.id == bigint("subscription_id"))
+    .order_by(t.delivery.c.due_at)
+    .limit(bindparam("rows", type_=Integer))
+    .with_for_update(of=t.delivery, skip_locked=True)
+    .cte("picked")
+)
+_CLAIM_DELIVERY = _claim(
+    select(t.delivery.c.event_id, t.delivery.c.subscription_id)
+    .select_from(_subscriptions.join(t.delivery, t.delivery.c.subscription_id == t.subscription.c.id))
+    .where(
+        t.delivery.c.event_id == bindparam("event_id", type_=Uuid),
+        t.delivery.c.subscription_id == bigint("subscription_id"),
+        text("delivery.state = 'waiting'"),
+        _unleased,
+        _sending,
+    )
+    .with_for_update(of=t.delivery, skip_locked=True)
+    .cte("picked")
+)
 
 
 async def claimed_deliveries(
@@ -114,6 +128,15 @@ async def claimed_deliveries(
     """Leases up to `rows` due deliveries of one subscription, with all that sending them takes."""
     return await database.rows(
         _CLAIM_DELIVERIES, subscription_id=subscription_id, now=now, rows=rows, lease_seconds=lease_seconds
+    )
+
+
+async def claimed_delivery(
+    database: Database, event_id: uuid.UUID, subscription_id: int, lease_seconds: int
+) -> Record | None:
+    """Leases one waiting delivery, due or not; None where it does not wait, must not be sent now or is leased."""
+    return await database.row(
+        _CLAIM_DELIVERY, event_id=event_id, subscription_id=subscription_id, lease_seconds=lease_seconds
     )
 
 

@@ -32,7 +32,7 @@ class Sender:
         self._clock = clock
 
     async def attempt(
-        self, row: Record, now: datetime.datetime, ladder: rules.Ladder, period_seconds: int
+        self, row: Record, now: datetime.datetime, ladder: rules.Ladder, period_seconds: int, cause: str
     ) -> queries.Attempt:
         started_at = self._clock()
         outcome = await self._send(row, started_at)
@@ -55,7 +55,7 @@ class Sender:
             rung=rung,
             state=state,
             due_at=due_at,
-            cause=rules.BY_SWEEP,
+            cause=cause,
             started_at=started_at,
             duration_milliseconds=outcome.duration_milliseconds,
             connect_milliseconds=outcome.connect_milliseconds,

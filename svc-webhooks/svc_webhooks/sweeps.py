@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import structlog
 from asyncpg import Record
@@ -77,6 +79,7 @@ class Sweeper:
         self._consumer = consumer
         self._clock = clock
         self._sweeps: dict[asyncio.Task[Counts], Sweep] = {}
+        self._retries: set[asyncio.Task[queries.Attempt | None]] = set()
         self._of_slots: Sweep | None = None
 
     async def run(self) -> None:
@@ -106,8 +109,31 @@ class Sweeper:
         task = self._begin(Sweep(self, now), patient=True)
         return stored, await asyncio.shield(task)
 
+    async def attempt_now(self, event_id: uuid.UUID, subscription_id: int) -> bool:
+        """Attempts a waiting delivery at once, due or not, on record as an administrator's retry.
+
+        Returns when the attempt is recorded; False where there was none: the delivery does not wait, its subscription
+        is paused or gone, its company inactive, or another dispatcher has it just now. Raises DatabaseUnavailable.
+        """
+        row = await queries.claimed_delivery(self.database, event_id, subscription_id, LEASE_SECONDS)
+        if row is None:
+            return False
+        task = asyncio.create_task(self.attempted(row, self._clock(), rules.BY_RETRY))
+        self._retries.add(task)
+        task.add_done_callback(self._retries.discard)
+        return await asyncio.shield(task) is not None
+
+    async def attempted(self, row: Record, now: datetime.datetime, cause: str) -> queries.Attempt | None:
+        """Sends a claimed delivery and records it; None where it is gone or another dispatcher's by now."""
+        killed_here("delivery-claimed")
+        attempt = await self.sender.attempt(row, now, self.ladder, self.period_seconds, cause)
+        return attempt if await self.recorder.record(attempt, known_health=row["health"]) else None
+
     async def stop(self) -> None:
-        await asyncio.gather(*(sweep.stop() for sweep in self._sweeps.values()))
+        ending = [sweep.stop() for sweep in self._sweeps.values()]
+        if self._retries:
+            ending.append(_ended(self._retries))
+        await asyncio.gather(*ending)
         await self.recorder.finish()
 
     async def _at(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
@@ -175,6 +201,13 @@ class Sweeper:
             raise Unavailable(f"events could not be taken in within {CATCH_UP_SECONDS:.0f} s: {reason}") from None
 
 
+async def _ended(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Gives tasks a moment to end by themselves, then ends them."""
+    _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS)
+    for task in late:
+        task.cancel()
+
+
 class Sweep:
     """One sweep. Subscriptions take turns; a turn claims a few rows, sends them and records them."""
 
@@ -218,9 +251,7 @@ class Sweep:
         """No more turns; those under way get a moment to record what they sent, then their leases run out."""
         self._stopped = True
         if self._turns:
-            _, late = await asyncio.wait(self._turns, timeout=STOP_SECONDS)
-            for turn in late:
-                turn.cancel()
+            await _ended(self._turns)
 
     def _fill(self) -> None:
         while not self._stopped and len(self._turns) < TURNS_MAX:
@@ -247,8 +278,6 @@ class Sweep:
                 rows = await queries.claimed_deliveries(
                     self._of.database, subscription_id, self.now, ROWS_OF_A_TURN, LEASE_SECONDS
                 )
-            if rows:
-                killed_here("delivery-claimed")
             await asyncio.gather(*(self._deliver(row) for row in rows))
             again = len(rows) == ROWS_OF_A_TURN
         except Exception as fault:
@@ -263,8 +292,8 @@ class Sweep:
                 self._listed.discard(subscription_id)
 
     async def _deliver(self, row: Record) -> None:
-        attempt = await self._of.sender.attempt(row, self.now, self._of.ladder, self._of.period_seconds)
-        if not await self._of.recorder.record(attempt, known_health=row["health"]):
+        attempt = await self._of.attempted(row, self.now, rules.BY_SWEEP)
+        if attempt is None:
             return
         self.counts.attempted += 1
         self.counts.succeeded += attempt.state == rules.SUCCEEDED

@@ -1,0 +1,98 @@
+"""Dispatchers in the test's own process, on the database and with the key of the running service; rows for them."""
+
+import datetime
+import json
+import os
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from chassis.consumer import Consumer
+from chassis.database import Connection, Database
+from chassis.transport import Transport
+from makeready.events.v1 import events_pb2
+from svc_webhooks import queries, rules, tables
+from svc_webhooks.egress import Egress
+from svc_webhooks.rules import Ladder
+from svc_webhooks.sender import Sender
+from svc_webhooks.sweeps import Sweeper
+from svc_webhooks.vault import Vault
+
+VAULT = Vault({"k1": b"v" * 32})  # as the service has it, see conftest
+LADDER: Ladder = tuple(datetime.timedelta(hours=hours) for hours in (1, 2, 4, 8, 24))
+SUBSCRIBE = """
+INSERT INTO subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id, secret_sealed,
+  created_at, source) VALUES ($1, $2, $3, '{ticket.created}', 'whsec_test', $4, $5, now(), 'api')
+"""
+
+
+def now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+@asynccontextmanager
+async def dispatcher(
+    database: Database,
+    ca_file: Path,
+    hosts: Mapping[str, tuple[str, int]],
+    *,
+    deadline_seconds: float = 10.0,
+    ladder: Ladder = LADDER,
+) -> AsyncIterator[Sweeper]:
+    """Takes no events in: the rows are there."""
+
+    async def nothing(_connection: Connection, _events: Sequence[events_pb2.Event]) -> None:
+        """No event comes."""
+
+    consumer = Consumer("tests", database, tables.inbox, Transport("nats://127.0.0.1:1", "tests"), nothing, {}, {})
+    egress = Egress(
+        overrides=hosts, ca_file=ca_file, user_agent="Makeready-Webhooks/1", deadline_seconds=deadline_seconds
+    )
+    sweeper = Sweeper(database, consumer, Sender(egress, VAULT, now), ladder=ladder, period_seconds=3600, clock=now)
+    try:
+        yield sweeper
+    finally:
+        await sweeper.stop()
+        await egress.close()
+
+
+async def subscribed(database: Database, company_id: int, urls: Sequence[str], secret: str = "whsec_test") -> list[int]:
+    """A subscription for each URL, straight into the table."""
+    async with database.transaction() as connection:
+        found = []
+        for url in urls:
+            sub_id: int = await connection.raw.fetchval("SELECT nextval('subscription_id')")
+            sealed = VAULT.seal(sub_id, secret)
+            await connection.raw.execute(SUBSCRIBE, sub_id, company_id, url, sealed.key_id, sealed.sealed)
+            found.append(sub_id)
+    return found
+
+
+def event_id(number: int = 0) -> uuid.UUID:
+    """A UUIDv7 of this instant."""
+    milliseconds = int(now().timestamp() * 1000)
+    low = int.from_bytes(os.urandom(8)) & ((1 << 62) - 1)
+    return uuid.UUID(int=milliseconds << 80 | 0x7 << 76 | (number & 0xFFF) << 64 | 0b10 << 62 | low)
+
+
+async def happened(
+    database: Database, company_id: int, events: int = 1, *, due_at: datetime.datetime | None = None
+) -> list[uuid.UUID]:
+    """Events, each with a delivery for every subscription of the company, due since a minute."""
+    made = [
+        queries.StoredEvent(
+            event_id=event_id(number),
+            company_id=company_id,
+            event=rules.EVENTS[3],
+            entity_id=number,
+            occurred_at=now(),
+            request_id="",
+            body=json.dumps({"number": number}).encode(),
+            due_at=due_at or now() - datetime.timedelta(minutes=1),
+        )
+        for number in range(events)
+    ]
+    async with database.transaction() as connection:
+        await queries.store_events(connection, made)
+    return [one.event_id for one in made]
