@@ -9,7 +9,7 @@ import pytest
 from contract import SUMMARIES
 from hostile_writes import World
 from receiver import Receiver
-from system import System
+from system import System, free_port
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -27,11 +27,21 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="session")
-def system(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def published_receivers() -> dict[str, int]:
+    """The hosts of the receivers that the guide shows, and the loopback port that each is to listen on."""
+    return {f"{language}.test-receivers.example": free_port() for language in ("python", "typescript", "shell")}
+
+
+@pytest.fixture(scope="session")
+def system(
+    receiver: Receiver, published_receivers: dict[str, int], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[System]:
     """One running system for the session, with its demo company; stopped at the end."""
     running = System(
         tmp_path_factory.mktemp("house") / "state with a space",
-        WEBHOOKS_EGRESS_HOSTS=f"receiver.test=127.0.0.1:{receiver.port}",
+        WEBHOOKS_EGRESS_HOSTS=",".join(
+            f"{host}=127.0.0.1:{port}" for host, port in {"receiver.test": receiver.port, **published_receivers}.items()
+        ),
         WEBHOOKS_EGRESS_CA_FILE=str(receiver.authority_file),
     )
     try:

@@ -42,7 +42,7 @@ class Receiver:
     """https://receiver.test, whatever path; `answers` maps a path to the statuses to give, in turn."""
 
     def __init__(self, folder: Path) -> None:
-        authority = trustme.CA()
+        authority = self._authority = trustme.CA()
         self.authority_file = folder / "authority.pem"
         authority.cert_pem.write_to_path(str(self.authority_file))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -81,6 +81,15 @@ class Receiver:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+    def certificate(self, host: str) -> tuple[Path, Path]:
+        """The files of another host's certificate by the same authority, and of its key."""
+        issued = self._authority.issue_cert(host)
+        files = self.authority_file.with_name(f"{host}.pem"), self.authority_file.with_name(f"{host}.key")
+        for index, blob in enumerate(issued.cert_chain_pems):
+            blob.write_to_path(str(files[0]), append=index > 0)
+        issued.private_key_pem.write_to_path(str(files[1]))
+        return files
 
     def at(self, path: str) -> list[Delivery]:
         return [delivery for delivery in self.deliveries if delivery.path == path]
