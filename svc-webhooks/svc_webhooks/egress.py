@@ -7,51 +7,40 @@ connection is keyed by (address, port, name); it serves a send only if that send
 brought its address and found it public.
 """
 
+from __future__ import annotations
+
 import asyncio
 import functools
-import socket
+import re
 import ssl
-import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from types import SimpleNamespace
-from typing import NamedTuple, Self
+from typing import Self
 
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from yarl import URL
+import structlog
 
+from svc_webhooks.connection import Connection, Endpoint, Failed, Times, dial
 from svc_webhooks.destinations import Address, Destination, DestinationRefused, is_public, parse
+from svc_webhooks.pool import Pool
+from svc_webhooks.resolver import PORT, NoAddress, Resolve, ResolverFault, system_resolve
+from svc_webhooks.response import Response
 
-PORT = 443
 DEADLINE_SECONDS = 10.0
 RESOLVE_SECONDS_MAX = 5.0
-CONNECT_SECONDS_MAX = 3.0  # for an address that has alternatives
-EXCERPT_BYTES_MAX = 4096
-DRAIN_BYTES_MAX = 65536  # beyond it a connection is dropped, not read to its end and kept
+CONNECT_SECONDS_MAX = 3.0  # until TLS is agreed upon, for an address that has alternatives
+STALLED_SECONDS = 2.0  # so late past its deadline, an attempt says nothing about the receiver
 RESOLUTION_SECONDS_KEPT = 5.0
 RESOLUTIONS_KEPT_MAX = 4096
 RESOLVER_THREADS_MAX = 32
+DESTINATIONS_KEPT_MAX = 1024
 
-Resolve = Callable[[str], Awaitable[Sequence[str]]]
+_HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
-
-class NoAddress(Exception):  # noqa: N818 - the receiver's fault
-    """The name does not exist or has no address."""
-
-
-class ResolverFault(Exception):  # noqa: N818 - says whose fault it is
-    """The resolver did not answer; nothing is known about the name."""
-
-
-class Endpoint(NamedTuple):
-    """A checked address, or the operator's."""
-
-    address: Address
-    port: int
+log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,71 +62,32 @@ class Outcome:
         return not self.error
 
 
-async def system_resolve(host: str) -> Sequence[str]:
-    """All addresses of `host`. Raises NoAddress or ResolverFault.
-
-    In a daemon thread: `getaddrinfo` can hang for half a minute, and an executor would make the
-    process wait for it at exit.
-    """
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[Sequence[str]] = loop.create_future()
-
-    def settle(result: Sequence[str] | Exception) -> None:
-        if found.done():
-            return
-        if isinstance(result, Exception):
-            found.set_exception(result)
-        else:
-            found.set_result(result)
-
-    def look_up() -> None:
-        result = _getaddrinfo(host)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result)
-
-    threading.Thread(target=look_up, name="resolve", daemon=True).start()
-    return await found
-
-
-def _getaddrinfo(host: str) -> Sequence[str] | Exception:
-    try:
-        # The final dot keeps the resolver's search list out: the name is meant as it is written.
-        found = socket.getaddrinfo(host + ".", PORT, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-    except UnicodeError:
-        return NoAddress()
-    except socket.gaierror as error:
-        passing = error.errno in (socket.EAI_AGAIN, socket.EAI_SYSTEM, socket.EAI_MEMORY)
-        return ResolverFault() if passing else NoAddress()
-    except OSError:
-        return ResolverFault()
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
 @dataclass(slots=True)
-class _Exchange:
-    """A request under way; its status is what remains of it when the deadline strikes."""
+class _Attempt:
+    """What is known of an attempt under way: all that remains of it when the deadline strikes."""
 
-    body: bytes
-    headers: Mapping[str, str]
-    status: int | None = None
-    reused: bool = False
+    started: float
+    response: Response = field(default_factory=Response)
+    times: Times = field(default_factory=Times)
+    endpoint: Endpoint | None = None
+    resolving: bool = False
 
-
-class _HeadFirst(ResponseHandler):
-    """Shows aiohttp's parser a response's head by itself.
-
-    In one piece with it, bytes that are no HTTP (a 204 with a body, a malformed chunk) would undo the status, and
-    a delivery that the receiver accepted would be sent again.
-    """
-
-    def data_received(self, data: bytes) -> None:
-        head, mark, rest = data.partition(b"\r\n\r\n")
-        super().data_received(head + mark)
-        if rest and self.exception() is None:
-            super().data_received(rest)
-        # The parser leaves whoever reads a malformed body waiting.
-        if self.exception() is not None and self._payload is not None and not self._payload.is_eof():
-            self._payload.set_exception(aiohttp.ClientPayloadError())
+    def outcome(self, error: str = "", *, ours: bool = False) -> Outcome:
+        now = time.monotonic()
+        status, times = self.response.status, self.times
+        if not error and status is not None and not 200 <= status < 300:
+            error = "redirect" if 300 <= status < 400 else "status"
+        return Outcome(
+            status,
+            error,
+            bytes(self.response.excerpt),
+            round((now - self.started) * 1000),
+            ours,
+            str(self.endpoint.address) if self.endpoint else None,
+            _milliseconds(times.dialled, times.connected),
+            _milliseconds(times.connected, times.secured),
+            _milliseconds(self.started, times.first_byte),
+        )
 
 
 class Egress:
@@ -159,24 +109,15 @@ class Egress:
         self._resolver_slots = asyncio.Semaphore(RESOLVER_THREADS_MAX)
         self._resolutions: dict[str, tuple[float, Sequence[Endpoint]]] = {}
         self._resolving: dict[str, asyncio.Task[Sequence[Endpoint]]] = {}
+        self._parsed = functools.lru_cache(DESTINATIONS_KEPT_MAX)(
+            functools.partial(parse, overridden=frozenset(overrides))
+        )
         self._tls = ssl.create_default_context()
+        self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._tls.set_alpn_protocols(["http/1.1"])
         if ca_file is not None:
             self._tls.load_verify_locations(cafile=ca_file)
-        reuse = aiohttp.TraceConfig()
-        reuse.on_connection_reuseconn.append(_note_reuse)
-        connector = aiohttp.TCPConnector(ssl=self._tls, limit=0, keepalive_timeout=15)
-        # There is no public way to choose the protocol of its connections.
-        protocol: type[ResponseHandler] = _HeadFirst
-        connector._factory = functools.partial(protocol, loop=asyncio.get_running_loop())
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            read_bufsize=8192,
-            skip_auto_headers=("Accept", "Accept-Encoding"),
-            trace_configs=[reuse],
-        )
+        self._pool = Pool()
 
     async def __aenter__(self) -> Self:
         return self
@@ -187,91 +128,86 @@ class Egress:
     async def close(self) -> None:
         for task in self._resolving.values():
             task.cancel()
-        await self._session.close()
+        self._pool.close()
 
     async def check(self, url: str) -> None:
         """Raise DestinationRefused where `url` may not be a destination, ResolverFault where unknown."""
-        destination = parse(url, overridden=self._overrides)
         try:
-            await self._endpoints(destination)
+            await self._endpoints(self._parsed(url))
         except NoAddress as error:
             raise DestinationRefused("must have a public host") from error
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
-        """POST `body` as it is; never raises for anything that the receiver or the network does."""
-        started = time.monotonic()
-        exchange = _Exchange(body, headers)
+        """POST `body` as it is; never raises: what goes wrong on our side is an outcome too."""
+        attempt = _Attempt(time.monotonic())
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                outcome = await self._post(url, exchange)
-        except TimeoutError:
-            outcome = _failure("timeout", exchange.status)
-        return replace(outcome, duration_milliseconds=round((time.monotonic() - started) * 1000))
+                await self._post(self._parsed(url), body, headers, attempt)
+        except Exception as error:
+            found, ours = self._class_of(error, attempt)
+            return attempt.outcome(found, ours=ours)
+        return attempt.outcome()
 
-    async def _post(self, url: str, exchange: _Exchange) -> Outcome:
-        try:
-            destination = parse(url, overridden=self._overrides)
-            endpoints = await self._endpoints(destination)
-        except DestinationRefused:
-            return _failure("destination_refused")
-        except NoAddress:
-            return _failure("no_address")
-        except ResolverFault:
-            return _failure("resolver", ours=True)
-        outcome = _failure("connect")
+    def _class_of(self, error: Exception, attempt: _Attempt) -> tuple[str, bool]:
+        """The class of what ended an attempt, and whether it is a fault of ours."""
+        match error:
+            case DestinationRefused():
+                found = "destination_refused", False
+            case NoAddress():
+                found = "no_address", False
+            case Failed():
+                found = error.error, error.ours
+            case TimeoutError() if not attempt.resolving:
+                late = time.monotonic() - attempt.started - self._deadline_seconds
+                found = ("egress", True) if late > STALLED_SECONDS else ("timeout", False)
+            case ResolverFault() | TimeoutError():
+                found = "resolver", True
+            case _:
+                log.error("egress_fault", exc_info=error)
+                found = "egress", True
+        return found
+
+    async def _post(self, destination: Destination, body: bytes, headers: Mapping[str, str], attempt: _Attempt) -> None:
+        attempt.resolving = True
+        endpoints = await self._endpoints(destination)
+        attempt.resolving = False
+        request = _request(destination, self._user_agent, body, headers)
+        connection = self._pool.take(endpoints, destination.host)
+        if connection is not None:
+            attempt.endpoint = connection.endpoint
+            try:
+                await connection.exchange(request, attempt.response, attempt.times)
+            except Failed:
+                # A receiver may close a kept connection at the very moment it is used again: that is no
+                # failure of the delivery, so a fresh connection gets its turn under the same deadline.
+                if attempt.times.first_byte is not None:
+                    raise
+            else:
+                self._pool.keep(connection)
+                return
+        connection = await self._dialled(destination.host, endpoints, attempt)
+        await connection.exchange(request, attempt.response, attempt.times)
+        self._pool.keep(connection)
+
+    async def _dialled(self, name: str, endpoints: Sequence[Endpoint], attempt: _Attempt) -> Connection:
+        """Each address in turn until one shakes hands. Raises Failed: the receiver's fault if one of them was."""
+        found: tuple[Failed, Endpoint] | None = None
         for index, endpoint in enumerate(endpoints):
-            patience = CONNECT_SECONDS_MAX if index + 1 < len(endpoints) else None
-            outcome = await self._send(destination, endpoint, exchange, patience)
-            if outcome.error != "connect":
-                break
-        return outcome
-
-    async def _send(
-        self,
-        destination: Destination,
-        endpoint: Endpoint,
-        exchange: _Exchange,
-        connect_seconds: float | None,
-    ) -> Outcome:
-        # A receiver may close a kept connection at the very moment it is used again: that is no
-        # failure of the delivery, so a fresh connection gets its turn under the same deadline.
-        while True:
-            exchange.reused = False
-            outcome = await self._exchange(destination, endpoint, exchange, connect_seconds)
-            if outcome.error != "disconnected" or outcome.status is not None or not exchange.reused:
-                return outcome
-
-    async def _exchange(
-        self,
-        destination: Destination,
-        endpoint: Endpoint,
-        exchange: _Exchange,
-        connect_seconds: float | None,
-    ) -> Outcome:
-        name = destination.host
-        host = f"[{name}]" if ":" in name else name
-        try:
-            async with self._session.post(
-                _url(endpoint, destination.target),
-                data=exchange.body,
-                headers={**exchange.headers, "Host": host, "User-Agent": self._user_agent},
-                server_hostname=name,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
-                trace_request_ctx=exchange,
-            ) as response:
-                exchange.status = response.status
-                excerpt = await _read(response)
-        except aiohttp.ConnectionTimeoutError:
-            return _failure("connect")
-        except aiohttp.ClientPayloadError:
-            excerpt = b""  # the status came; what follows it decides nothing
-        except aiohttp.ClientError as error:
-            return _failure(_error_class(error), exchange.status)
-        except ValueError:
-            return _failure("protocol", exchange.status)
-        assert exchange.status is not None
-        return Outcome(exchange.status, _status_error(exchange.status), excerpt, 0)
+            attempt.endpoint = endpoint
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS_MAX if index + 1 < len(endpoints) else None):
+                    return await dial(endpoint, name, self._tls, attempt.times)
+            except TimeoutError:
+                failed = Failed("connect")
+            except Failed as error:
+                failed = error
+            if failed.error == "certificate":
+                raise failed
+            if found is None or found[0].ours:
+                found = failed, endpoint
+        assert found is not None
+        failed, attempt.endpoint = found
+        raise failed
 
     async def _endpoints(self, destination: Destination) -> Sequence[Endpoint]:
         """Where `destination` may be dialled. Raises DestinationRefused, NoAddress or ResolverFault."""
@@ -317,50 +253,18 @@ def _checked(addresses: Sequence[Address]) -> Sequence[Endpoint]:
     return tuple(Endpoint(address, PORT) for address in addresses)
 
 
-def _url(endpoint: Endpoint, target: str) -> URL:
-    address = str(endpoint.address)
-    host = f"[{address}]" if ":" in address else address
-    return URL(f"https://{host}:{endpoint.port}{target}", encoded=True)
+def _request(destination: Destination, user_agent: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ValueError("a header's name or value would break its line")
+    host = f"[{destination.host}]" if ":" in destination.host else destination.host
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = (
+        f"POST {destination.target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {user_agent}\r\n"
+        f"Content-Length: {len(body)}\r\n{lines}\r\n"
+    )
+    return head.encode("latin-1") + body
 
 
-async def _note_reuse(_: object, context: SimpleNamespace, __: object) -> None:
-    exchange = context.trace_request_ctx
-    assert isinstance(exchange, _Exchange)
-    exchange.reused = True
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """The excerpt. Reads on for a while, so that a connection with a modest body can be kept."""
-    excerpt = bytearray()
-    size = 0
-    async for chunk in response.content.iter_any():
-        excerpt += chunk[: EXCERPT_BYTES_MAX - len(excerpt)]
-        size += len(chunk)
-        if size > DRAIN_BYTES_MAX:
-            response.close()
-            break
-    return bytes(excerpt)
-
-
-def _status_error(status: int) -> str:
-    if 200 <= status < 300:
-        return ""
-    return "redirect" if 300 <= status < 400 else "status"
-
-
-def _error_class(error: aiohttp.ClientError) -> str:
-    match error:
-        case aiohttp.ClientConnectorCertificateError():
-            return "certificate"
-        case aiohttp.ClientSSLError():
-            return "tls"
-        case aiohttp.ClientConnectorError():
-            return "connect"
-        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
-            return "disconnected"
-        case _:
-            return "protocol"
-
-
-def _failure(error: str, status: int | None = None, *, ours: bool = False) -> Outcome:
-    return Outcome(status, error, b"", 0, ours)
+def _milliseconds(since: float | None, until: float | None) -> int | None:
+    return None if since is None or until is None else round((until - since) * 1000)

@@ -19,7 +19,8 @@ from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries, records, rules
 from svc_webhooks import tables as t
 from svc_webhooks.destinations import DestinationRefused
-from svc_webhooks.egress import Egress, ResolverFault
+from svc_webhooks.egress import Egress
+from svc_webhooks.resolver import ResolverFault
 from svc_webhooks.sweeps import Sweeper
 from svc_webhooks.vault import Vault, new_secret, prefix_of
 

@@ -25,7 +25,8 @@ from webhooks_receivers import (
 )
 
 from svc_webhooks.destinations import DestinationRefused
-from svc_webhooks.egress import Egress, NoAddress, ResolverFault
+from svc_webhooks.egress import Egress
+from svc_webhooks.resolver import NoAddress, ResolverFault
 
 URL = f"https://{HOST}/hook?a=b"
 NOW = datetime.datetime.now(datetime.UTC)

@@ -1,0 +1,263 @@
+"""A connection to a receiver: TCP, TLS and one HTTP request at a time, each with its time taken.
+
+TLS is spoken here, over a plain transport, instead of by the event loop: so connecting and shaking hands are timed and
+told apart when they fail, a connection that is no longer wanted is gone at once, and a request costs less CPU than
+with a general client (docs/decisions/0019).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+import ssl
+import time
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from svc_webhooks.destinations import Address
+from svc_webhooks.response import Malformed, Response
+
+READ_BYTES = 65536
+
+# Whatever the destination: this machine has no descriptor, memory, port or permission to give.
+_OURS = frozenset(
+    (
+        errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.EACCES,
+        errno.EPERM, errno.ENETDOWN, errno.EAFNOSUPPORT,
+    )
+)  # fmt: skip
+# No route where `connect` says so itself. Said later, it is a router on the way that speaks of the receiver's network.
+_OURS_AT_ONCE = frozenset((errno.ENETUNREACH, errno.EHOSTUNREACH))
+
+
+class Endpoint(NamedTuple):
+    """A checked address, or the operator's."""
+
+    address: Address
+    port: int
+
+
+class Failed(Exception):  # noqa: N818 - a class of errors of attempts
+    """An exchange that brought no response. error: its class, as recorded. ours: the fault is not the receiver's."""
+
+    def __init__(self, error: str, *, ours: bool = False) -> None:
+        super().__init__(error)
+        self.error = error
+        self.ours = ours
+
+
+@dataclass(slots=True)
+class Times:
+    """When what happened, in seconds of the monotonic clock; None where it did not."""
+
+    dialled: float | None = None
+    connected: float | None = None
+    secured: float | None = None
+    first_byte: float | None = None
+
+
+async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Times) -> Connection:
+    """A connection to `endpoint` whose certificate is valid for `name`. Raises Failed."""
+    loop = asyncio.get_running_loop()
+    times.dialled, times.connected, times.secured = time.monotonic(), None, None
+    try:
+        opened = await _connected(loop, endpoint)
+    except OSError as error:
+        raise Failed("egress" if error.errno in _OURS else "connect", ours=error.errno in _OURS) from error
+    times.connected = time.monotonic()
+    try:
+        _, connection = await loop.create_connection(lambda: Connection(loop, endpoint, name, context), sock=opened)
+    except BaseException:
+        opened.close()
+        raise
+    await connection.secure()
+    times.secured = time.monotonic()
+    return connection
+
+
+async def _connected(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> socket.socket:
+    """Raises OSError, or Failed where there is no route of our own."""
+    family = socket.AF_INET if endpoint.address.version == 4 else socket.AF_INET6
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setblocking(False)
+        code = opened.connect_ex((str(endpoint.address), endpoint.port))
+        if code in _OURS_AT_ONCE:
+            raise Failed("egress", ours=True)
+        if code == errno.EINPROGRESS:
+            ready = loop.create_future()
+            loop.add_writer(opened.fileno(), _settle, ready)
+            try:
+                await ready
+            finally:
+                loop.remove_writer(opened.fileno())
+            code = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, "connect")
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class Connection(asyncio.Protocol):
+    """Made by `dial`. Serves one exchange at a time; what comes unasked for closes it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, endpoint: Endpoint, name: str, context: ssl.SSLContext) -> None:
+        self.endpoint = endpoint
+        self.name = name
+        self.idle_since = 0.0
+        self.closed = False
+        self._loop = loop
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+        self._secured = False
+        self._transport: asyncio.Transport | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._response: Response | None = None
+        self._times: Times | None = None
+
+    async def secure(self) -> None:
+        """Shakes hands. Raises Failed where the certificate, the version or the name will not do."""
+        self._waiter = self._loop.create_future()
+        self._shake_hands()
+        await self._waited()
+
+    async def exchange(self, request: bytes, response: Response, times: Times) -> None:
+        """Sends a request and reads until `response` has ended. Raises Failed; `response` keeps what came before."""
+        self._response, self._times = response, times
+        self._waiter = self._loop.create_future()
+        try:
+            self._tls.write(request)
+        except ssl.SSLError as error:
+            self._fail(Failed("tls"), error)
+        else:
+            self._flush()
+        try:
+            await self._waited()
+        finally:
+            self._response = self._times = None
+        if not response.reusable:
+            self.abort()
+
+    def close(self) -> None:
+        """Says goodbye and closes."""
+        if not self.closed:
+            with contextlib.suppress(ssl.SSLError):  # the receiver's own goodbye is not waited for
+                self._tls.unwrap()
+            self._flush()
+            self._drop()
+
+    def abort(self) -> None:
+        """Closes at once, whatever is under way."""
+        self.closed = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self.closed:
+            return
+        self._incoming.write(data)
+        if self._secured:
+            self._read()
+        else:
+            self._shake_hands()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._fail(Failed("disconnected" if self._secured else "tls"), error)
+
+    # Below HTTP
+
+    async def _waited(self) -> None:
+        assert self._waiter is not None
+        try:
+            await self._waiter
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            self._waiter = None
+
+    def _shake_hands(self) -> None:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+        except ssl.SSLError as error:
+            self._flush()  # the alert that tells the receiver why
+            certificate = isinstance(error, ssl.SSLCertVerificationError)
+            self._fail(Failed("certificate" if certificate else "tls"), error)
+        else:
+            self._secured = True
+            self._flush()
+            self._settled()
+            if self._incoming.pending:
+                self._read()
+
+    def _read(self) -> None:
+        while not self.closed and (self._incoming.pending or self._tls.pending()):
+            try:
+                data = self._tls.read(READ_BYTES)
+            except ssl.SSLWantReadError:  # session tickets, or part of a record
+                break
+            except ssl.SSLError as error:
+                self._fail(Failed("tls"), error)
+                return
+            if not data:
+                self._drop()  # the receiver says goodbye; connection_lost tells who waits
+                return
+            self._take(data)
+        self._flush()
+
+    def _take(self, data: bytes) -> None:
+        response = self._response
+        if response is None or self._times is None:
+            self._drop()
+            return
+        if self._times.first_byte is None:
+            self._times.first_byte = time.monotonic()
+        try:
+            response.feed(data)
+        except Malformed as error:
+            self._fail(Failed("protocol"), error)
+            return
+        if response.ended:
+            self._settled()
+            if not response.reusable:
+                self.abort()
+
+    def _flush(self) -> None:
+        if self._outgoing.pending and self._transport is not None:
+            self._transport.write(self._outgoing.read())
+
+    def _drop(self) -> None:
+        self.closed = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def _settled(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, failed: Failed, cause: Exception | None) -> None:
+        if self._response is not None:
+            self._response.closed()
+            if self._response.ended:  # its status came: what follows decides nothing
+                self._settled()
+        failed.__cause__ = cause
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(failed)
+        self.abort()
