@@ -25,6 +25,10 @@ POINTS = (
     "consumer-before-ack",  # committed, not acknowledged
     "delivery-claimed",  # a delivery claimed, not sent
     "delivery-sent",  # sent, its attempt not recorded
+    "day-detached",  # a partition that is due is detached, not dropped
+    "day-dropped",  # one of a day's partitions is dropped
+    "erasure-begun",  # a subscription is deleted, its history not
+    "erasure-batch",  # some of its history is deleted
 )
 
 _SIGNALS = {"kill": signal.SIGKILL, "hold": signal.SIGSTOP}

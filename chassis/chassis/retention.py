@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -24,14 +24,18 @@ KEPT = datetime.timedelta(days=30)
 PERIOD_SECONDS = 3600
 BATCH = 200  # locks held at once; PostgreSQL's table of them has room for some thousands
 
+# Drops whole days that are due as of an instant, and returns how many.
+Drop = Callable[[datetime.datetime], Awaitable[int]]
+
 _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
 class Retention:
     """Forgets the claims of one ledger. Any number may do so at once: each row goes once."""
 
-    def __init__(self, database: Database, claims: sa.Table) -> None:
-        self._database = database
+    def __init__(self, database: Database, claims: sa.Table, drops: Sequence[Drop] = ()) -> None:
+        """drops: what else goes when its time is over."""
+        self._database, self._drops = database, drops
         c = claims.c
         due = (c.recorded_at >= given("after", TIME), c.recorded_at <= given("before", TIME))
         first = sa.select(*claims.primary_key, c.recorded_at).where(*due).order_by(c.recorded_at)
@@ -63,6 +67,7 @@ class Retention:
     async def SweepRetention(self, request: pb.SweepRetentionRequest, _call: Call) -> pb.SweepRetentionResponse:
         now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
         response = pb.SweepRetentionResponse(idempotency_keys=await self.sweep(now))
+        response.days = sum([await drop(now) for drop in self._drops])
         response.now.FromDatetime(now)
         return response
 

@@ -30,7 +30,7 @@ from chassis.identity import KINDS, Call, IdentityError, Issuer, Ring
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, Unavailable
 from chassis.relay import Relay
-from chassis.retention import Retention, every_hour
+from chassis.retention import Drop, Retention, every_hour
 from chassis.settings import Environment, ServiceSettings, SettingsError
 from chassis.transport import Transport
 from makeready.common.v1 import documents_pb2, options_pb2, retention_pb2
@@ -80,6 +80,7 @@ class App:
         self._starting: list[Background] = []
         self._opening: list[Background] = []
         self._ending: list[Background] = []
+        self.drops: list[Drop] = []  # work of `sweep retention` beside forgetting keys
         self._started = False
         self.stopping = asyncio.Event()
         """Set once the process was told to stop, before anything stops."""
@@ -130,7 +131,7 @@ class App:
 
     def forgets(self, claims: Table) -> None:
         """This process takes writes; claims: the ledger of their keys and replies."""
-        retention = Retention(self.database, claims)
+        retention = Retention(self.database, claims, self.drops)
         self.background("retention", functools.partial(every_hour, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
 

@@ -25,7 +25,7 @@ def given(name: str, kind: Any) -> sa.BindParameter[Any]:
     return sa.bindparam(name, type_=kind)
 
 
-FLOAT8, NUMERIC = 701, 1700  # pg_type.oid
+NUMBERS = {sa.Float: 701, sa.Numeric: 1700}  # pg_type.oid; the narrower type first
 _DIALECT = asyncpg_dialect()  # type: ignore[no-untyped-call]
 
 
@@ -41,13 +41,7 @@ class Statement:
             raise TypeError("a Python-side default, which nothing would fill in here; use a server default")
         for column in compiled._result_columns:
             # The answer for floats depends on what the server calls the column; ours are all float8.
-            oid = (
-                FLOAT8
-                if isinstance(column.type, sa.Float)
-                else NUMERIC
-                if isinstance(column.type, sa.Numeric)
-                else None
-            )
+            oid = next((oid for kind, oid in NUMBERS.items() if isinstance(column.type, kind)), None)
             if column.type._cached_result_processor(_DIALECT, oid) is not None:
                 raise TypeError(f"{column.keyname}: its type changes values after asyncpg; choose another")
         self._names: tuple[str, ...] = tuple(compiled.positiontup or ())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+
 from chassis import instants
+from chassis.retention import every_hour
 from chassis.server import App, run_process
 from makeready.webhooks.v1 import webhooks_pb2
 from svc_webhooks import config, consumers, tables
@@ -34,6 +37,8 @@ def assemble(settings: config.Config) -> App:
     )
     app.on_start(partitions.ahead)
     app.background("partitions", partitions.run)
+    app.background("days", functools.partial(every_hour, partitions.every_hour))
+    app.drops.append(partitions.drop)
     app.background("sweeps", sweeper.run)
     app.on_stop(egress.close)
     services = webhooks_pb2.DESCRIPTOR.services_by_name

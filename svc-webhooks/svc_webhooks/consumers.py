@@ -8,22 +8,24 @@ import uuid
 from collections.abc import Sequence
 
 import structlog
+from asyncpg import CheckViolationError
 from prometheus_client import Counter
 
-from chassis.database import Connection
+from chassis.database import Connection, DatabaseUnavailable
 from chassis.instants import printed
 from chassis.replicas import Replica
 from makeready.events.v1 import events_pb2 as pb
 from svc_webhooks import queries, rules
 from svc_webhooks import tables as t
-from svc_webhooks.partitions import Partitions, made_at
+from svc_webhooks.days import made_at
+from svc_webhooks.partitions import Partitions
 from svc_webhooks.signature import envelope
 
 SUBJECTS = {"gateway": ["references"], "svc-tickets": ["public"], "svc-occupancy": ["public"]}
 
 log = structlog.stdlib.get_logger(__name__)
 STORED = Counter("makeready_webhooks_events_stored_total", "Public events stored", ["event"])
-TOO_OLD = Counter("makeready_webhooks_events_too_old_total", "Events older than the oldest partition, dropped")
+TOO_OLD = Counter("makeready_webhooks_events_too_old_total", "Events of days that are over, dropped")
 
 _company = Replica(t.company)
 # It becomes a header of every attempt.
@@ -49,7 +51,14 @@ class Feed:
                 TOO_OLD.inc()
                 log.warning("event_too_old", event_id=event.event_id, event_key=event.public.event)
         if stored:
-            await queries.store_events(connection, stored)
+            try:
+                await queries.store_events(connection, stored)
+            except CheckViolationError as error:
+                if error.constraint_name:
+                    raise
+                # No partition: somebody has dropped a day that this process believed in. Made again, it is tried again.
+                self._partitions.forget()
+                raise DatabaseUnavailable("a day was dropped at this moment") from error
             for one in stored:
                 STORED.labels(one.event).inc()
 

@@ -1,7 +1,8 @@
 """Daily partitions of event, delivery and attempt, by the time in the event's id (UUIDv7).
 
-They are made ahead of time, and on demand before an event is stored. The first ever spans the thirty days
-before it too, so that whatever waited in an outbox when this service was installed finds its place.
+They are made ahead of time, and on demand before an event is stored. Thirty days after its end a day is dropped as a
+whole, whatever it holds: what that costs does not grow with the rows. An event of a day that is over is not stored,
+even where its partitions are still there: it would vanish with them, unseen.
 """
 
 from __future__ import annotations
@@ -12,48 +13,37 @@ import uuid
 from collections.abc import Callable
 
 import structlog
-from sqlalchemy import BigInteger, bindparam, func, select
+from prometheus_client import Counter, Gauge
 
-from chassis.database import Connection, Database
-from chassis.statements import Statement
-from svc_webhooks import tables as t
+from chassis.database import Connection, Database, DatabaseUnavailable
+from chassis.killpoints import killed_here
+from svc_webhooks import queries_partitions as queries
+from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id, made_at
+from svc_webhooks.queries_partitions import DROPPED, DaySet
+
+__all__ = ["Partitions", "day_of", "first_id", "made_at"]
 
 AHEAD_DAYS = 3
-KEPT_DAYS = 30
 LOOK_SECONDS = 3600
-# An id from further ahead is the work of a broken clock; its thousands of partitions would be too.
+# An id from further ahead is the work of a broken clock; its partitions would stand in the way of every statement.
 FUTURE_DAYS_MAX = 60
-LOCK = 0x70617274  # one process at a time makes partitions
+# Before it, nothing is over: a date that can't be counted back from is none of ours.
+FIRST = datetime.datetime(1970, 3, 1, tzinfo=datetime.UTC)
 
 log = structlog.stdlib.get_logger(__name__)
-
-_LOCK = Statement(select(func.pg_advisory_xact_lock(bindparam("lock", type_=BigInteger))))
-
-
-def made_at(event_id: uuid.UUID) -> datetime.datetime:
-    """When the id was made."""
-    return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(milliseconds=event_id.int >> 80)
-
-
-def day_of(event_id: uuid.UUID) -> datetime.date:
-    """The UTC day in which the id was made."""
-    return made_at(event_id).date()
-
-
-def first_id(day: datetime.date) -> uuid.UUID:
-    """The lower bound of all ids made on `day` or later."""
-    midnight = datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.UTC)
-    return uuid.UUID(int=int(midnight.timestamp()) * 1000 << 80)
+DAYS_DROPPED = Counter("makeready_webhooks_days_dropped_total", "Days of events dropped with all that hung on them")
+EXPIRING = Gauge("makeready_webhooks_expiring_deliveries", "Undelivered, and gone within a day", ["state"])
 
 
 class Partitions:
-    """Knows which days can be stored, and makes the days that can't yet."""
+    """Knows which days can be stored, makes the days that can't yet, and drops those that are over."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime.datetime]) -> None:
         self._database = database
         self._clock = clock
-        self._oldest: datetime.date | None = None
-        self._newest: datetime.date | None = None
+        self._held: set[datetime.date] = set()
+
+    # Making
 
     async def run(self) -> None:
         """Keeps some days ahead of the clock, until cancelled."""
@@ -62,53 +52,84 @@ class Partitions:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def ahead(self) -> None:
-        await self._make_until(self._clock().date() + datetime.timedelta(days=AHEAD_DAYS))
+        today = self._clock().date()
+        await self._make([today + number * DAY for number in range(AHEAD_DAYS + 1)])
 
     async def hold(self, event_id: uuid.UUID) -> bool:
-        """Makes sure of the partition of an event that is to be stored; False where it is too old for any."""
-        day = day_of(event_id)
-        if self._oldest is None or self._newest is None or day > self._newest:
-            limit = self._clock().date() + datetime.timedelta(days=FUTURE_DAYS_MAX)
-            if day > limit:
+        """Makes sure of the partitions of an event that is to be stored; False where its day is over.
+
+        Raises ValueError for an id out of the future, DatabaseUnavailable.
+        """
+        day, now = day_of(event_id), self._clock()
+        if day < first_day_kept(now):
+            return False
+        if day not in self._held:
+            if day > now.date() + FUTURE_DAYS_MAX * DAY:
                 raise ValueError(f"event {event_id} was made on {day}: a producer's clock is wrong")
-            await self._make_until(max(day, self._clock().date()))
-        assert self._oldest is not None
-        return day >= self._oldest
+            await self._make([day])
+        return True
 
-    async def _make_until(self, last: datetime.date) -> None:
-        """Makes the daily partitions up to `last` without a gap, in one transaction of its own."""
-        async with self._database.transaction() as connection:
-            await connection.execute(_LOCK, lock=LOCK)
-            found = await _days(connection)
-            if not found:
-                today = min(last, self._clock().date())
-                oldest = today - datetime.timedelta(days=KEPT_DAYS)
-                await _make(connection, oldest, today)
-                found = [oldest, today - datetime.timedelta(days=1)]
-            newest = found[-1]
-            while newest < last:
-                newest += datetime.timedelta(days=1)
-                await _make(connection, newest, newest + datetime.timedelta(days=1))
-        self._oldest, self._newest = found[0], newest
+    def forget(self) -> None:
+        """What was known of the days: another process has dropped one of them."""
+        self._held.clear()
 
+    async def _make(self, days: list[datetime.date]) -> None:
+        async with queries.changing(self._database) as connection:
+            found = await queries.day_sets(connection)
+            for day in days:
+                if any(one.holds(day) and not one.is_left for one in found):
+                    continue
+                for one in found:
+                    if one.is_left and one.holds(day):  # in the place of the new partitions, or under their names
+                        await self._drop(connection, one)
+                await queries.make(connection, day)
+                log.info("partition_made", day=day.isoformat())
+            found = await queries.day_sets(connection)
+        self._held = {day for one in found if not one.is_left for day in one.days}
 
-async def _days(connection: Connection) -> list[datetime.date]:
-    """The first day of each partition of `event`, ascending; all but the first ever span one day."""
-    rows = await connection.raw.fetch(
-        "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace"
-        " WHERE n.nspname = $1 AND relkind = 'r' AND relname LIKE 'event\\_%' ORDER BY relname",
-        t.PARTITIONS,
-    )
-    return [datetime.datetime.strptime(row["relname"], "event_%Y%m%d").date() for row in rows]
+    # Dropping
 
+    async def every_hour(self, slot: datetime.datetime) -> None:
+        """Drops what is over, by the database's clock too: a machine that wakes in another year deletes nothing."""
+        try:
+            now = min(slot, await queries.clock(self._database))
+            await self.drop(now)
+            soon = first_id(first_day_kept(now + DAY))
+            for state, count in (await queries.undelivered_before(self._database, soon)).items():
+                EXPIRING.labels(state).set(count)
+                if count:
+                    log.warning("deliveries_expire_within_a_day", state=state, deliveries=count)
+        except DatabaseUnavailable as error:
+            # The next hour tries again. Whoever asks by hand is told.
+            log.warning("days_not_dropped", reason=str(error))
 
-async def _make(connection: Connection, since: datetime.date, until: datetime.date) -> None:
-    """One partition of each table. Made aside and attached: readers and writers of the table go on."""
-    for table in t.PARTITIONED:
-        partition = f"{t.PARTITIONS}.{table}_{since:%Y%m%d}"
-        await connection.raw.execute(
-            f"CREATE TABLE {partition} (LIKE {table} INCLUDING ALL);"
-            f" ALTER TABLE {table} ATTACH PARTITION {partition}"
-            f" FOR VALUES FROM ('{first_id(since)}') TO ('{first_id(until)}')"
-        )
-    log.info("partition_made", day=since.isoformat())
+    async def drop(self, now: datetime.datetime) -> int:
+        """Drops the days that are over as of `now`, and what an earlier drop left; returns how many days that were.
+
+        Any number may do so at once. Raises DatabaseUnavailable where a statement that takes long is in the way: what
+        was begun is ended by the next call.
+        """
+        kept, days = first_day_kept(max(now, FIRST)), 0
+        while True:
+            async with queries.changing(self._database) as connection:
+                found = await queries.day_sets(connection)
+                over = next((one for one in found if one.is_left or one.until <= kept), None)
+                if over is None:
+                    return days
+                await self._drop(connection, over)
+            days += len(over.days)
+
+    async def _drop(self, connection: Connection, one: DaySet) -> None:
+        """Step by step, none of them in a transaction with another; begun anew, it goes on where it was."""
+        self.forget()
+        for table in DROPPED:
+            state = one.states.get(table)
+            if state is None:
+                continue
+            if state != queries.DETACHED:
+                await queries.detach(connection, table, one.since, state)
+                killed_here("day-detached")
+            await queries.drop(connection, table, one.since)
+            killed_here("day-dropped")
+        DAYS_DROPPED.inc(len(one.days))
+        log.info("day_dropped", day=one.since.isoformat(), days=len(one.days), kept_days=KEPT_DAYS)

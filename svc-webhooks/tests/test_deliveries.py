@@ -20,6 +20,7 @@ from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
+from svc_webhooks.partitions import Partitions
 from svc_webhooks.recorder import Recorder
 
 SECOND = datetime.timedelta(seconds=1)
@@ -335,11 +336,11 @@ async def test_an_event_taken_in_twice_is_one_event(
     assert len(receivers["receiver.test"].requests) == 1
 
 
-async def test_an_event_older_than_the_oldest_partition_is_dropped_and_counted(
+async def test_an_event_of_a_day_that_is_over_is_dropped_and_counted(
     client: Client, tickets: Producer, database: Database, house: House
 ) -> None:
     await subscribe(client)
-    long_ago = now() - 60 * 24 * HOUR
+    long_ago = now() - 31 * 24 * HOUR
     await tickets.ticket_created(client.company_id, made_at=long_ago)
     recent = now() - 20 * 24 * HOUR
     kept = await tickets.ticket_created(client.company_id, made_at=recent)
@@ -348,6 +349,24 @@ async def test_an_event_older_than_the_oldest_partition_is_dropped_and_counted(
         rows = await connection.raw.fetch("SELECT event_id FROM event WHERE company_id = $1", client.company_id)
     assert [row["event_id"] for row in rows] == [uuid.UUID(kept)]
     assert "event_too_old" in house.webhooks.log.read_text()
+
+
+async def test_after_the_days_were_dropped_events_are_stored_as_before(
+    client: Client, tickets: Producer, database: Database
+) -> None:
+    """The process made today's partitions and believes in them; another one drops them, or itself."""
+    sub_id, _ = await subscribe(client)
+    await tickets.ticket_created(client.company_id)
+    assert await client.sweep() == ONE_SUCCEEDED
+    assert await client.forget(now()) == 0
+    assert len(await client.deliveries(sub_id)) == 1
+    ahead = now() + 40 * 24 * HOUR
+    for drop in (client.forget, Partitions(database, now).drop):
+        assert await drop(ahead) > 0
+        assert await client.deliveries(sub_id) == []
+        await tickets.ticket_created(client.company_id)
+        assert await client.sweep() == ONE_SUCCEEDED
+        assert len(await client.deliveries(sub_id)) == 1
 
 
 async def test_a_request_id_that_is_no_header_is_left_out(

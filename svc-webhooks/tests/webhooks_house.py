@@ -21,6 +21,8 @@ from chassis.clients import refusal_of
 from chassis.database import Database
 from chassis.identity import CALLER, OPERATOR, Identity, Issuer
 from chassis.outbox import Outbox
+from makeready.common.v1 import retention_pb2
+from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.events.v1 import events_pb2
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -117,6 +119,7 @@ class Client:
         self.company_id = company_id
         self._subscriptions: Any = SubscriptionsServiceStub(channel)
         self._deliveries: Any = DeliveriesServiceStub(channel)
+        self._retention: Any = RetentionServiceStub(channel)
         self._channel = channel
 
     def of(self, company_id: int) -> "Client":
@@ -160,6 +163,13 @@ class Client:
             request.now.FromDatetime(now)
         found = await self.call(self._deliveries.SweepDeliveries, request, operator())
         return {name: getattr(found, name) for name in ("attempted", "succeeded", "failed", "parked")}
+
+    async def forget(self, now: datetime.datetime) -> int:
+        """How many days of events `sweep retention --now` drops."""
+        request = retention_pb2.SweepRetentionRequest()
+        request.now.FromDatetime(now)
+        days: int = (await self.call(self._retention.SweepRetention, request, operator())).days
+        return days
 
     async def acknowledged(self) -> None:
         """Waits until no message of NATS is on its way or unacknowledged."""

@@ -36,8 +36,9 @@ def add(commands: types.Commands) -> None:
         "retention",
         "delete what was kept for as long as promised",
         description="Deletes in every service what it does not keep any longer: idempotency keys of 30 days, with the "
-        "replies kept for them. The services do the same every hour. A key that a request holds at this moment stays "
-        "until the next sweep.",
+        "replies kept for them, and days of events whose end is 30 days ago, with their deliveries and attempts, "
+        "delivered or not. The services do the same every hour. A key that a request holds at this moment stays until "
+        "the next sweep.",
     )
     forgetting.add_argument("--now", metavar="TIME", type=types.instant, help="ages count up to then (default: now)")
     forgetting.set_defaults(run=sweep_retention)
@@ -87,5 +88,10 @@ async def sweep_retention(operator: Operator, arguments: argparse.Namespace) -> 
     value = {
         "now": min(instant(answer.now) for answer in swept),
         "idempotency_keys": sum(answer.idempotency_keys for answer in swept),
+        "days": sum(answer.days for answer in swept),
     }
-    return Answer(value, f"As of {value['now']}: {value['idempotency_keys']} idempotency keys forgotten.")
+    return Answer(
+        value,
+        f"As of {value['now']}: {value['idempotency_keys']} idempotency keys forgotten, "
+        f"{value['days']} days of events dropped.",
+    )
