@@ -62,10 +62,7 @@ async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Ti
     """A connection to `endpoint` whose certificate is valid for `name`. Raises Failed."""
     loop = asyncio.get_running_loop()
     times.dialled, times.connected, times.secured = time.monotonic(), None, None
-    try:
-        opened = await _connected(loop, endpoint)
-    except OSError as error:
-        raise Failed("egress" if error.errno in _OURS else "connect", ours=error.errno in _OURS) from error
+    opened = await _connected(loop, endpoint)
     times.connected = time.monotonic()
     try:
         _, connection = await loop.create_connection(lambda: Connection(loop, endpoint, name, context), sock=opened)
@@ -78,15 +75,15 @@ async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Ti
 
 
 async def _connected(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> socket.socket:
-    """Raises OSError, or Failed where there is no route of our own."""
     family = socket.AF_INET if endpoint.address.version == 4 else socket.AF_INET6
-    opened = socket.socket(family, socket.SOCK_STREAM)
     try:
-        opened.setblocking(False)
+        opened = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    except OSError as error:
+        raise fault_of(error.errno, at_once=True) from error
+    try:
         code = opened.connect_ex((str(endpoint.address), endpoint.port))
-        if code in _OURS_AT_ONCE:
-            raise Failed("egress", ours=True)
-        if code == errno.EINPROGRESS:
+        at_once = code != errno.EINPROGRESS
+        if not at_once:
             ready = loop.create_future()
             loop.add_writer(opened.fileno(), _settle, ready)
             try:
@@ -95,11 +92,17 @@ async def _connected(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> soc
                 loop.remove_writer(opened.fileno())
             code = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
-            raise OSError(code, "connect")
+            raise fault_of(code, at_once=at_once)
     except BaseException:
         opened.close()
         raise
     return opened
+
+
+def fault_of(code: int | None, *, at_once: bool) -> Failed:
+    """Of a connection that did not come about. at_once: it was never tried, for the system itself refused."""
+    ours = code in _OURS or (at_once and code in _OURS_AT_ONCE)
+    return Failed("egress" if ours else "connect", ours=ours)
 
 
 def _settle(future: asyncio.Future[None]) -> None:

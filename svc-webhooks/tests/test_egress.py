@@ -3,10 +3,10 @@
 import asyncio
 import datetime
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
+import uvloop
 from webhooks_receivers import (
     HOST,
     Answer,
@@ -23,27 +23,25 @@ from webhooks_receivers import (
     trickling,
     trickling_headers,
 )
+from webhooks_wire import URL, Resolver, egress
 
 from svc_webhooks.destinations import DestinationRefused
-from svc_webhooks.egress import Egress
 from svc_webhooks.resolver import NoAddress, ResolverFault
 
-URL = f"https://{HOST}/hook?a=b"
 NOW = datetime.datetime.now(datetime.UTC)
 
 
+# The loop of the product; other tests send on the standard library's.
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.filterwarnings("ignore:Overriding:pytest.PytestDeprecationWarning"),
+]
+
+
 @pytest.fixture(scope="module")
-def authority() -> Iterator[Authority]:
-    yield Authority()
-
-
-def egress(authority: Authority | None, override: dict[str, tuple[str, int]], **options: Any) -> Egress:
-    return Egress(
-        overrides=override,
-        ca_file=authority.file if authority else None,
-        user_agent="Makeready-Webhooks/1",
-        **options,
-    )
+def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
+    policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
+    return policy
 
 
 async def test_the_body_is_sent_as_it_is_with_host_and_name_of_the_destination(authority: Authority) -> None:
@@ -240,24 +238,6 @@ async def test_a_closed_port_is_a_failure_to_connect(authority: Authority) -> No
         pass
     async with egress(authority, found.override) as out:
         assert (await out.post(URL, b"{}", {})).error == "connect"
-
-
-class Resolver:
-    """Answers as it is told, and counts."""
-
-    def __init__(self, *answers: Sequence[str] | Exception | float) -> None:
-        self.answers = list(answers)
-        self.asked: list[str] = []
-
-    async def __call__(self, host: str) -> Sequence[str]:
-        self.asked.append(host)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        if isinstance(answer, float):
-            await asyncio.sleep(answer)
-            return []
-        return answer
 
 
 @pytest.mark.parametrize(

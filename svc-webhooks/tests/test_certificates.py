@@ -1,0 +1,129 @@
+"""Whom a receiver's certificate convinces: one that is valid, of an authority that we know, and of that very name."""
+
+import datetime
+import ssl
+import warnings
+from typing import Any
+
+import pytest
+from webhooks_receivers import Authority, answering, receiver
+from webhooks_wire import egress
+
+from svc_webhooks.destinations import parse
+
+NOW = datetime.datetime.now(datetime.UTC)
+DAY = datetime.timedelta(days=1)
+
+
+async def sent(authority: Authority, context: ssl.SSLContext, host: str) -> tuple[str, int | None, int]:
+    """Error and status of an attempt, and how many requests arrived."""
+    async with receiver(context, answering(200)) as found:
+        url = f"https://{host}/"
+        async with egress(authority, {parse(url).host: ("127.0.0.1", found.port)}) as out:
+            outcome = await out.post(url, b"{}", {})
+    assert not outcome.ours
+    assert outcome.connect_milliseconds is not None  # it was dialled, and that is on record
+    return outcome.error, outcome.status, len(found.requests)
+
+
+@pytest.mark.parametrize(
+    ("host", "names"),
+    [
+        ("hooks.acme.com", ["hooks.acme.com"]),
+        ("hooks.acme.com", ["*.acme.com"]),
+        ("hooks.acme.com", ["elsewhere.com", "hooks.acme.com"]),
+        ("HOOKS.acme.com", ["hooks.acme.com"]),
+        ("bücher.de", ["xn--bcher-kva.de"]),
+        ("8.8.8.8", ["8.8.8.8"]),
+        ("[2606:4700:4700::1111]", ["2606:4700:4700::1111"]),
+    ],
+)
+async def test_a_certificate_of_the_destinations_name_is_taken(
+    authority: Authority, host: str, names: list[str]
+) -> None:
+    assert await sent(authority, authority.context(*names), host) == ("", 200, 1)
+
+
+@pytest.mark.parametrize(
+    ("host", "names"),
+    [
+        ("hooks.acme.com", ["acme.com"]),
+        ("acme.com", ["*.acme.com"]),  # a wildcard stands for one label, no fewer
+        ("eu.hooks.acme.com", ["*.acme.com"]),  # and no more
+        ("hooks.acme.com", ["hooks.acme.com.evil.com"]),
+        ("hooks.acme.com", ["evilhooks.acme.com"]),
+        ("8.8.8.8", ["8.8.4.4"]),
+        ("8.8.8.8", ["dns.google"]),
+        ("8.8.8.8", ["127.0.0.1"]),  # what is dialled counts for nothing
+        ("[2606:4700:4700::1111]", ["2606:4700:4700::1001"]),
+    ],
+)
+async def test_a_certificate_of_another_name_is_not(authority: Authority, host: str, names: list[str]) -> None:
+    assert await sent(authority, authority.context(*names), host) == ("certificate", None, 0)
+
+
+@pytest.mark.parametrize(
+    "validity",
+    [{"not_after": NOW - DAY}, {"not_before": NOW + DAY, "not_after": NOW + 2 * DAY}],
+    ids=["expired", "not yet valid"],
+)
+async def test_a_certificate_out_of_its_time_is_not(authority: Authority, validity: dict[str, Any]) -> None:
+    context = authority.context("hooks.acme.com", **validity)
+    assert await sent(authority, context, "hooks.acme.com") == ("certificate", None, 0)
+
+
+async def test_a_certificate_that_signs_itself_is_not(authority: Authority) -> None:
+    context = Authority().context("hooks.acme.com")
+    assert await sent(authority, context, "hooks.acme.com") == ("certificate", None, 0)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1], ids=str)
+async def test_tls_of_old_is_not_spoken(authority: Authority, version: ssl.TLSVersion) -> None:
+    context = authority.context("hooks.acme.com")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = context.maximum_version = version
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    assert await sent(authority, context, "hooks.acme.com") == ("tls", None, 0)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=str)
+async def test_tls_of_today_is_spoken(authority: Authority, version: ssl.TLSVersion) -> None:
+    context = authority.context("hooks.acme.com")
+    context.minimum_version = context.maximum_version = version
+    assert await sent(authority, context, "hooks.acme.com") == ("", 200, 1)
+
+
+async def test_a_receiver_that_asks_for_a_certificate_of_ours_gets_none(authority: Authority) -> None:
+    context = authority.context("hooks.acme.com")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(cafile=authority.file)
+    error, status, requests = await sent(authority, context, "hooks.acme.com")
+    assert (error in ("tls", "disconnected"), status, requests) == (True, None, 0)
+
+
+async def test_one_address_proves_each_of_its_names(authority: Authority) -> None:
+    """A kept connection, or a session of TLS, to one name opens nothing to another behind the same address."""
+    context = authority.context("good.acme.com")
+    async with receiver(context, answering(200)) as found:
+        address = ("127.0.0.1", found.port)
+        async with egress(authority, {"good.acme.com": address, "bad.acme.com": address}) as out:
+            errors = [
+                (await out.post(f"https://{host}.acme.com/", b"{}", {})).error
+                for host in ("good", "bad", "good", "bad")
+            ]
+    assert errors == ["", "certificate", "", "certificate"]
+    assert len(found.requests) == 2
+
+
+async def test_no_session_is_resumed(authority: Authority) -> None:
+    """Each connection proves its name anew, even to a receiver that hands out tickets."""
+    context = authority.context("hooks.acme.com")
+    async with (
+        receiver(context, answering(200, b"", "Connection: close")) as found,
+        egress(authority, {"hooks.acme.com": ("127.0.0.1", found.port)}) as out,
+    ):
+        for _ in range(3):
+            assert (await out.post("https://hooks.acme.com/", b"{}", {})).succeeded
+    assert found.connections == 3
+    assert context.session_stats()["hits"] == 0

@@ -1,0 +1,34 @@
+"""What tests of sending share: an egress with a receiver's address, and a resolver that answers as told."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from webhooks_receivers import HOST, Authority
+
+from svc_webhooks.egress import Egress
+
+URL = f"https://{HOST}/hook?a=b"
+USER_AGENT = "Makeready-Webhooks/1"
+
+
+def egress(authority: Authority | None, override: dict[str, tuple[str, int]], **options: Any) -> Egress:
+    return Egress(overrides=override, ca_file=authority.file if authority else None, user_agent=USER_AGENT, **options)
+
+
+class Resolver:
+    """Answers as it is told, and counts."""
+
+    def __init__(self, *answers: Sequence[str] | Exception | float) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str) -> Sequence[str]:
+        self.asked.append(host)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, float):
+            await asyncio.sleep(answer)
+            return []
+        return answer
