@@ -10,6 +10,7 @@ from chassis.server import App, run_process
 from makeready.webhooks.v1 import webhooks_pb2
 from svc_webhooks import config, consumers, tables
 from svc_webhooks.egress import Egress
+from svc_webhooks.erasure import Eraser
 from svc_webhooks.partitions import Partitions
 from svc_webhooks.sender import Sender
 from svc_webhooks.service import DeliveriesService, SubscriptionsService
@@ -35,14 +36,16 @@ def assemble(settings: config.Config) -> App:
         period_seconds=settings.sweep_seconds,
         clock=clock,
     )
+    eraser = Eraser(app.database)
     app.on_start(partitions.ahead)
     app.background("partitions", partitions.run)
     app.background("days", functools.partial(every_hour, partitions.every_hour))
     app.drops.append(partitions.drop)
     app.background("sweeps", sweeper.run)
+    app.background("erasures", eraser.run)
     app.on_stop(egress.close)
     services = webhooks_pb2.DESCRIPTOR.services_by_name
-    subscriptions = SubscriptionsService(app.database, settings.vault, egress, clock)
+    subscriptions = SubscriptionsService(app.database, settings.vault, egress, eraser, clock)
     app.serve(services["SubscriptionsService"], subscriptions)
     app.serve(services["DeliveriesService"], DeliveriesService(app.database, sweeper, clock))
     return app

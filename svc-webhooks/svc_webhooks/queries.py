@@ -17,7 +17,6 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
-    delete,
     func,
     select,
     type_coerce,
@@ -61,33 +60,6 @@ _SHOWN = (
 
 SUBSCRIPTIONS_PAGE = Pages(select(*_SHOWN), t.subscription.c.company_id, t.subscription.c.id, {})
 CREATE_SUBSCRIPTION = InsertOnce(t.idempotency, t.subscription)
-
-_OWN = and_(t.subscription.c.company_id == bigint("company_id"), t.subscription.c.id == bigint("sub_id"))
-_LOCKED = Statement(select(t.subscription.c.id).where(_OWN).with_for_update())
-_DELETE_ATTEMPTS = Statement(
-    delete(t.attempt).where(
-        t.delivery.c.subscription_id == bigint("sub_id"),
-        t.attempt.c.event_id == t.delivery.c.event_id,
-        t.attempt.c.subscription_id == t.delivery.c.subscription_id,
-    )
-)
-_DELETE_DELIVERIES = Statement(delete(t.delivery).where(t.delivery.c.subscription_id == bigint("sub_id")))
-_DELETE_SUBSCRIPTION = Statement(delete(t.subscription).where(_OWN))
-
-
-async def subscription_deleted(database: Database, company_id: int, sub_id: int) -> bool:
-    """Deletes a subscription with its history; False where the company has none with that id.
-
-    The row's lock waits for the fan-outs under way: what they match is deleted too, and what comes later
-    matches nothing.
-    """
-    async with database.transaction() as connection:
-        if await connection.value(_LOCKED, company_id=company_id, sub_id=sub_id) is None:
-            return False
-        await connection.execute(_DELETE_ATTEMPTS, sub_id=sub_id)
-        await connection.execute(_DELETE_DELIVERIES, sub_id=sub_id)
-        await connection.execute(_DELETE_SUBSCRIPTION, company_id=company_id, sub_id=sub_id)
-    return True
 
 
 # Events

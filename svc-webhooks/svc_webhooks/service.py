@@ -20,6 +20,8 @@ from svc_webhooks import queries, records, rules
 from svc_webhooks import tables as t
 from svc_webhooks.destinations import DestinationRefused
 from svc_webhooks.egress import Egress
+from svc_webhooks.erasure import Eraser
+from svc_webhooks.queries_erasure import subscription_deleted
 from svc_webhooks.resolver import ResolverFault
 from svc_webhooks.sweeps import Sweeper
 from svc_webhooks.vault import Vault, new_secret, prefix_of
@@ -36,8 +38,9 @@ _STATES = {state: number for number, state in enumerate(rules.DELIVERY_STATES, s
 class SubscriptionsService:
     """Creates, lists and deletes webhook subscriptions (spec 4.11)."""
 
-    def __init__(self, database: Database, vault: Vault | None, egress: Egress, clock: Clock) -> None:
+    def __init__(self, database: Database, vault: Vault | None, egress: Egress, eraser: Eraser, clock: Clock) -> None:
         self.database = database
+        self.eraser = eraser
         self.vault = vault
         self.egress = egress
         self.clock = clock
@@ -119,8 +122,9 @@ class SubscriptionsService:
         self, request: pb.DeleteSubscriptionRequest, call: identity.Call
     ) -> pb.DeleteSubscriptionResponse:
         company_id = identity.caller(call).company_id
-        if not await queries.subscription_deleted(self.database, company_id, request.sub_id):
+        if not await subscription_deleted(self.database, company_id, request.sub_id):
             raise not_found("webhook subscription")
+        await self.eraser.begin(request.sub_id)
         return pb.DeleteSubscriptionResponse()
 
 

@@ -128,7 +128,7 @@ async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) 
     """The database of svc-webhooks, and clean tables and receivers after each test."""
     yield opened["svc-webhooks"]
     async with opened["svc-webhooks"].connection() as connection:
-        await connection.raw.execute("TRUNCATE subscription, event, delivery, attempt")
+        await connection.raw.execute("TRUNCATE subscription, event, delivery, attempt, erasure")
     for one in receivers.values():
         one.answer = answering(200, b"thanks")
         one.requests.clear()
