@@ -13,7 +13,9 @@ from svc_webhooks.egress import Egress
 from svc_webhooks.erasure import Eraser
 from svc_webhooks.partitions import Partitions
 from svc_webhooks.sender import Sender
-from svc_webhooks.service import DeliveriesService, SubscriptionsService
+from svc_webhooks.service import SubscriptionsService
+from svc_webhooks.service_administration import AdministrationService
+from svc_webhooks.service_deliveries import DeliveriesService
 from svc_webhooks.sweeps import Sweeper
 
 NAME = "svc-webhooks"
@@ -48,6 +50,8 @@ def assemble(settings: config.Config) -> App:
     subscriptions = SubscriptionsService(app.database, settings.vault, egress, eraser, clock)
     app.serve(services["SubscriptionsService"], subscriptions)
     app.serve(services["DeliveriesService"], DeliveriesService(app.database, sweeper, clock))
+    administration = AdministrationService(app.database, settings.vault, sweeper, clock)
+    app.serve(services["AdministrationService"], administration)
     return app
 
 

@@ -1,4 +1,8 @@
-"""The SQL statements of svc-webhooks, named for what they return; those of a sweep are in queries_sweep.py."""
+"""The SQL statements of svc-webhooks, named for what they return: subscriptions and events.
+
+Those of a sweep are in queries_sweep.py, of what became of deliveries in queries_deliveries.py, and of what an
+administrator changes in queries_administration.py.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,10 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from asyncpg import Record
 from sqlalchemy import (
     BigInteger,
     BindParameter,
     DateTime,
-    Integer,
     LargeBinary,
     Text,
     and_,
@@ -48,7 +50,7 @@ def array_rows(name: str, **columns: Any) -> CTE:
 
 # Subscriptions
 
-_SHOWN = (
+SHOWN = (
     t.subscription.c.id,
     t.subscription.c.destination_url,
     type_coerce(t.subscription.c.events, NullType()).label("events"),  # asyncpg's own list is what is wanted
@@ -58,7 +60,7 @@ _SHOWN = (
     t.subscription.c.source,
 )
 
-SUBSCRIPTIONS_PAGE = Pages(select(*_SHOWN), t.subscription.c.company_id, t.subscription.c.id, {})
+SUBSCRIPTIONS_PAGE = Pages(select(*SHOWN), t.subscription.c.company_id, t.subscription.c.id, {})
 CREATE_SUBSCRIPTION = InsertOnce(t.idempotency, t.subscription)
 
 
@@ -119,50 +121,3 @@ async def store_events(connection: Connection, events: Sequence[StoredEvent]) ->
     """Inserts events and a delivery for every subscription of the company that names the event."""
     columns = map(list, zip(*events, strict=True))
     await connection.execute(_STORE_EVENTS, **dict(zip(StoredEvent._fields, columns, strict=True)))
-
-
-# Deliveries
-
-_SUBSCRIPTION_EXISTS = Statement(select(t.subscription.c.id).where(t.subscription.c.id == bigint("sub_id")))
-_DELIVERIES = Statement(
-    select(
-        t.delivery.c.event_id,
-        t.delivery.c.state,
-        t.delivery.c.due_at,
-        t.event.c.event,
-        t.event.c.occurred_at,
-    )
-    .select_from(t.delivery.join(t.event, t.event.c.event_id == t.delivery.c.event_id))
-    .where(t.delivery.c.subscription_id == bigint("sub_id"))
-    .order_by(t.delivery.c.event_id.desc())
-    .limit(bindparam("rows", type_=Integer))
-)
-_ATTEMPTS = Statement(
-    select(
-        t.attempt.c.event_id,
-        t.attempt.c.number,
-        t.attempt.c.started_at,
-        t.attempt.c.duration_milliseconds,
-        t.attempt.c.status,
-        t.attempt.c.error,
-        t.attempt.c.response_excerpt,
-    )
-    .where(
-        t.attempt.c.event_id == func.any(bindparam("event_ids", type_=ARRAY(Uuid))),
-        t.attempt.c.subscription_id == bigint("sub_id"),
-    )
-    .order_by(t.attempt.c.event_id, t.attempt.c.number)
-)
-
-
-async def subscription_exists(database: Database, sub_id: int) -> bool:
-    return await database.value(_SUBSCRIPTION_EXISTS, sub_id=sub_id) is not None
-
-
-async def deliveries_newest(database: Database, sub_id: int, rows: int) -> list[Record]:
-    return await database.rows(_DELIVERIES, sub_id=sub_id, rows=rows)
-
-
-async def attempts_of(database: Database, sub_id: int, event_ids: Sequence[uuid.UUID]) -> list[Record]:
-    """Ascending by event id and number."""
-    return await database.rows(_ATTEMPTS, sub_id=sub_id, event_ids=event_ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from asyncpg import Record
@@ -57,14 +57,33 @@ class NewSubscription(Subscription, kw_only=True):
     """The signing secret. Shown this once: it is absent from replays and lists, so keep it."""
 
 
+class AdministeredSubscription(Subscription, kw_only=True):
+    """A webhook subscription as an administrator sees it."""
+
+    paused_at: str | None
+    """Since when its deliveries wait; null unless it is paused."""
+    failures_in_a_row: int
+    """Attempts that failed since the last success or resume."""
+
+
 def subscription(row: Record) -> Subscription:
-    created_at: datetime.datetime = row["created_at"]
-    return Subscription(
-        entity_id=row["id"],
-        destination_url=row["destination_url"],
-        events=row["events"],
-        health=row["health"],
-        secret_prefix=row["secret_prefix"],
-        created_at=printed(created_at),
-        source=row["source"],
+    return Subscription(**_shown(row))
+
+
+def administered_subscription(row: Record) -> AdministeredSubscription:
+    return AdministeredSubscription(
+        **_shown(row), paused_at=printed(row["paused_at"]), failures_in_a_row=row["failures_in_a_row"]
     )
+
+
+def _shown(row: Record) -> dict[str, Any]:
+    created_at: datetime.datetime = row["created_at"]
+    return {
+        "entity_id": row["id"],
+        "destination_url": row["destination_url"],
+        "events": row["events"],
+        "health": row["health"],
+        "secret_prefix": row["secret_prefix"],
+        "created_at": printed(created_at),
+        "source": row["source"],
+    }

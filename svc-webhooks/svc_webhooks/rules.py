@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from chassis.refusals import Refusal
+from chassis.refusals import Refusal, invalid_request
 
 EventKey = Literal[
     "inspection.stale",
@@ -29,6 +29,7 @@ WAITING, SUCCEEDED, PARKED = DELIVERY_STATES = ("waiting", "succeeded", "parked"
 BY_SWEEP, BY_RETRY = ATTEMPT_CAUSES = ("sweep", "retry")
 SOURCES: tuple[str, ...] = get_args(Source)
 
+KEPT_DAYS = 30
 DEAD_AFTER_FAILURES = 20  # in a row, over all deliveries of the subscription
 LADDER_HOURS = "1,2,4,8,24"
 
@@ -52,11 +53,11 @@ def invalid_destination_url(reason: str) -> Refusal:
     return Refusal(422, "invalid_destination_url", f"destination_url {reason}.", "destination_url")
 
 
-def vault_unavailable() -> Refusal:
+def vault_unavailable(left_undone: str = "nothing was created") -> Refusal:
     return Refusal(
         503,
         "vault_unavailable",
-        "The signing secret could not be encrypted and nothing was created; retry with backoff.",
+        f"The signing secret could not be encrypted and {left_undone}; retry with backoff.",
     )
 
 
@@ -94,6 +95,16 @@ class Standing:
 HEALTHY_STANDING = Standing(HEALTHY, 0)
 
 
+def paused() -> Standing:
+    """Whatever it was: what failed before counts for nothing once it is resumed."""
+    return Standing(PAUSED, 0)
+
+
+def resumed() -> Standing:
+    """Whatever it was. What became due in the meantime goes with the next sweep."""
+    return HEALTHY_STANDING
+
+
 def after_success(standing: Standing) -> Standing:
     """An attempt under way while an administrator pauses may still end: it does not resume anything."""
     return standing if standing.health == PAUSED else HEALTHY_STANDING
@@ -106,3 +117,75 @@ def after_failure(standing: Standing, *, parked: bool) -> Standing:
     failures = standing.failures_in_a_row + 1
     dead = parked or failures >= DEAD_AFTER_FAILURES or standing.health == DEAD_LETTERED
     return Standing(DEAD_LETTERED if dead else RETRYING, failures)
+
+
+# What an administrator sees and asks for
+
+
+def held_by(state: str, health: str, company_active: bool | None) -> str:
+    """Why a delivery waits though it may be due; empty where nothing holds it back.
+
+    company_active: None where the company is not known yet, which counts as active.
+    """
+    if state != WAITING:
+        return ""
+    if health == PAUSED:
+        return "paused"
+    return "company_inactive" if company_active is False else ""
+
+
+def check_retry(state: str, health: str, company_active: bool | None) -> None:
+    """Raises Refusal 422 where a delivery may not be attempted once more."""
+    if state != PARKED:
+        raise _not_retried("Only a parked delivery is retried; this one is waiting or has succeeded.")
+    check_retries(health, company_active)
+
+
+def check_retries(health: str, company_active: bool | None) -> None:
+    """Raises Refusal 422 where nothing of a subscription would be attempted."""
+    if health == PAUSED:
+        raise _not_retried("The subscription is paused; resume it before a retry.")
+    if company_active is False:
+        raise _not_retried("The company is inactive; activate it before a retry.")
+
+
+def _not_retried(message: str) -> Refusal:
+    return invalid_request(message, status=422)
+
+
+def no_such_subscription() -> Refusal:
+    """For an operator, who has no key that it could be hidden from."""
+    return Refusal(404, "not_found", "There is no webhook subscription with that id; check the id.")
+
+
+def no_such_delivery() -> Refusal:
+    return Refusal(404, "not_found", "No delivery of that event to that subscription is kept; check both ids.")
+
+
+def no_such_event() -> Refusal:
+    return Refusal(404, "not_found", f"No event with that id is kept; events go after {KEPT_DAYS} days.")
+
+
+def secret_just_rotated() -> Refusal:
+    """Whoever rotates at the same moment is told the secret that signs from now on; a second one would not."""
+    return invalid_request(
+        "The secret was rotated by somebody else at this moment; rotate again if need be.", status=422
+    )
+
+
+# Keeping
+
+
+def expires_at(event_made_at: datetime.datetime) -> datetime.datetime:
+    """When an event of that instant (UTC) goes with all that hangs on it: its day goes whole, after 30 full days."""
+    midnight = event_made_at.replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight + datetime.timedelta(days=KEPT_DAYS + 1)
+
+
+def first_day_kept(until: datetime.datetime) -> datetime.date:
+    """The first day whose events do not go before `until` (UTC): events of the days before do."""
+    if until.year < 2:
+        return datetime.date.min
+    begun = until - datetime.timedelta(days=KEPT_DAYS + 1)
+    midnight = begun.replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight.date() if midnight == begun else midnight.date() + datetime.timedelta(days=1)

@@ -1,4 +1,7 @@
-"""The RPCs of svc-webhooks: identity, rule, statement, record."""
+"""The RPCs of svc-webhooks for integrations: identity, rule, statement, record.
+
+Sweeps and lists of deliveries are in service_deliveries.py, an administrator's in service_administration.py.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,13 @@ import datetime
 from collections.abc import Callable
 
 import msgspec
-from asyncpg import Record
 
 from chassis import bodies, idempotency, identity
 from chassis.database import Database
 from chassis.ids import Ids
 from chassis.instants import printed
 from chassis.paging import page
-from chassis.refusals import Unavailable, invalid_request, not_found
+from chassis.refusals import Unavailable, not_found
 from makeready.common.v1.documents_pb2 import WriteReply
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries, records, rules
@@ -23,16 +25,11 @@ from svc_webhooks.egress import Egress
 from svc_webhooks.erasure import Eraser
 from svc_webhooks.queries_erasure import subscription_deleted
 from svc_webhooks.resolver import ResolverFault
-from svc_webhooks.sweeps import Sweeper
 from svc_webhooks.vault import Vault, new_secret, prefix_of
-
-DELIVERIES_DEFAULT, DELIVERIES_MAX = 50, 200
-YEAR_MAX = 9000
 
 Clock = Callable[[], datetime.datetime]
 
 _encode = msgspec.json.Encoder().encode
-_STATES = {state: number for number, state in enumerate(rules.DELIVERY_STATES, start=1)}
 
 
 class SubscriptionsService:
@@ -126,61 +123,3 @@ class SubscriptionsService:
             raise not_found("webhook subscription")
         await self.eraser.begin(request.sub_id)
         return pb.DeleteSubscriptionResponse()
-
-
-class DeliveriesService:
-    """Sweeps, and shows what became of deliveries."""
-
-    def __init__(self, database: Database, sweeper: Sweeper, clock: Clock) -> None:
-        self.database = database
-        self.sweeper = sweeper
-        self.clock = clock
-
-    async def SweepDeliveries(
-        self, request: pb.SweepDeliveriesRequest, _call: identity.Call
-    ) -> pb.SweepDeliveriesResponse:
-        now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else self.clock()
-        if now.year > YEAR_MAX:
-            raise invalid_request("now is too far ahead for a ladder to follow it.", "now")
-        stored, counts = await self.sweeper.sweep(now)
-        response = pb.SweepDeliveriesResponse(
-            stored=stored,
-            attempted=counts.attempted,
-            succeeded=counts.succeeded,
-            failed=counts.failed,
-            parked=counts.parked,
-        )
-        response.now.FromDatetime(now)
-        return response
-
-    async def ListDeliveries(
-        self, request: pb.ListDeliveriesRequest, _call: identity.Call
-    ) -> pb.ListDeliveriesResponse:
-        if not await queries.subscription_exists(self.database, request.sub_id):
-            raise not_found("webhook subscription")
-        limit = min(request.limit, DELIVERIES_MAX) if request.limit > 0 else DELIVERIES_DEFAULT
-        rows = await queries.deliveries_newest(self.database, request.sub_id, limit)
-        found = {row["event_id"]: _delivery(request.sub_id, row) for row in rows}
-        for row in await queries.attempts_of(self.database, request.sub_id, list(found)):
-            attempt = found[row["event_id"]].attempts.add(
-                number=row["number"],
-                duration_milliseconds=row["duration_milliseconds"],
-                status=row["status"],
-                error=row["error"],
-                response_excerpt=row["response_excerpt"].decode(errors="replace"),
-            )
-            attempt.started_at.FromDatetime(row["started_at"])
-        return pb.ListDeliveriesResponse(deliveries=found.values())
-
-
-def _delivery(sub_id: int, row: Record) -> pb.Delivery:
-    found = pb.Delivery(
-        event_id=str(row["event_id"]),
-        sub_id=sub_id,
-        event=row["event"],
-        state=pb.DeliveryState.ValueType(_STATES[row["state"]]),
-    )
-    found.occurred_at.FromDatetime(row["occurred_at"])
-    if row["due_at"] is not None:
-        found.due_at.FromDatetime(row["due_at"])
-    return found

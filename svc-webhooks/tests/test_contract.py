@@ -20,6 +20,7 @@ from svc_webhooks import rules, tables
 SERVICES = [
     pb.DESCRIPTOR.services_by_name["SubscriptionsService"],
     pb.DESCRIPTOR.services_by_name["DeliveriesService"],
+    pb.DESCRIPTOR.services_by_name["AdministrationService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
     retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],
 ]
@@ -34,6 +35,11 @@ async def test_a_migrated_database_is_what_the_tables_say(house: House) -> None:
 def test_the_proto_lists_the_delivery_states_of_the_rules_in_their_order() -> None:
     labels = [value.GetOptions().Extensions[options_pb2.label] for value in pb.DeliveryState.DESCRIPTOR.values[1:]]
     assert tuple(labels) == rules.DELIVERY_STATES
+
+
+def test_the_proto_lists_the_causes_of_an_attempt_of_the_rules_in_their_order() -> None:
+    labels = [value.GetOptions().Extensions[options_pb2.label] for value in pb.AttemptCause.DESCRIPTOR.values[1:]]
+    assert tuple(labels) == rules.ATTEMPT_CAUSES
 
 
 def test_all_ten_events_may_be_subscribed_to() -> None:

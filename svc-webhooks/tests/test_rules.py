@@ -95,13 +95,62 @@ def test_dead_lettered_stays_until_a_success(standing: Standing) -> None:
         assert rules.after_success(dead) == Standing(HEALTHY, 0)
 
 
-@given(standings, st.lists(st.sampled_from(["success", "failure", "parked"])))
-def test_health_and_failures_always_agree(standing: Standing, outcomes: list[str]) -> None:
-    for outcome in outcomes:
-        if outcome == "success":
-            standing = rules.after_success(standing)
-        else:
-            standing = rules.after_failure(standing, parked=outcome == "parked")
+def happens(what: str, standing: Standing) -> Standing:
+    match what:
+        case "success":
+            return rules.after_success(standing)
+        case "pause":
+            return rules.paused()
+        case "resume":
+            return rules.resumed()
+        case _:
+            return rules.after_failure(standing, parked=what == "parks")
+
+
+HAPPENINGS = ("success", "failure", "parks", "pause", "resume")
+# Every health, and every happening. Two rows of `retrying`: the twentieth failure in a row makes the difference.
+TRANSITIONS = {
+    Standing(HEALTHY, 0): (HEALTHY, RETRYING, DEAD_LETTERED, PAUSED, HEALTHY),
+    Standing(RETRYING, 1): (HEALTHY, RETRYING, DEAD_LETTERED, PAUSED, HEALTHY),
+    Standing(RETRYING, 19): (HEALTHY, DEAD_LETTERED, DEAD_LETTERED, PAUSED, HEALTHY),
+    Standing(DEAD_LETTERED, 20): (HEALTHY, DEAD_LETTERED, DEAD_LETTERED, PAUSED, HEALTHY),
+    Standing(DEAD_LETTERED, 1): (HEALTHY, DEAD_LETTERED, DEAD_LETTERED, PAUSED, HEALTHY),
+    Standing(PAUSED, 0): (PAUSED, PAUSED, PAUSED, PAUSED, HEALTHY),
+}
+
+
+@pytest.mark.parametrize("standing", TRANSITIONS, ids=str)
+def test_every_health_goes_where_the_table_says(standing: Standing) -> None:
+    after = tuple(happens(what, standing).health for what in HAPPENINGS)
+    assert after == TRANSITIONS[standing]
+
+
+def test_the_table_of_transitions_names_every_health() -> None:
+    assert {standing.health for standing in TRANSITIONS} == set(rules.HEALTHS)
+
+
+@given(st.lists(st.sampled_from(HAPPENINGS), max_size=60))
+def test_health_follows_from_what_happened_since_the_last_turning_point(story: list[str]) -> None:
+    """A pause holds until the resume; a success or a resume forgets all before it."""
+    standing = rules.HEALTHY_STANDING
+    for what in story:
+        standing = happens(what, standing)
+    paused = False
+    since: list[str] = []
+    for what in story:
+        if what in ("pause", "resume"):
+            paused, since = what == "pause", []
+        elif not paused:
+            since = [] if what == "success" else [*since, what]
+    dead = "parks" in since or len(since) >= 20
+    expected = PAUSED if paused else HEALTHY if not since else DEAD_LETTERED if dead else RETRYING
+    assert standing == Standing(expected, 0 if paused else len(since))
+
+
+@given(standings, st.lists(st.sampled_from(HAPPENINGS)))
+def test_health_and_failures_always_agree(standing: Standing, story: list[str]) -> None:
+    for what in story:
+        standing = happens(what, standing)
         assert (standing.failures_in_a_row == 0) == (standing.health in (HEALTHY, PAUSED))
         assert standing.health != RETRYING or standing.failures_in_a_row < 20
 
@@ -118,3 +167,51 @@ def test_no_events_and_unknown_events_are_refused(events: list[str] | None, code
         rules.event_set(events)
     assert (refused.value.status, refused.value.code) == (422, code)
     assert refused.value.message.endswith(".")
+
+
+states = st.sampled_from(rules.DELIVERY_STATES)
+healths = st.sampled_from(rules.HEALTHS)
+activities = st.sampled_from([True, False, None])
+
+
+@given(states, healths, activities)
+def test_a_delivery_is_held_while_it_waits_and_only_then(state: str, health: str, active: bool | None) -> None:
+    held = rules.held_by(state, health, active)
+    assert (held == "") == (state != rules.WAITING or (health != PAUSED and active is not False))
+    if held:
+        assert held == ("paused" if health == PAUSED else "company_inactive")
+
+
+@given(states, healths, activities)
+def test_a_retry_is_taken_of_a_parked_delivery_that_nothing_would_hold(
+    state: str, health: str, active: bool | None
+) -> None:
+    try:
+        rules.check_retry(state, health, active)
+        taken = True
+    except Refusal as refusal:
+        taken = False
+        assert (refusal.status, refusal.code) == (422, "invalid_request")
+        assert refusal.message.endswith(".") and ";" in refusal.message
+    assert taken == (state == rules.PARKED and not rules.held_by(rules.WAITING, health, active))
+
+
+def test_an_event_goes_at_the_midnight_after_thirty_full_days() -> None:
+    made_at = datetime.datetime(2026, 3, 1, 23, 59, 59, 999999, datetime.UTC)
+    assert rules.expires_at(made_at) == datetime.datetime(2026, 4, 1, tzinfo=datetime.UTC)
+    assert rules.expires_at(made_at.replace(hour=0, minute=0)) == rules.expires_at(made_at)
+
+
+@given(instants)
+def test_everything_is_kept_from_30_to_31_days(made_at: datetime.datetime) -> None:
+    kept = rules.expires_at(made_at) - made_at
+    assert datetime.timedelta(days=30) < kept <= datetime.timedelta(days=31)
+
+
+@given(instants, st.one_of(instants, st.integers(-2, 2)))
+def test_the_first_day_kept_parts_what_goes_before_an_instant_from_what_does_not(
+    made_at: datetime.datetime, until: datetime.datetime | int
+) -> None:
+    if isinstance(until, int):  # close to the edge, in microseconds
+        until = rules.expires_at(made_at) + datetime.timedelta(microseconds=until)
+    assert (rules.expires_at(made_at) < until) == (made_at.date() < rules.first_day_kept(until))

@@ -1,0 +1,220 @@
+"""The RPCs of an administrator: pause, resume, rotate, retry, and what is known of an event (spec 2.12, 3.2, 6.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import uuid
+from collections.abc import Callable
+
+import msgspec
+import structlog
+from asyncpg import Record
+
+from chassis import identity
+from chassis.database import Database
+from chassis.refusals import invalid_request
+from makeready.common.v1.documents_pb2 import Document
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from svc_webhooks import queries_administration as queries
+from svc_webhooks import queries_deliveries, records, rules
+from svc_webhooks.partitions import first_id
+from svc_webhooks.service_deliveries import event_id_of, shown, state_of
+from svc_webhooks.sweeps import LEASE_SECONDS, Sweeper
+from svc_webhooks.vault import Vault, new_secret, prefix_of
+
+UNDELIVERED_DEFAULT, UNDELIVERED_MAX = 50, 1000
+MADE_DUE_AT_ONCE = 1000
+POLL_SECONDS = 0.1
+EPOCH = datetime.date(1970, 1, 1)  # ids have no earlier time
+
+Clock = Callable[[], datetime.datetime]
+
+log = structlog.stdlib.get_logger(__name__)
+_encode = msgspec.json.Encoder().encode
+
+
+class AdministrationService:
+    """Each change leaves a line in the log: who asked with which request, and what was before and after."""
+
+    def __init__(self, database: Database, vault: Vault | None, sweeper: Sweeper, clock: Clock) -> None:
+        self.database = database
+        self.vault = vault
+        self.sweeper = sweeper
+        self.clock = clock
+
+    async def PauseSubscription(
+        self, request: pb.PauseSubscriptionRequest, call: identity.Call
+    ) -> pb.PauseSubscriptionResponse:
+        row = await self._standing_changed(call, request.sub_id, "subscription_paused", rules.paused())
+        return pb.PauseSubscriptionResponse(subscription=_document(row))
+
+    async def ResumeSubscription(
+        self, request: pb.ResumeSubscriptionRequest, call: identity.Call
+    ) -> pb.ResumeSubscriptionResponse:
+        row = await self._standing_changed(call, request.sub_id, "subscription_resumed", rules.resumed())
+        return pb.ResumeSubscriptionResponse(subscription=_document(row))
+
+    async def _standing_changed(self, call: identity.Call, sub_id: int, what: str, after: rules.Standing) -> Record:
+        async with self.database.transaction() as connection:
+            before = await queries.standing_for_update(connection, sub_id)
+            if before is None:
+                raise rules.no_such_subscription()
+            paused_at = (before["paused_at"] or self.clock()) if after.health == rules.PAUSED else None
+            row = await queries.standing_saved(connection, sub_id, after, paused_at)
+        log.info(
+            what,
+            by=call.identity.kind,
+            sub_id=sub_id,
+            company_id=row["company_id"],
+            before=before["health"],
+            failures_before=before["failures_in_a_row"],
+            after=row["health"],
+        )
+        return row
+
+    async def RotateSecret(self, request: pb.RotateSecretRequest, call: identity.Call) -> pb.RotateSecretResponse:
+        if self.vault is None:
+            raise rules.vault_unavailable("nothing was changed")
+        known_prefix = await queries.secret_prefix(self.database, request.sub_id)
+        if known_prefix is None:
+            raise rules.no_such_subscription()
+        secret = new_secret()
+        sealed = self.vault.seal(request.sub_id, secret)
+        row = await queries.secret_replaced(
+            self.database,
+            request.sub_id,
+            known_prefix,
+            prefix=prefix_of(secret),
+            key_id=sealed.key_id,
+            sealed=sealed.sealed,
+        )
+        if row is None:
+            raise rules.secret_just_rotated()
+        log.info(
+            "secret_rotated",
+            by=call.identity.kind,
+            sub_id=request.sub_id,
+            company_id=row["company_id"],
+            before=known_prefix,
+            after=row["secret_prefix"],
+            key_id=sealed.key_id,
+        )
+        return pb.RotateSecretResponse(subscription=_document(row), secret=secret)
+
+    async def RetryDelivery(self, request: pb.RetryDeliveryRequest, call: identity.Call) -> pb.RetryDeliveryResponse:
+        event_id = event_id_of(request.event_id)
+        if event_id is None:
+            raise rules.no_such_delivery()
+        async with self.database.transaction() as connection:
+            before = await queries.delivery_for_update(connection, event_id, request.sub_id)
+            if before is None:
+                raise rules.no_such_delivery()
+            rules.check_retry(before["state"], before["health"], before["active"])
+            await queries.make_due(connection, event_id, request.sub_id, rules.first_due(self.clock()))
+        log.info(
+            "delivery_retried",
+            by=call.identity.kind,
+            event_id=request.event_id,
+            sub_id=request.sub_id,
+            company_id=before["company_id"],
+            before=before["state"],
+            after=rules.WAITING,
+            attempts=before["attempts"],
+        )
+        (delivery,) = await shown(self.database, [await self._attempted(event_id, request.sub_id, before["attempts"])])
+        return pb.RetryDeliveryResponse(delivery=delivery)
+
+    async def _attempted(self, event_id: uuid.UUID, sub_id: int, attempts: int) -> Record:
+        """The waiting delivery once it has more attempts than that. Held back meanwhile, it is answered as it waits.
+
+        A sweep may have been quicker, or another retry may just be looking at the row: neither is an attempt yet.
+        """
+        give_up = asyncio.get_running_loop().time() + LEASE_SECONDS
+        while True:
+            await self.sweeper.attempt_now(event_id, sub_id)
+            row = await queries_deliveries.delivery(self.database, event_id, sub_id)
+            if row is None:  # its subscription was deleted
+                raise rules.no_such_delivery()
+            held = rules.held_by(row["state"], row["health"], row["active"])
+            if row["attempts"] > attempts or held or asyncio.get_running_loop().time() > give_up:
+                return row
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def RetryParked(self, request: pb.RetryParkedRequest, call: identity.Call) -> pb.RetryParkedResponse:
+        found = await queries.company_of(self.database, request.sub_id)
+        if found is None:
+            raise rules.no_such_subscription()
+        rules.check_retries(found["health"], found["active"])
+        now = rules.first_due(self.clock())
+        count = 0
+        # Forward through the events: one that a sweep parks again meanwhile had its attempt.
+        last = queries_deliveries.OLDEST
+        while some := await queries.parked_made_due(self.database, request.sub_id, now, last, MADE_DUE_AT_ONCE):
+            count += len(some)
+            last = max(some)
+        log.info(
+            "parked_deliveries_due",
+            by=call.identity.kind,
+            sub_id=request.sub_id,
+            company_id=found["company_id"],
+            before=rules.PARKED,
+            after=rules.WAITING,
+            deliveries=count,
+        )
+        return pb.RetryParkedResponse(deliveries=count)
+
+    async def ListUndelivered(
+        self, request: pb.ListUndeliveredRequest, call: identity.Call
+    ) -> pb.ListUndeliveredResponse:
+        company_id = identity.company_id(call)
+        state = state_of(request.state)
+        if state == rules.SUCCEEDED:
+            raise invalid_request("state must be waiting or parked.", "state", status=422)
+        after = event_id_of(request.after_event_id) if request.after_event_id else queries_deliveries.OLDEST
+        if after is None:
+            raise invalid_request("after_event_id must be the id of an event.", "after_event_id")
+        limit = min(request.limit, UNDELIVERED_MAX) if request.limit > 0 else UNDELIVERED_DEFAULT
+        rows = await queries_deliveries.deliveries_undelivered(
+            self.database,
+            company_id,
+            state=state,
+            until=_first_id_kept(request),
+            after_event_id=after,
+            after_sub_id=request.after_sub_id,
+            rows=limit + 1,
+        )
+        deliveries = await shown(self.database, rows[:limit], last_alone=True)
+        return pb.ListUndeliveredResponse(deliveries=deliveries, more=len(rows) > limit)
+
+    async def GetEvent(self, request: pb.GetEventRequest, _call: identity.Call) -> pb.GetEventResponse:
+        event_id = event_id_of(request.event_id)
+        event = await queries_deliveries.event(self.database, event_id) if event_id else None
+        if event_id is None or event is None:
+            raise rules.no_such_event()
+        response = pb.GetEventResponse(
+            event_id=request.event_id,
+            event=event["event"],
+            company_id=event["company_id"],
+            entity_id=event["entity_id"],
+            request_id=event["request_id"],
+            body=event["body"],
+            deliveries=await shown(
+                self.database, await queries_deliveries.deliveries_of_event(self.database, event_id)
+            ),
+        )
+        response.occurred_at.FromDatetime(event["occurred_at"])
+        response.stored_at.FromDatetime(event["stored_at"])
+        return response
+
+
+def _document(row: Record) -> Document:
+    return Document(json=_encode(records.administered_subscription(row)), entity_id=row["id"])
+
+
+def _first_id_kept(request: pb.ListUndeliveredRequest) -> uuid.UUID:
+    """The first event that does not go before the asked instant; without one, none goes."""
+    if not request.HasField("expires_before"):
+        return queries_deliveries.NEWEST
+    day = rules.first_day_kept(request.expires_before.ToDatetime(datetime.UTC))
+    return first_id(day) if day > EPOCH else queries_deliveries.OLDEST

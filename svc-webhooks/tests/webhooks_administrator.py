@@ -1,0 +1,79 @@
+"""What an administrator does, over gRPC as the operator."""
+
+import datetime
+import json
+from typing import Any
+
+from webhooks_house import Client, operator
+
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
+
+HOUR = datetime.timedelta(hours=1)
+RUNGS = (0, 1, 2, 4, 8, 24)
+
+
+class Administrator:
+    """Of one company; a refusal comes out as Refusal."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._stub: Any = AdministrationServiceStub(client._channel)
+        self._deliveries: Any = DeliveriesServiceStub(client._channel)
+
+    async def _call(self, name: str, request: Any) -> Any:
+        return await self.client.call(getattr(self._stub, name), request, operator(self.client.company_id))
+
+    async def pause(self, sub_id: int) -> dict[str, Any]:
+        answer = await self._call("PauseSubscription", pb.PauseSubscriptionRequest(sub_id=sub_id))
+        found: dict[str, Any] = json.loads(answer.subscription.json)
+        return found
+
+    async def resume(self, sub_id: int) -> dict[str, Any]:
+        answer = await self._call("ResumeSubscription", pb.ResumeSubscriptionRequest(sub_id=sub_id))
+        found: dict[str, Any] = json.loads(answer.subscription.json)
+        return found
+
+    async def rotate(self, sub_id: int) -> tuple[dict[str, Any], str]:
+        """The subscription and its new secret."""
+        answer = await self._call("RotateSecret", pb.RotateSecretRequest(sub_id=sub_id))
+        return json.loads(answer.subscription.json), answer.secret
+
+    async def retry(self, event_id: str, sub_id: int) -> pb.Delivery:
+        answer = await self._call("RetryDelivery", pb.RetryDeliveryRequest(event_id=event_id, sub_id=sub_id))
+        found: pb.Delivery = answer.delivery
+        return found
+
+    async def retry_parked(self, sub_id: int) -> int:
+        count: int = (await self._call("RetryParked", pb.RetryParkedRequest(sub_id=sub_id))).deliveries
+        return count
+
+    async def undelivered(self, expires_before: datetime.datetime | None = None, **fields: Any) -> Any:
+        request = pb.ListUndeliveredRequest(**fields)
+        if expires_before is not None:
+            request.expires_before.FromDatetime(expires_before)
+        return await self._call("ListUndelivered", request)
+
+    async def event(self, event_id: str) -> Any:
+        return await self._call("GetEvent", pb.GetEventRequest(event_id=event_id))
+
+    async def deliveries(self, sub_id: int, **fields: Any) -> list[pb.Delivery]:
+        request = pb.ListDeliveriesRequest(sub_id=sub_id, **fields)
+        answer = await self.client.call(self._deliveries.ListDeliveries, request, operator())
+        return list(answer.deliveries)
+
+    async def subscribe(self, path: str = "/hook", host: str = "receiver.test") -> int:
+        body = {"destination_url": f"https://{host}{path}", "events": ["ticket.created"]}
+        created: int = (await self.client.create(body))[1]["entity_id"]
+        return created
+
+    async def health(self, sub_id: int) -> str:
+        (found,) = [one for one in await self.client.subscriptions() if one["entity_id"] == sub_id]
+        text: str = found["health"]
+        return text
+
+    async def walk_the_ladder(self, start: datetime.datetime) -> datetime.datetime:
+        """Sweeps at every rung; returns the last one's instant."""
+        for hours in RUNGS:
+            await self.client.sweep(start + hours * HOUR)
+        return start + RUNGS[-1] * HOUR
