@@ -26,3 +26,9 @@ def first_id(day: datetime.date) -> uuid.UUID:
 def first_day_kept(now: datetime.datetime) -> datetime.date:
     """Events of the days before are over: 30 days have passed since the end of their day."""
     return (now - KEPT_DAYS * DAY).date()
+
+
+def expires_at(event_id: uuid.UUID) -> datetime.datetime:
+    """When the event goes with all that hangs on it: its day goes whole, after 30 full days."""
+    day = day_of(event_id)
+    return datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.UTC) + (KEPT_DAYS + 1) * DAY

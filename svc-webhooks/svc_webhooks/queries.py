@@ -27,7 +27,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, UUID, insert
 from sqlalchemy.sql.selectable import CTE
 from sqlalchemy.types import NullType
 
-from chassis.database import Connection, Database
+from chassis.database import Connection
 from chassis.idempotency import InsertOnce
 from chassis.paging import Pages
 from chassis.statements import Statement

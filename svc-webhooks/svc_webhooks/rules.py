@@ -29,7 +29,6 @@ WAITING, SUCCEEDED, PARKED = DELIVERY_STATES = ("waiting", "succeeded", "parked"
 BY_SWEEP, BY_RETRY = ATTEMPT_CAUSES = ("sweep", "retry")
 SOURCES: tuple[str, ...] = get_args(Source)
 
-KEPT_DAYS = 30
 DEAD_AFTER_FAILURES = 20  # in a row, over all deliveries of the subscription
 LADDER_HOURS = "1,2,4,8,24"
 
@@ -163,7 +162,9 @@ def no_such_delivery() -> Refusal:
 
 
 def no_such_event() -> Refusal:
-    return Refusal(404, "not_found", f"No event with that id is kept; events go after {KEPT_DAYS} days.")
+    return Refusal(
+        404, "not_found", "No event with that id is kept; check the id, and that the event is not older than 30 days."
+    )
 
 
 def secret_just_rotated() -> Refusal:
@@ -171,21 +172,3 @@ def secret_just_rotated() -> Refusal:
     return invalid_request(
         "The secret was rotated by somebody else at this moment; rotate again if need be.", status=422
     )
-
-
-# Keeping
-
-
-def expires_at(event_made_at: datetime.datetime) -> datetime.datetime:
-    """When an event of that instant (UTC) goes with all that hangs on it: its day goes whole, after 30 full days."""
-    midnight = event_made_at.replace(hour=0, minute=0, second=0, microsecond=0)
-    return midnight + datetime.timedelta(days=KEPT_DAYS + 1)
-
-
-def first_day_kept(until: datetime.datetime) -> datetime.date:
-    """The first day whose events do not go before `until` (UTC): events of the days before do."""
-    if until.year < 2:
-        return datetime.date.min
-    begun = until - datetime.timedelta(days=KEPT_DAYS + 1)
-    midnight = begun.replace(hour=0, minute=0, second=0, microsecond=0)
-    return midnight.date() if midnight == begun else midnight.date() + datetime.timedelta(days=1)

@@ -18,7 +18,7 @@ from makeready.common.v1.documents_pb2 import Document
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_administration as queries
 from svc_webhooks import queries_deliveries, records, rules
-from svc_webhooks.partitions import first_id
+from svc_webhooks.days import first_day_kept, first_id
 from svc_webhooks.service_deliveries import event_id_of, shown, state_of
 from svc_webhooks.sweeps import LEASE_SECONDS, Sweeper
 from svc_webhooks.vault import Vault, new_secret, prefix_of
@@ -26,7 +26,7 @@ from svc_webhooks.vault import Vault, new_secret, prefix_of
 UNDELIVERED_DEFAULT, UNDELIVERED_MAX = 50, 1000
 MADE_DUE_AT_ONCE = 1000
 POLL_SECONDS = 0.1
-EPOCH = datetime.date(1970, 1, 1)  # ids have no earlier time
+NOTHING_BEFORE = datetime.datetime(1970, 2, 1, tzinfo=datetime.UTC)  # ids have no time before 1970
 
 Clock = Callable[[], datetime.datetime]
 
@@ -213,8 +213,8 @@ def _document(row: Record) -> Document:
 
 
 def _first_id_kept(request: pb.ListUndeliveredRequest) -> uuid.UUID:
-    """The first event that does not go before the asked instant; without one, none goes."""
+    """The first event that is still there at the asked instant; without one, none goes."""
     if not request.HasField("expires_before"):
         return queries_deliveries.NEWEST
-    day = rules.first_day_kept(request.expires_before.ToDatetime(datetime.UTC))
-    return first_id(day) if day > EPOCH else queries_deliveries.OLDEST
+    before = request.expires_before.ToDatetime(datetime.UTC)
+    return first_id(first_day_kept(max(before, NOTHING_BEFORE)))

@@ -14,7 +14,7 @@ from chassis.refusals import invalid_request
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_deliveries as queries
 from svc_webhooks import rules
-from svc_webhooks.partitions import made_at
+from svc_webhooks.days import expires_at
 from svc_webhooks.sweeps import Sweeper
 
 DELIVERIES_DEFAULT, DELIVERIES_MAX = 50, 200
@@ -106,7 +106,7 @@ def _delivery(row: Record) -> pb.Delivery:
         held_by=rules.held_by(row["state"], row["health"], row["active"]),
     )
     found.occurred_at.FromDatetime(row["occurred_at"])
-    found.expires_at.FromDatetime(rules.expires_at(made_at(row["event_id"])))
+    found.expires_at.FromDatetime(expires_at(row["event_id"]))
     if row["due_at"] is not None:
         found.due_at.FromDatetime(row["due_at"])
     return found

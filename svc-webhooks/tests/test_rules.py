@@ -194,24 +194,3 @@ def test_a_retry_is_taken_of_a_parked_delivery_that_nothing_would_hold(
         assert (refusal.status, refusal.code) == (422, "invalid_request")
         assert refusal.message.endswith(".") and ";" in refusal.message
     assert taken == (state == rules.PARKED and not rules.held_by(rules.WAITING, health, active))
-
-
-def test_an_event_goes_at_the_midnight_after_thirty_full_days() -> None:
-    made_at = datetime.datetime(2026, 3, 1, 23, 59, 59, 999999, datetime.UTC)
-    assert rules.expires_at(made_at) == datetime.datetime(2026, 4, 1, tzinfo=datetime.UTC)
-    assert rules.expires_at(made_at.replace(hour=0, minute=0)) == rules.expires_at(made_at)
-
-
-@given(instants)
-def test_everything_is_kept_from_30_to_31_days(made_at: datetime.datetime) -> None:
-    kept = rules.expires_at(made_at) - made_at
-    assert datetime.timedelta(days=30) < kept <= datetime.timedelta(days=31)
-
-
-@given(instants, st.one_of(instants, st.integers(-2, 2)))
-def test_the_first_day_kept_parts_what_goes_before_an_instant_from_what_does_not(
-    made_at: datetime.datetime, until: datetime.datetime | int
-) -> None:
-    if isinstance(until, int):  # close to the edge, in microseconds
-        until = rules.expires_at(made_at) + datetime.timedelta(microseconds=until)
-    assert (rules.expires_at(made_at) < until) == (made_at.date() < rules.first_day_kept(until))
