@@ -6,13 +6,16 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench install install-test proto openapi proto-release k8s lock
+.PHONY: help run demo test lint bench install install-test proto openapi proto-release k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 run: install  ## Start everything on this machine; Ctrl-C stops it, the data stay
 	@.venv/bin/python -m makeready_local
+
+demo: install  ## A system and a receiver: a minute of signed deliveries, a failure and its retry (ARGS=--once: and no more)
+	@.venv/bin/python -m makeready_local.tour $(ARGS)
 
 test: install-test  ## Unit, service and end-to-end tests
 	@.venv/bin/python .ci/test.py $(ARGS)

@@ -1,25 +1,19 @@
 """Runs the whole of Makeready: servers, databases, services, demo data; stops it all when told or when one ends."""
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
-from types import FrameType
 
 from makeready_local import databases, demo, nats, services
 from makeready_local.children import Child, LocalError, port_is_free
 from makeready_local.config import Settings, SettingsError
 from makeready_local.make import Make
 from makeready_local.postgres import Postgres
+from makeready_local.signals import Interrupted, Signals
 from makeready_local.state import State
 
 WATCH_SECONDS = 0.2
-IMPATIENT_SECONDS = 2
-
-
-class Interrupted(BaseException):
-    """We are told to stop."""
 
 
 class Runner:
@@ -30,15 +24,10 @@ class Runner:
         # What is to be undone, in the order in which it was done.
         self._undo: list[Callable[[], None]] = []
         self._children: list[Child] = []
-        self._told_at: float | None = None
-        self._stopping = False
 
     def run(self) -> int:
         """Starts everything, waits for a signal, stops everything. Returns the exit status."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # nohup has asked to ignore it; a shell that starts us in the background ignores SIGINT by habit.
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, self._on_signal)
+        self._signals = Signals()
         status = 0
         make = Make()
         try:
@@ -130,21 +119,9 @@ class Runner:
         processes["nats"] = {"pid": server.child.pid, "port": server.port}
         return server.url
 
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        """The first one stops us. make passes on what the whole group got already, so we are told twice at once:
-        only a later one ends us without waiting, and the leashes end the children."""
-        now = time.monotonic()
-        if self._told_at is None:
-            self._told_at = now
-            if not self._stopping:
-                raise Interrupted
-        elif now - self._told_at > IMPATIENT_SECONDS:
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-
     def _stop(self) -> None:
         """Undoes the start, backwards."""
-        self._stopping = True
+        self._signals.stopping = True
         while self._undo:
             self._undo.pop()()
 

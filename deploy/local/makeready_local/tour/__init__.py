@@ -1,0 +1,1 @@
+"""`make demo`: a running system and a receiver, and the story of a delivery told as it happens."""

@@ -1,0 +1,81 @@
+"""`make demo`, as a person runs it: what it shows, and that nothing of it stays."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from installation import System, wait_for
+
+from makeready_local.testing import server_folder
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Where the tour makes its own folder."""
+    with server_folder() as made:
+        place = made / "somewhere"
+        place.mkdir(mode=0o711)
+        yield place
+        wait_for(lambda: System(place).remains() == [], 60)
+
+
+def start(folder: Path, *words: str, **settings: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "makeready_local.tour", *words],
+        env=os.environ | {"TMPDIR": str(folder)} | settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_the_tour_shows_deliveries_verified_a_failure_its_retry_and_the_record(folder: Path) -> None:
+    # What a person has set for their own installation is none of the tour's.
+    tour = start(folder, "--once", MAKEREADY_API_PORT="1", MAKEREADY_STATE_DIR="/proc/nothing", WEBHOOKS_VAULT_KEYS="")
+    told, _ = tour.communicate(timeout=180)
+    assert tour.returncode == 0, told
+    assert "Traceback" not in told and "\033" not in told
+    arrived = re.findall(r"delivery +(\S+)  (\S+)  attempt (\d)\n.* signature ok .*\n.* answered (\d+)", told)
+    assert [(event, attempt, answered) for event, _, attempt, answered in arrived] == [
+        ("ticket.created", "1", "200"),
+        ("ticket.status_changed", "1", "500"),
+        ("ticket.status_changed", "2", "200"),
+    ], told
+    assert arrived[1][1] == arrived[2][1] != arrived[0][1]
+    assert re.findall(r"GET /webhooks +200  health (\w+)", told)[-1] == "healthy"
+    assert arrived[1][1] in told.partition("What is on record")[2]
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
+def test_a_tour_that_is_stopped_takes_its_system_along(folder: Path, number: signal.Signals) -> None:
+    tour = start(folder)
+    assert tour.stdout
+    next(line for line in tour.stdout if "Starting PostgreSQL" in line)
+    tour.send_signal(number)
+    rest = tour.stdout.read()
+    status = tour.wait(60)
+    wait_for(lambda: System(folder).remains() == [], 60)
+    assert "Traceback" not in rest
+    assert status == (0 if number == signal.SIGINT else -signal.SIGKILL), rest
+    if number == signal.SIGKILL:  # the next tour removes what it could not
+        subprocess.run([sys.executable, "-P", "-c", LEFT], env=os.environ | {"TMPDIR": str(folder)}, check=True)
+    assert list(folder.iterdir()) == []
+
+
+LEFT = """
+from makeready_local.tour.installation import Installation
+Installation().stop()
+"""
+
+
+def test_a_tour_does_not_take_what_it_does_not_know() -> None:
+    command = [sys.executable, "-P", "-m", "makeready_local.tour", "--twice"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "unrecognized arguments: --twice" in done.stderr
