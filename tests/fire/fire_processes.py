@@ -10,9 +10,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
 from contract import Contract
-from receiver import Receiver
 from system import System
 
 from makeready_local.children import free_port
@@ -28,18 +28,38 @@ PATIENCE_SECONDS = 120
 RING = "1:" + base64.b64encode(b"fire" * 8).decode()
 
 
+class Listener(Protocol):
+    """Whoever listens on loopback as https://receiver.test."""
+
+    port: int
+    authority_file: Path
+
+
 class Processes:
     """PostgreSQL, NATS and the services; the gateway in front."""
 
-    def __init__(self, folder: Path, receiver: Receiver) -> None:
+    def __init__(
+        self, folder: Path, receiver: Listener, *, dispatchers: int = 1, fsync: bool = False, **webhooks: str
+    ) -> None:
+        """dispatchers: processes of svc-webhooks, `svc-webhooks 2` and so on beside the first; webhooks: settings of
+        theirs."""
         self.folder = folder
         self.receiver = receiver
-        self.postgres = Postgres(folder / "postgres", "fire", log=folder / "postgres.log", settings={"fsync": "off"})
+        self.names = (*SERVICES, *(f"svc-webhooks {number}" for number in range(2, dispatchers + 1)))
+        settings = {} if fsync else {"fsync": "off"}
+        self.postgres = Postgres(folder / "postgres", "fire", log=folder / "postgres.log", settings=settings)
         self.nats = Nats(folder / "nats", "fire", log=folder / "nats.log")
         self.services: dict[str, RunningService] = {}
         self.system = System(folder / "state")
         self.system.ports = {f"MAKEREADY_{name}_PORT": str(free_port()) for name in ("API", "ADMIN")}
         self._more: dict[str, dict[str, str]] = {}
+        self._webhooks = {
+            "WEBHOOKS_VAULT_KEYS": RING,
+            "WEBHOOKS_EGRESS_HOSTS": f"receiver.test=127.0.0.1:{receiver.port}",
+            "WEBHOOKS_EGRESS_CA_FILE": str(receiver.authority_file),
+            "WEBHOOKS_SWEEP_SECONDS": "86400",
+            **webhooks,
+        }
 
     # Set up
 
@@ -52,26 +72,25 @@ class Processes:
         keys = Keys(self.folder / "keys")
         databases = PostgresServer(self.postgres)
         targets = {name: f"127.0.0.1:{free_port()}" for name in SERVICES}
-        for name in SERVICES:
-            url = databases.create_database(name.removeprefix("svc-"))
+        for name in self.names:
+            service, _, number = name.partition(" ")
+            first = self.services.get(service)
+            url = first.database_url if first else databases.create_database(name.removeprefix("svc-"))
+            target = f"127.0.0.1:{free_port()}" if number else targets[name]
             log = self.folder / f"{name}.log"
-            self.services[name] = RunningService(name, keys, url, self.nats.url, log, targets[name], targets)
+            self.services[name] = RunningService(service, keys, url, self.nats.url, log, target, targets)
             self._more[name] = {
                 "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
                 "MAKEREADY_STRIKE_FILE": str(self._strike_file(name)),
             }
+            if service == "svc-webhooks":
+                self._more[name] |= self._webhooks
         self._more["gateway"] |= self.system.ports | {"MAKEREADY_CURSOR_KEYS": RING}
-        self._more["svc-webhooks"] |= {
-            "WEBHOOKS_VAULT_KEYS": RING,
-            "WEBHOOKS_EGRESS_HOSTS": f"receiver.test=127.0.0.1:{self.receiver.port}",
-            "WEBHOOKS_EGRESS_CA_FILE": str(self.receiver.authority_file),
-            "WEBHOOKS_SWEEP_SECONDS": "86400",
-        }
         with ThreadPoolExecutor(2) as side_by_side:
             list(side_by_side.map(lambda name: self.services[name].migrate(), SERVICES))
-            for name in SERVICES:
+            for name in self.names:
                 undo.callback(self._put_down, name)
-            list(side_by_side.map(self._start, SERVICES))
+            list(side_by_side.map(self._start, self.names))
         self._wait_open()
         self._write_runtime(keys)
         self.system.contract = Contract(self.system.get("/openapi.json").json)
@@ -163,7 +182,7 @@ class Processes:
         """Whatever went wrong: these services, or all, run, and nobody is struck any more."""
         for server in (self.postgres, self.nats):
             server.start()
-        for name in names or SERVICES:
+        for name in names or self.names:
             service = self.services[name]
             self._strike_file(name).unlink(missing_ok=True)
             if service.process is None or service.process.poll() is not None:

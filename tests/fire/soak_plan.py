@@ -1,0 +1,118 @@
+"""What a soak consists of: companies, subscriptions, which endpoints are bad and how, what happens in each company."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from soak_endpoints import CLOSED_HOST, HOST, RENAMED_HOST
+
+CREATED, CHANGED, MOVED = "ticket.created", "ticket.status_changed", "turn.status_changed"
+COMPANIES_MAX = 20
+# What the subscriptions of a company hear, in turn. The last hears what never happens here.
+HEARD = (
+    (CREATED,),
+    (CHANGED,),
+    (CREATED, CHANGED),
+    (MOVED,),
+    (CREATED, MOVED),
+    (CHANGED, MOVED),
+    (MOVED,),
+    (CHANGED,),
+    (CHANGED, MOVED),
+    ("vendor.hold",),
+)
+# How an endpoint is bad, and which of its company's subscriptions leads to it: those that take their ten seconds for
+# every attempt hear the rarest event, or no run would see the end of their ladders.
+BAD = {
+    "broken": 1,  # always 500
+    "flaky": 0,  # 500 at the first attempt of each event, 200 from then on
+    "resets": 1,  # takes the request, resets the connection
+    "redirects": 1,
+    "garbage": 1,  # what comes back is not HTTP
+    "refuses": 1,  # nobody listens
+    "renamed": 1,  # its certificate bears another name
+    "slow": 1,  # 200 after two seconds
+    "hangs": 3,  # never answers
+    "trickles": 3,  # a byte now and then, for ever
+}
+DELIVERS = ("good", "flaky", "slow")  # kinds of endpoints that answer 2xx in the end
+HOSTS = {"refuses": CLOSED_HOST, "renamed": RENAMED_HOST}
+# The statuses that each ticket goes through ends with one of these: the last tells how many events there were.
+CHAINS = {
+    "Open": (),
+    "On Hold": ("On Hold",),
+    "In Progress": ("In Progress",),
+    "Completed": ("In Progress", "Completed"),
+}
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """One of a company's, counted from 0 as companies are."""
+
+    company: int
+    number: int
+    heard: tuple[str, ...]
+    kind: str
+
+    @property
+    def path(self) -> str:
+        return f"/{self.company}-{self.number}-{self.kind}"
+
+    @property
+    def destination_url(self) -> str:
+        return f"https://{HOSTS.get(self.kind, HOST)}{self.path}"
+
+
+@dataclass(frozen=True)
+class Share:
+    """What happens in one company."""
+
+    imported: int
+    """Tickets that a file brings; `changed` of them get another status by a second file."""
+    changed: int
+    opened: int
+    """Tickets opened and moved on by requests; every other one is completed too."""
+    moved: int
+    """Move-ins by requests, each followed by a notice."""
+
+    @property
+    def events(self) -> int:
+        return self.imported + self.changed + 2 * self.opened + self.opened // 2 + 2 * self.moved
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to happen, and who hears of it."""
+
+    shares: tuple[Share, ...]
+    subscriptions: tuple[Subscription, ...]
+
+    @property
+    def events(self) -> int:
+        return sum(share.events for share in self.shares)
+
+
+def planned(events: int, subscriptions: int, bad: int) -> Plan:
+    """Raises ValueError where these do not go together."""
+    companies = min(COMPANIES_MAX, max(1, subscriptions // len(HEARD)))
+    if events // companies < 40:
+        raise ValueError(f"at least {40 * companies} events are needed")
+    kinds: dict[tuple[int, int], str] = {}
+    for index, (kind, number) in enumerate(list(BAD.items())[:bad]):
+        kinds.setdefault((companies * index // bad, number), kind)
+    if len(kinds) < bad or any(company + number * companies >= subscriptions for company, number in kinds):
+        raise ValueError("there are too few subscriptions for so many bad endpoints, or too few ways to be bad")
+    made = []
+    for index in range(subscriptions):
+        company, number = index % companies, index // companies
+        kind = kinds.get((company, number), "good")
+        made.append(Subscription(company, number, HEARD[number % len(HEARD)], kind))
+    shares = [_share(events // companies + (index < events % companies)) for index in range(companies)]
+    return Plan(tuple(shares), tuple(made))
+
+
+def _share(events: int) -> Share:
+    moved, opened = max(1, events // 200), max(2, events // 50)
+    rest = events - 2 * moved - 2 * opened - opened // 2
+    return Share(rest - rest // 5, rest // 5, opened, moved)

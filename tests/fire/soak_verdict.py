@@ -1,0 +1,134 @@
+"""What became of every (event, subscription): the receivers' log held against the records that are served."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from soak_causes import Cause
+from soak_endpoints import Arrival
+from soak_kills import POSTGRES, Kill
+from soak_plan import DELIVERS, Subscription
+
+LATE_SECONDS = 2.0  # between an answer and its line in the log, on a busy machine
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A delivery as the operator's lists show it."""
+
+    state: str
+    attempts: int
+
+
+@dataclass
+class Verdict:
+    """The count. faults: what must never be; empty in a good run."""
+
+    expected: int = 0
+    delivered: int = 0
+    parked: int = 0
+    waiting: int = 0
+    requests: int = 0
+    answered: Counter[int] = field(default_factory=Counter)
+    duplicates: int = 0
+    duplicated: int = 0
+    unexplained: int = 0
+    """Duplicates without a kill of a dispatcher or of PostgreSQL between the two answers."""
+    retried: int = 0
+    """Deliveries of which more than one request arrived."""
+    longest_gap_seconds: float = 0.0
+    deliveries_a_second: float = 0.0
+    busiest_a_second: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+
+
+def judged(
+    truth: Collection[Cause],
+    subscriptions: Sequence[Subscription],
+    arrivals: Iterable[Arrival],
+    listed: Mapping[Subscription, Mapping[str, Listed]],
+    kills: Sequence[Kill],
+) -> Verdict:
+    """listed: by event id, what the operator is shown of each subscription whose deliveries did not all arrive."""
+    found = Verdict()
+    by_path = {one.path: one for one in subscriptions}
+    causes: dict[str, Cause] = {}
+    digests: dict[str, str] = {}
+    answers: dict[tuple[str, str], list[float]] = {}
+    requests: Counter[tuple[str, str]] = Counter()
+    for one in arrivals:
+        if one.path not in by_path:
+            continue  # of an earlier run
+        subscription = by_path[one.path]
+        cause = Cause(subscription.company, one.event, one.entity_id, one.to)
+        found.requests += 1
+        found.answered[one.answered] += 1
+        found.faults["requests with a bad signature"] += not one.signed
+        found.faults["attempts of one event with other bytes"] += digests.setdefault(one.event_id, one.digest) != (
+            one.digest
+        )
+        found.faults["event ids with two causes"] += causes.setdefault(one.event_id, cause) != cause
+        found.faults["requests to somebody who does not listen for it"] += one.event not in subscription.heard
+        requests[one.path, one.event_id] += 1
+        if one.answered == 200:
+            answers.setdefault((one.path, one.event_id), []).append(one.at)
+    event_ids: dict[Cause, str] = {}
+    for event_id, cause in causes.items():
+        found.faults["events without a cause"] += cause not in truth
+        found.faults["causes with two event ids"] += event_ids.setdefault(cause, event_id) != event_id
+    found.retried = sum(count > 1 for count in requests.values())
+    _count_deliveries(found, truth, subscriptions, event_ids, answers, listed)
+    _count_duplicates(found, answers, kills)
+    _count_seconds(found, sorted(times[0] for times in answers.values()))
+    found.faults = +found.faults
+    return found
+
+
+def _count_deliveries(
+    found: Verdict,
+    truth: Collection[Cause],
+    subscriptions: Sequence[Subscription],
+    event_ids: Mapping[Cause, str],
+    answers: Mapping[tuple[str, str], list[float]],
+    listed: Mapping[Subscription, Mapping[str, Listed]],
+) -> None:
+    of_company: dict[tuple[int, str], list[Cause]] = {}
+    for cause in truth:
+        of_company.setdefault((cause.company, cause.event), []).append(cause)
+    for one in subscriptions:
+        for cause in (cause for event in one.heard for cause in of_company.get((one.company, event), ())):
+            found.expected += 1
+            event_id = event_ids.get(cause, "")
+            shown = listed.get(one, {}).get(event_id)
+            if (one.path, event_id) in answers:
+                found.delivered += 1
+            elif shown is None:
+                found.faults["deliveries that are missing: neither arrived nor shown"] += 1
+            elif shown.state == "parked" and one.kind not in DELIVERS:
+                found.parked += 1
+            elif shown.state == "waiting" and shown.attempts:
+                found.waiting += 1
+            else:
+                found.faults[f"deliveries to a {one.kind} endpoint that are {shown.state}, {shown.attempts} tried"] += 1
+
+
+def _count_duplicates(found: Verdict, answers: Mapping[tuple[str, str], list[float]], kills: Sequence[Kill]) -> None:
+    deaths = [kill.at for kill in kills if kill.who == POSTGRES or kill.who.startswith("svc-webhooks")]
+    for times in answers.values():
+        found.duplicated += len(times) > 1
+        for first, second in pairwise(times):
+            found.duplicates += 1
+            found.unexplained += not any(first - LATE_SECONDS <= at <= second for at in deaths)
+
+
+def _count_seconds(found: Verdict, firsts: Sequence[float]) -> None:
+    """firsts: when each delivery was first answered with a 2xx, ascending."""
+    if len(firsts) < 2:
+        return
+    found.longest_gap_seconds = max(after - before for before, after in pairwise(firsts))
+    found.deliveries_a_second = len(firsts) / (firsts[-1] - firsts[0])
+    per_ten = Counter(int(at - firsts[0]) // 10 for at in firsts)
+    found.busiest_a_second = max(per_ten.values()) / 10
