@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint bench install install-test proto openapi proto-release k8s lock
+.PHONY: help run demo test lint bench soak install install-test proto openapi proto-release k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -25,6 +25,9 @@ lint: install-test  ## Style, types, import contracts, contracts between service
 
 bench: install-test  ## Measure us beside a monolith of the usual parts; writes docs/performance.md
 	@PYTHONPATH=bench .venv/bin/python -m harness $(ARGS)
+
+soak: install-test  ## Webhooks under fire: a kill -9 every few seconds, every delivery accounted for (10 minutes)
+	@PYTHONPATH=tests/e2e:tests/fire .venv/bin/python -m soak $(ARGS)
 
 install:
 	@. .ci/python && "$$PYTHON" deploy/local/install.py run

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -133,10 +133,15 @@ class House(Processes):
 
 @contextmanager
 def standing(
-    folder: Path, receiver: Listener, *, dispatchers: int = 1, fsync: bool = False, **webhooks: str
+    folder: Path,
+    receiver: Listener,
+    *,
+    dispatchers: int = 1,
+    fsync: bool = False,
+    webhooks: Mapping[str, str] | None = None,
 ) -> Iterator[House]:
     """A running house; put down at the end, whatever state it is in."""
     with ExitStack() as undo:
-        house = House(folder, receiver, dispatchers=dispatchers, fsync=fsync, **webhooks)
+        house = House(folder, receiver, dispatchers=dispatchers, fsync=fsync, webhooks=webhooks)
         house.stand(undo)
         yield house

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -39,7 +39,13 @@ class Processes:
     """PostgreSQL, NATS and the services; the gateway in front."""
 
     def __init__(
-        self, folder: Path, receiver: Listener, *, dispatchers: int = 1, fsync: bool = False, **webhooks: str
+        self,
+        folder: Path,
+        receiver: Listener,
+        *,
+        dispatchers: int = 1,
+        fsync: bool = False,
+        webhooks: Mapping[str, str] | None = None,
     ) -> None:
         """dispatchers: processes of svc-webhooks, `svc-webhooks 2` and so on beside the first; webhooks: settings of
         theirs."""
@@ -58,7 +64,7 @@ class Processes:
             "WEBHOOKS_EGRESS_HOSTS": f"receiver.test=127.0.0.1:{receiver.port}",
             "WEBHOOKS_EGRESS_CA_FILE": str(receiver.authority_file),
             "WEBHOOKS_SWEEP_SECONDS": "86400",
-            **webhooks,
+            **(webhooks or {}),
         }
 
     # Set up

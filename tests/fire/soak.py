@@ -187,7 +187,7 @@ def main() -> int:
     try:
         with server_folder() as folder, listening(folder / "endpoints") as endpoints:
             say(f"{plan.events} events, {len(plan.subscriptions)} subscriptions, {given.bad} bad; seed {given.seed}")
-            with standing(folder, endpoints, dispatchers=2, fsync=True, **settings(endpoints, 5)) as house:
+            with standing(folder, endpoints, dispatchers=2, fsync=True, webhooks=settings(endpoints, 5)) as house:
                 say(f"{time.monotonic() - began:4.0f} s: Makeready stands")
                 soak = Soak(house, endpoints, plan, seed=given.seed, seconds=given.seconds, say=say)
                 soak.began = began

@@ -24,8 +24,8 @@ HEARD = (
 # How an endpoint is bad, and which of its company's subscriptions leads to it: those that take their ten seconds for
 # every attempt hear the rarest event, or no run would see the end of their ladders.
 BAD = {
-    "broken": 1,  # always 500
     "flaky": 0,  # 500 at the first attempt of each event, 200 from then on
+    "broken": 1,  # always 500
     "resets": 1,  # takes the request, resets the connection
     "redirects": 1,
     "garbage": 1,  # what comes back is not HTTP
@@ -48,8 +48,9 @@ CHAINS = {
 
 @dataclass(frozen=True)
 class Subscription:
-    """One of a company's, counted from 0 as companies are."""
+    """One of a company's, counted from 0 as companies are. run: tells those of several runs apart."""
 
+    run: str
     company: int
     number: int
     heard: tuple[str, ...]
@@ -57,7 +58,7 @@ class Subscription:
 
     @property
     def path(self) -> str:
-        return f"/{self.company}-{self.number}-{self.kind}"
+        return f"/{self.run}/{self.company}-{self.number}-{self.kind}"
 
     @property
     def destination_url(self) -> str:
@@ -93,7 +94,7 @@ class Plan:
         return sum(share.events for share in self.shares)
 
 
-def planned(events: int, subscriptions: int, bad: int) -> Plan:
+def planned(events: int, subscriptions: int, bad: int, name: str = "soak") -> Plan:
     """Raises ValueError where these do not go together."""
     companies = min(COMPANIES_MAX, max(1, subscriptions // len(HEARD)))
     if events // companies < 40:
@@ -107,7 +108,7 @@ def planned(events: int, subscriptions: int, bad: int) -> Plan:
     for index in range(subscriptions):
         company, number = index % companies, index // companies
         kind = kinds.get((company, number), "good")
-        made.append(Subscription(company, number, HEARD[number % len(HEARD)], kind))
+        made.append(Subscription(name, company, number, HEARD[number % len(HEARD)], kind))
     shares = [_share(events // companies + (index < events % companies)) for index in range(companies)]
     return Plan(tuple(shares), tuple(made))
 
