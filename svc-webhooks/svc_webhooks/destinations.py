@@ -53,13 +53,13 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 _IPV4_MAPPED = IPv6Network("::ffff:0:0/96")
 _ISATAP = (0x00005EFE, 0x02005EFE)
 
-# Names that never lead to a public receiver (RFC 6761, 6762, 7686, 8375 and habit).
+# Names that never lead to a public receiver (RFC 6761, 6762, 7686, 8375, what ICANN never delegates, and habit).
 _SPECIAL_NAMES = (
-    "alt", "arpa", "example", "home", "internal", "intranet", "invalid", "lan", "local", "localdomain",
-    "localhost", "onion", "private", "test",
+    "alt", "arpa", "consul", "corp", "default", "example", "home", "internal", "intranet", "invalid", "lan", "local",
+    "localdomain", "localdomain6", "localhost", "localhost6", "mail", "onion", "private", "svc", "test",
 )  # fmt: skip
 
-_URL = re.compile(r"(?i:https)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?")
+_URL = re.compile(r"(?ai:https)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _TARGET_SAFE = "/?:@!$&'()*+,;=-._~%[]"
@@ -145,9 +145,12 @@ def _encoded(host: str) -> str:
     try:
         if len(host) > 253:  # before the encoder, whose work grows with the square of the length
             raise DestinationRefused("must have a host name of at most 253 characters")
-        return idna.encode(host, uts46=True, std3_rules=True).decode("ascii")
+        encoded = idna.encode(host, uts46=True, std3_rules=True).decode("ascii")
     except (idna.IDNAError, UnicodeError) as error:
         raise DestinationRefused("must have a host name that can be encoded for the DNS") from error
+    if _NUMBER.fullmatch(encoded.rpartition(".")[2]) or host.rpartition(".")[2].isdigit():
+        raise DestinationRefused("must spell an address in its usual form")
+    return encoded
 
 
 def _literal(host: str) -> Address | None:

@@ -1,0 +1,35 @@
+"""Every destination that must never be dialled, sent as an integration would send it (spec 4.11)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hostile_destinations import ADDRESSES, URLS, url_of
+from hostile_writes import DESTINATION, World
+from system import Answer
+
+pytestmark = pytest.mark.usefixtures("no_faults")
+
+WRITE = "POST /webhooks"
+KINDS = URLS | {f"addresses: {kind}": [url_of(one) for one in addresses] for kind, addresses in ADDRESSES.items()}
+
+
+def test_every_hostile_destination_is_refused_and_nothing_comes_of_it(world: World) -> None:
+    """Nothing is created, and the Idempotency-Key that each was sent with is still free at the end."""
+    cases = [(url, json.dumps(_body(url)).encode()) for urls in KINDS.values() for url in urls]
+    assert len(cases) > 350
+    world.refuses(WRITE, _body(DESTINATION), cases, _is_refused)
+
+
+def _body(url: str) -> dict[str, object]:
+    return {"destination_url": url, "events": ["ticket.created"]}
+
+
+def _is_refused(url: str, answer: Answer) -> bool:
+    """422; 400 for what no text may hold, and for more than the field takes."""
+    if "\x00" in url or len(url) > 2048 or any("\ud800" <= character <= "\udfff" for character in url):
+        return (answer.status, answer.code) == (400, "invalid_request")
+    said: str = answer.json["error"]["message"]
+    # The sentence neither repeats what was sent nor tells what an internal name leads to.
+    return (answer.status, answer.code) == (422, "invalid_destination_url") and (len(url) < 9 or url not in said)
