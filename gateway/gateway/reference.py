@@ -13,6 +13,7 @@ from gateway.replies import Reply
 # Stands in the committed files where each installation has a base URL of its own.
 BASE_URL = "https://makeready.example/api/v1"
 
+_RECEIVERS = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 _SAFE = (
     b"Content-Security-Policy: default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
     b"frame-ancestors 'none'\r\n"
@@ -20,6 +21,7 @@ _SAFE = (
     b"Referrer-Policy: no-referrer\r\n"
 )
 _HTML = b"Content-Type: text/html; charset=utf-8\r\n" + _SAFE
+_TEXT = b"Content-Type: text/plain; charset=utf-8\r\n" + _SAFE
 _CSS = b"Content-Type: text/css; charset=utf-8\r\n" + _SAFE
 
 
@@ -33,6 +35,8 @@ class Reference:
         self.pages = {
             "/docs": Reply(200, _file("docs.html").replace(BASE_URL.encode(), escaped), _HTML),
             "/docs/changes": Reply(200, _file("changes.html"), _HTML),
+            "/docs/webhooks": Reply(200, _file("webhooks.html"), _HTML),
+            **{f"/docs/webhooks/{name}": Reply(200, _file(f"{name}.txt"), _TEXT) for name in _RECEIVERS},
             "/docs/style.css": Reply(200, _file("style.css"), _CSS),
         }
         """By path, outside the namespace."""

@@ -123,7 +123,7 @@ def check(response: Response, method: str) -> None:
         return
     assert response.header("Content-Type") in (
         "application/json",
-        *(f"text/{kind}; charset=utf-8" for kind in ("html", "css")),
+        *(f"text/{kind}; charset=utf-8" for kind in ("html", "css", "plain")),
     )
     if response.status >= 400 and method != "HEAD" and response.header("Content-Type") == "application/json":
         if set(response.json) == {"status"}:

@@ -48,7 +48,9 @@ async def test_the_document_can_only_be_read(api: Api, verb: str) -> None:
     assert (response.status, response.header("Allow")) == (405, "GET")
 
 
+FILES = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
 PAGES = {"//docs": "text/html", "//docs/changes": "text/html", "//docs/style.css": "text/css"}
+PAGES |= {"//docs/webhooks": "text/html"} | {f"//docs/webhooks/{name}": "text/plain" for name in FILES}
 
 
 @pytest.mark.parametrize(("path", "kind"), PAGES.items())

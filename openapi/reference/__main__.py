@@ -51,6 +51,9 @@ def _made() -> Iterator[tuple[Path, str]]:
     yield SERVED / "openapi.json", printed(made)
     yield SERVED / "docs.html", page.reference(made)
     yield SERVED / "changes.html", page.changes(document.CHANGES.read_text())
+    yield SERVED / "webhooks.html", page.guide(page.GUIDE.read_text())
+    for file in page.GUIDE_FILES:
+        yield SERVED / f"{file.name}.txt", file.read_text()
 
 
 def printed(found: Any) -> str:

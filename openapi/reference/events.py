@@ -188,16 +188,35 @@ def example(event: Event, data: Any) -> Any:
 SIGNATURE = """\
 `t=<unix_timestamp>,v1=<hex_digest>`. The digest is HMAC-SHA256, in hex, over the bytes `<timestamp>.<raw body>` with
 the subscription's signing secret. Verify it over the raw body as it came, compare in constant time, and refuse a
-timestamp that is older than 300 seconds."""
+timestamp that is older than 300 seconds. Each attempt is signed anew."""
+HEADERS: tuple[tuple[str, str, Schema], ...] = (
+    ("Service-Signature", SIGNATURE, {"type": "string", "pattern": "^t=[0-9]+,v1=[0-9a-f]{64}$"}),
+    (
+        "Service-Attempt",
+        "Which attempt of this event to this subscription it is; the first is 1.",
+        {"type": "integer", "minimum": 1},
+    ),
+    (
+        "X-Request-Id",
+        "The request that caused the event, where one did: its response bore the same.",
+        {"type": "string"},
+    ),
+    (
+        "User-Agent",
+        "`Makeready-Webhooks/1`. It proves nothing: only the signature does.",
+        {"type": "string"},
+    ),
+)
+RESPONSES = {
+    "2XX": "Delivered. What the body says does not matter, but the whole response must have come within 10 seconds.",
+    "3XX": "Not delivered: redirects are not followed. Tried again later.",
+    "default": "Not delivered. Tried again 1, 2, 4, 8 and 24 hours after the first attempt, then parked. No response "
+    "within 10 seconds counts the same.",
+}
 
 
 def webhook(event: Event, data: Any) -> Schema:
     """One entry of the document's `webhooks`."""
-    headers = (
-        ("Service-Signature", SIGNATURE, {"type": "string", "pattern": "^t=[0-9]+,v1=[0-9a-f]{64}$"}),
-        ("Service-Attempt", "Which attempt this is; the first is 1.", {"type": "integer", "minimum": 1}),
-        ("X-Request-Id", "The request that caused the event, where one did.", {"type": "string"}),
-    )
     return {
         "post": {
             "operationId": "on" + pascal(event.key),
@@ -213,7 +232,7 @@ def webhook(event: Event, data: Any) -> Schema:
                     "description": description,
                     "schema": schema,
                 }
-                for name, description, schema in headers
+                for name, description, schema in HEADERS
             ],
             "requestBody": {
                 "required": True,
@@ -224,8 +243,6 @@ def webhook(event: Event, data: Any) -> Schema:
                     }
                 },
             },
-            "responses": {
-                "2XX": {"description": "Delivered. Any other status, a redirect included, is tried again later."}
-            },
+            "responses": {status: {"description": meaning} for status, meaning in RESPONSES.items()},
         }
     }

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from html import escape
 
 from gateway.reference import BASE_URL
 from reference import html
+from reference.document import ROOT
 from reference.errors import ERRORS
 from reference.html import Schema
 
-VERIFYING = """\
-import hashlib, hmac, time
+GUIDE = ROOT / "docs" / "webhooks.md"
+GUIDE_FILES = tuple(
+    ROOT / "docs" / "webhooks" / name for name in ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
+)
 
-def is_genuine(secret: str, header: str, raw_body: bytes) -> bool:
-    parts = dict(part.split("=", 1) for part in header.split(","))
-    if abs(time.time() - int(parts["t"])) > 300:
-        return False
-    signed = parts["t"].encode() + b"." + raw_body
-    digest = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(digest, parts["v1"])
-"""
+
+def _verifying() -> str:
+    """The function of the guide's receiver that verifies, and what it needs."""
+    source = GUIDE_FILES[0].read_text()
+    wanted = [
+        ast.get_source_segment(source, node) or ""
+        for node in ast.parse(source).body
+        if (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TOLERANCE_SECONDS")
+        or (isinstance(node, ast.FunctionDef) and node.name == "is_genuine")
+    ]
+    return "import hashlib, hmac, re\n\n{}\n\n{}\n".format(*wanted)
+
+
+VERIFYING = _verifying()
 DELIVERY = """\
-Deliveries are JSON POSTs to the subscription's `destination_url`. They come at least once: drop those whose `event_id`
-you have seen. Events wait for an hourly sweep; a failed attempt is tried again 1, 2, 4, 8 and 24 hours after the first
-one, then the delivery is parked, for an administrator to see and to retry, and kept for 30 days. Any 2xx is success; a
-redirect is not followed, a slow answer counts as none. Events of different records may come out of order; order those
-of one record by `occurred_at`. A new signing secret takes effect at once: the old one stops working.
+Deliveries are JSON POSTs to the subscription's `destination_url`. [Receiving webhooks](docs/webhooks) is the guide for
+whoever takes them in: receivers to start from, test vectors, a checklist. In short:
+
+They come at least once: drop those whose `event_id` you have seen. Events wait for an hourly sweep; a failed attempt is
+tried again 1, 2, 4, 8 and 24 hours after the first one, then the delivery is parked, for an administrator to see and to
+retry, and kept for 30 days. Any 2xx within 10 seconds is success; a redirect is not followed, and no answer, or not all
+of it, by then is a failure. Events of different records may come out of order; order those of one record by
+`occurred_at`. A new signing secret takes effect at once: the old one stops working.
 
 `data` is what the matching fetch answered at the time of the event, to the byte. The last three events carry an object
 of their own, with nothing to fetch."""
@@ -38,7 +51,8 @@ def reference(document: Schema) -> str:
     body = (
         '<a class="skip" href="#content">Skip to the content</a>\n'
         f"<header><p>Makeready</p><h1>{escape(info['title'])}</h1>\n"
-        f'<p>Version 1, last changed {escape(info["version"])} · <a href="docs/changes">Changes</a> · '
+        f'<p>Version 1, last changed {escape(info["version"])} · <a href="docs/webhooks">Receiving webhooks</a> · '
+        '<a href="docs/changes">Changes</a> · '
         f'<a href="{BASE_URL}/openapi.json">OpenAPI document</a></p>\n'
         f"<p>Base URL {html.code(BASE_URL)}</p></header>\n"
         f'<nav aria-label="Contents">{_contents(document)}</nav>\n'
@@ -46,6 +60,15 @@ def reference(document: Schema) -> str:
         f"{_operations(document)}{_events(document)}{_errors()}{_schemas(document)}</main>\n"
     )
     return html.document(info["title"], body, style="docs/style.css")
+
+
+def guide(text: str) -> str:
+    """docs/webhooks.md as a page."""
+    body = (
+        '<header><p><a href="../docs">Reference</a></p></header>\n'
+        f'<main id="content" class="alone">\n{html.markdown(text)}</main>\n'
+    )
+    return html.document("Receiving webhooks", body, style="style.css")
 
 
 def changes(text: str) -> str:
@@ -174,13 +197,15 @@ def _resolved(document: Schema, found: Schema) -> Schema:
 def _events(document: Schema) -> str:
     if not document["webhooks"]:
         return ""
-    header = next(iter(document["webhooks"].values()))["post"]["parameters"][0]
+    first = next(iter(document["webhooks"].values()))["post"]
+    headers = [(html.code(one["name"]), html.inline(one["description"])) for one in first["parameters"]]
+    answers = [(html.code(status), html.inline(one["description"])) for status, one in first["responses"].items()]
     found = [
         '<section id="tag-Events">\n<h2>Events</h2>\n',
         html.markdown(DELIVERY),
-        f'<h3 id="signature">Signature</h3>\n<p>The header {html.code(header["name"])}: ',
-        html.inline(header["description"]),
-        "</p>\n",
+        "<h3>Headers of a delivery</h3>\n" + html.table(("Header", "Meaning"), headers),
+        "<h3>What your answer means</h3>\n" + html.table(("Status", "Meaning"), answers),
+        '<h3 id="signature">Signature</h3>\n<p>How to tell that a delivery is genuine, in Python:</p>\n',
         html.block(VERIFYING),
     ]
     for key, item in document["webhooks"].items():

@@ -22,6 +22,8 @@ CONTEXTS = {
     "webhooks": "svc_webhooks",
 }
 WITHOUT_TYPE = {"Whoami"}
+# What the command line shows to administrators: no answer of the API holds it.
+NOT_PUBLIC = {"AdministeredSubscription"}
 
 
 def schemas(context: str) -> dict[str, Any]:
@@ -30,7 +32,7 @@ def schemas(context: str) -> dict[str, Any]:
     bodies = {write.body for write in WRITES.values()}
     for module in _modules(CONTEXTS[context]):
         for name, kind in vars(module).items():
-            if not _is_struct_of(module, kind):
+            if name in NOT_PUBLIC or not _is_struct_of(module, kind):
                 continue
             if name in bodies:
                 found.body(kind)

@@ -12,7 +12,12 @@ from reference import document, page
 from gateway.reference import BASE_URL
 
 DOCUMENT = document.made()
-PAGES = {"docs": page.reference(DOCUMENT), "docs/changes": page.changes(document.CHANGES.read_text())}
+PAGES = {
+    "docs": page.reference(DOCUMENT),
+    "docs/changes": page.changes(document.CHANGES.read_text()),
+    "docs/webhooks": page.guide(page.GUIDE.read_text()),
+}
+FILES = {f"webhooks/{file.name}" for file in page.GUIDE_FILES}
 VOID = {"meta", "link", "br", "hr"}
 
 
@@ -68,7 +73,9 @@ def test_every_link_leads_somewhere(path: str) -> None:
     reader = READ[path]
     assert len(set(reader.ids)) == len(reader.ids)
     for link in reader.links:
-        assert link.removeprefix("#") in reader.ids or link in ("docs/changes", "../docs", f"{BASE_URL}/openapi.json")
+        elsewhere = {"docs/changes", "docs/webhooks", "../docs", f"{BASE_URL}/openapi.json"}
+        elsewhere |= FILES if path == "docs/webhooks" else set()
+        assert link.removeprefix("#") in reader.ids or link in elsewhere
 
 
 def test_every_operation_event_and_object_has_an_anchor() -> None:
@@ -104,10 +111,10 @@ def test_the_sample_tells_a_genuine_delivery_from_another() -> None:
     def header(at: int) -> str:
         return f"t={at},v1=" + hmac.new(b"secret", b"%d." % at + body, hashlib.sha256).hexdigest()
 
-    assert is_genuine("secret", header(now), body)
-    assert not is_genuine("secret", header(now), body + b" ")
-    assert not is_genuine("other", header(now), body)
-    assert not is_genuine("secret", header(now - 400), body)
+    assert is_genuine("secret", header(now), body, now)
+    assert not is_genuine("secret", header(now), body + b" ", now)
+    assert not is_genuine("other", header(now), body, now)
+    assert not is_genuine("secret", header(now - 400), body, now)
 
 
 def test_the_changes_tell_the_rule_of_ninety_days() -> None:
