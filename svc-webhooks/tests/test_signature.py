@@ -1,7 +1,6 @@
 """The envelope and its signature, byte for byte."""
 
 import json
-import subprocess
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,14 +11,9 @@ BODY = b'{"schema_version":1}'
 
 
 def test_the_signature_of_a_known_body() -> None:
-    assert service_signature("whsec_test", 1767225600, BODY) == (
-        "t=1767225600,v1=" + _by_openssl("whsec_test", b"1767225600." + BODY)
-    )
-
-
-def _by_openssl(secret: str, signed: bytes) -> str:
-    command = ["openssl", "dgst", "-sha256", "-hmac", secret]
-    return subprocess.run(command, input=signed, capture_output=True, check=True).stdout.decode().split()[-1]
+    # As `openssl dgst -sha256 -hmac whsec_test` has it; test_vectors.py holds the published ones.
+    digest = "b5d9ecb4fa52db124298f9b7f5c891b5abd711ce329e7a46e1f9e8c3c1f7d75f"
+    assert service_signature("whsec_test", 1767225600, BODY) == f"t=1767225600,v1={digest}"
 
 
 def test_the_envelope_has_its_seven_keys_in_order_and_the_data_byte_for_byte() -> None:
