@@ -16,6 +16,7 @@ from svc_webhooks.sender import Sender
 from svc_webhooks.service import SubscriptionsService
 from svc_webhooks.service_administration import AdministrationService
 from svc_webhooks.service_deliveries import DeliveriesService
+from svc_webhooks.service_vault import VaultService
 from svc_webhooks.sweeps import Sweeper
 
 NAME = "svc-webhooks"
@@ -52,6 +53,9 @@ def assemble(settings: config.Config) -> App:
     app.serve(services["DeliveriesService"], DeliveriesService(app.database, sweeper, clock))
     administration = AdministrationService(app.database, settings.vault, sweeper, clock)
     app.serve(services["AdministrationService"], administration)
+    vault = VaultService(app.database, settings.vault)
+    app.background("vault", functools.partial(every_hour, vault.every_hour))
+    app.serve(services["VaultService"], vault)
     return app
 
 

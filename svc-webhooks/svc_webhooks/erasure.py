@@ -17,7 +17,7 @@ from chassis.database import Database, DatabaseUnavailable
 from chassis.killpoints import killed_here
 from svc_webhooks import queries_erasure as queries
 
-DELIVERIES_OF_A_BATCH = 500
+DELIVERIES_OF_A_BATCH = 1000
 LOOK_SECONDS = 60.0  # for what a process left that is gone
 
 log = structlog.stdlib.get_logger(__name__)

@@ -18,10 +18,8 @@ from prometheus_client import Counter, Gauge
 from chassis.database import Connection, Database, DatabaseUnavailable
 from chassis.killpoints import killed_here
 from svc_webhooks import queries_partitions as queries
-from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id, made_at
+from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
 from svc_webhooks.queries_partitions import DROPPED, DaySet
-
-__all__ = ["Partitions", "day_of", "first_id", "made_at"]
 
 AHEAD_DAYS = 3
 LOOK_SECONDS = 3600

@@ -51,6 +51,11 @@ class Vault:
         self._ring = {key_id: AESGCM(material) for key_id, material in keys.items()}
         self._sealing = next(iter(keys))
 
+    @property
+    def key_id(self) -> str:
+        """The key that encrypts."""
+        return self._sealing
+
     def seal(self, subscription_id: int, secret: str) -> Sealed:
         nonce = os.urandom(NONCE_BYTES)
         sealed = self._ring[self._sealing].encrypt(nonce, secret.encode(), _bound_to(subscription_id))

@@ -1,0 +1,81 @@
+"""The vault's RPC, and its look at which keys are needed."""
+
+from __future__ import annotations
+
+import datetime
+
+import structlog
+from asyncpg import Record
+from prometheus_client import Gauge
+
+from chassis import identity
+from chassis.database import Database
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from svc_webhooks import queries_vault as queries
+from svc_webhooks import rules
+from svc_webhooks.vault import Vault, VaultFault
+
+SECRETS_AT_ONCE = 500
+
+log = structlog.stdlib.get_logger(__name__)
+SECRETS = Gauge("makeready_webhooks_secrets", "Signing secrets by the key that seals them", ["key_id", "opens"])
+
+
+class VaultService:
+    """Keeps the signing secrets under the key that encrypts."""
+
+    def __init__(self, database: Database, vault: Vault | None) -> None:
+        self.database = database
+        self.vault = vault
+
+    async def ResealSecrets(self, _request: pb.ResealSecretsRequest, _call: identity.Call) -> pb.ResealSecretsResponse:
+        """Any number may do so at once, beside rotations too: a secret is written where it is still what was read."""
+        if self.vault is None:
+            raise rules.vault_unavailable("nothing was changed")
+        response = pb.ResealSecretsResponse(key_id=self.vault.key_id)
+        after_id = 0
+        while rows := await queries.secrets_sealed(self.database, after_id, SECRETS_AT_ONCE):
+            after_id = rows[-1]["id"]
+            made = []
+            for row in rows:
+                try:
+                    secret = self.vault.open(row["id"], row["secret_key_id"], row["secret_sealed"])
+                except VaultFault:
+                    response.unopened += 1
+                    continue
+                if row["secret_key_id"] != self.vault.key_id:
+                    anew = self.vault.seal(row["id"], secret)
+                    old = (row["id"], row["secret_key_id"], row["secret_sealed"])
+                    made.append(queries.Resealed(*old, anew.key_id, anew.sealed))
+            if made:
+                response.resealed += await queries.secrets_resealed(self.database, made)
+        keys = [row["secret_key_id"] for row in await self.look()]
+        response.keys_needed.extend(key_id for key_id in keys if key_id != self.vault.key_id)
+        log.info("secrets_resealed", key_id=response.key_id, secrets=response.resealed, unopened=response.unopened)
+        return response
+
+    async def every_hour(self, _slot: datetime.datetime) -> None:
+        """Says at every start, and from then on, what each key seals: a key may have left the ring too early."""
+        await self.look()
+
+    async def look(self) -> list[Record]:
+        """The keys in use, told to logs and metrics."""
+        found = await queries.keys_in_use(self.database)
+        SECRETS.clear()
+        for row in found:
+            opens = self._opens(row)
+            SECRETS.labels(row["secret_key_id"], "yes" if opens else "no").set(row["secrets"])
+            if not opens:
+                # Their deliveries wait: nothing is lost while the key comes back within the thirty days.
+                log.error("secrets_not_opened", key_id=row["secret_key_id"], secrets=row["secrets"])
+            elif self.vault is not None and row["secret_key_id"] != self.vault.key_id:
+                log.info("secrets_under_an_older_key", key_id=row["secret_key_id"], secrets=row["secrets"])
+        return found
+
+    def _opens(self, row: Record) -> bool:
+        try:
+            if self.vault is not None:
+                self.vault.open(row["id"], row["secret_key_id"], row["secret_sealed"])
+        except VaultFault:
+            return False
+        return self.vault is not None
