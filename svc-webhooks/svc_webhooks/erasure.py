@@ -65,13 +65,13 @@ class Eraser:
             taken = await queries.erasure_taken(connection, sub_id)
             if taken is None:
                 return None, queries.FIRST
-            batch = await queries.deliveries_deleted(connection, taken, after, DELIVERIES_OF_A_BATCH)
-            is_last = batch.deliveries < DELIVERIES_OF_A_BATCH
+            gone = await queries.deliveries_deleted(connection, taken, after, DELIVERIES_OF_A_BATCH)
+            is_last = len(gone) < DELIVERIES_OF_A_BATCH
             if is_last:
                 await queries.forget_erasure(connection, taken)
-        ERASED.inc(batch.deliveries)
+        ERASED.inc(len(gone))
         killed_here("erasure-batch")
         if is_last:
             log.info("history_erased", subscription_id=taken)
             return None, queries.FIRST
-        return taken, batch.last
+        return taken, gone[-1]

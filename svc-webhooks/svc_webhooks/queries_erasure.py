@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import NamedTuple
 
-from sqlalchemy import Integer, bindparam, delete, func, literal_column, or_, select
-from sqlalchemy.dialects.postgresql import UUID, insert
+from sqlalchemy import ColumnElement, Integer, Table, and_, bindparam, delete, func, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.database import Connection, Database
 from chassis.statements import Statement
 from svc_webhooks import tables as t
-from svc_webhooks.queries import bigint
+from svc_webhooks.queries import Uuid, bigint
 
 FIRST = uuid.UUID(int=0)
 
@@ -48,41 +47,33 @@ _TAKEN = Statement(
 )
 
 
-def _delete_some() -> Statement:
-    """By the index of a subscription's deliveries, from one batch to the next; attempts by their primary key."""
-    some = (
-        select(t.delivery.c.event_id)
-        .where(
-            t.delivery.c.subscription_id == bigint("sub_id"),
-            t.delivery.c.event_id > bindparam("after", type_=UUID(as_uuid=True)),
-        )
-        .order_by(t.delivery.c.event_id)
-        .limit(bindparam("rows", type_=Integer))
-        .cte("some")
+# By the index of a subscription's deliveries, from one batch to the next.
+SOME = Statement(
+    select(t.delivery.c.event_id)
+    .where(
+        t.delivery.c.subscription_id == bigint("sub_id"),
+        t.delivery.c.event_id > bindparam("after", type_=Uuid),
     )
-    tried = (
-        delete(t.attempt)
-        .where(t.attempt.c.event_id == some.c.event_id, t.attempt.c.subscription_id == bigint("sub_id"))
-        .cte("tried")
-    )
-    gone = (
-        delete(t.delivery)
-        .where(t.delivery.c.event_id == some.c.event_id, t.delivery.c.subscription_id == bigint("sub_id"))
-        .cte("gone")
-    )
-    last = select(some.c.event_id).order_by(some.c.event_id.desc()).limit(literal_column("1")).scalar_subquery()
-    return Statement(select(func.count(), last).select_from(some).add_cte(tried, gone))
+    .order_by(t.delivery.c.event_id)
+    .limit(bindparam("rows", type_=Integer))
+)
 
 
-_DELETE_SOME = _delete_some()
+def _of_them(table: Table) -> ColumnElement[bool]:
+    """Given as values: joined to what it finds, the planner would now and then read whole partitions. The bounds keep
+    it to the partitions concerned, whichever plan it has."""
+    return and_(
+        table.c.subscription_id == bigint("sub_id"),
+        table.c.event_id == func.any(bindparam("ids", type_=ARRAY(Uuid))),
+        table.c.event_id >= bindparam("first", type_=Uuid),
+        table.c.event_id <= bindparam("last", type_=Uuid),
+    )
+
+
+DELETE_THEM = Statement(
+    delete(t.delivery).where(_of_them(t.delivery)).add_cte(delete(t.attempt).where(_of_them(t.attempt)).cte("tried"))
+)
 _FORGET = Statement(delete(t.erasure).where(t.erasure.c.subscription_id == bigint("sub_id")))
-
-
-class Batch(NamedTuple):
-    """deliveries: how many were deleted; last: the last of their events."""
-
-    deliveries: int
-    last: uuid.UUID
 
 
 async def erasure_taken(connection: Connection, sub_id: int | None) -> int | None:
@@ -91,11 +82,12 @@ async def erasure_taken(connection: Connection, sub_id: int | None) -> int | Non
     return found
 
 
-async def deliveries_deleted(connection: Connection, sub_id: int, after: uuid.UUID, rows: int) -> Batch:
-    """Deletes up to `rows` deliveries of later events than `after`, with their attempts."""
-    found = await connection.row(_DELETE_SOME, sub_id=sub_id, after=after, rows=rows)
-    assert found is not None
-    return Batch(found[0], found[1] or after)
+async def deliveries_deleted(connection: Connection, sub_id: int, after: uuid.UUID, rows: int) -> list[uuid.UUID]:
+    """Deletes up to `rows` deliveries of later events than `after`, with their attempts; returns their events."""
+    ids = [row["event_id"] for row in await connection.rows(SOME, sub_id=sub_id, after=after, rows=rows)]
+    if ids:
+        await connection.execute(DELETE_THEM, sub_id=sub_id, ids=ids, first=ids[0], last=ids[-1])
+    return ids
 
 
 async def forget_erasure(connection: Connection, sub_id: int) -> None:

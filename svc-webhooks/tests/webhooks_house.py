@@ -7,6 +7,7 @@ import json
 import signal
 import socket
 import subprocess
+import urllib.request
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -79,6 +80,14 @@ class Process:
             while self.running.poll() is None:  # noqa: ASYNC110 - a process sets no event
                 await asyncio.sleep(0.05)
         assert self.running.returncode == -signal.SIGKILL, self.log.read_text()[-2000:]
+
+    def metrics(self) -> str:
+        """What the process tells Prometheus."""
+        with urllib.request.urlopen(
+            f"http://{self.environment['MAKEREADY_METRICS_LISTEN']}/metrics", timeout=5
+        ) as read:
+            found: bytes = read.read()
+        return found.decode()
 
     async def serving(self) -> None:
         async with grpc.aio.insecure_channel(self.target) as channel:

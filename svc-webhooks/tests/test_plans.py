@@ -1,0 +1,77 @@
+"""What a page of subscriptions or a batch of a deletion costs does not grow with the tables or others' rows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+
+import pytest
+from webhooks_days import DAY, SUB, TODAY, event_id, partitions_of
+
+from chassis.database import Database
+from makeready_local.crowd import analyze, check_pages, make_crowd
+from makeready_local.plans import lists_of, statement_plan
+from makeready_local.schemas import declare
+from makeready_local.testing import PostgresServer
+from svc_webhooks import queries, queries_erasure
+from svc_webhooks import tables as t
+
+FILLS = (
+    "subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id, secret_sealed, created_at,"
+    " source) SELECT id, company_id, 'https://receiver.test/', '{ticket.created}', '', '', '', '2020-01-01', 'api'",
+)
+LISTS = lists_of(queries)
+DAYS, EVENTS_A_DAY, SUBSCRIPTIONS, ROWS = 4, 250, 20, 50
+
+
+@pytest.fixture(scope="module")
+async def crowd(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    url = postgres_server.create_database("webhooks_plans")
+    await declare(url, t.metadata)
+    database = Database(url, application="tests", plans="auto")
+    await database.open()
+    await make_crowd(database, FILLS)
+    async with database.connection() as connection:
+        await connection.raw.execute("CREATE SCHEMA partitions")
+    maker = partitions_of(database)
+    for number in range(DAYS):
+        assert await maker.hold(event_id(TODAY - number * DAY))
+    ids = [event_id(TODAY - number % DAYS * DAY, number) for number in range(DAYS * EVENTS_A_DAY)]
+    async with database.connection() as connection:
+        for number in range(SUBSCRIPTIONS):
+            await connection.raw.execute(
+                "INSERT INTO delivery (event_id, subscription_id, state, settled_at, attempts)"
+                " SELECT id, $2, 'succeeded', now(), 2 FROM unnest($1::uuid[]) id",
+                ids, SUB + number,
+            )  # fmt: skip
+        await connection.raw.execute(
+            "INSERT INTO attempt (event_id, subscription_id, number, started_at, duration_milliseconds, status, error,"
+            " response_excerpt, state) SELECT event_id, subscription_id, number, now(), 1, 200, '', '', 'succeeded'"
+            " FROM delivery, generate_series(1, 2) number"
+        )
+    await analyze(database)
+    yield database
+    await database.close()
+
+
+async def test_a_page_of_subscriptions_costs_the_same_wherever_it_is(crowd: Database) -> None:
+    assert await check_pages(crowd, queries.SUBSCRIPTIONS_PAGE, (), {}, with_changes=False)
+
+
+async def test_a_batch_of_a_deletion_meets_what_it_deletes(crowd: Database) -> None:
+    after = uuid.UUID(int=0)
+    for _ in range(3):
+        finding = await statement_plan(crowd, queries_erasure.SOME, sub_id=SUB, after=after, rows=ROWS)
+        assert finding.rows_met <= ROWS and not finding.whole_tables
+        ids = [row["event_id"] for row in await crowd.rows(queries_erasure.SOME, sub_id=SUB, after=after, rows=ROWS)]
+        values = {"sub_id": SUB, "ids": ids, "first": ids[0], "last": ids[-1]}
+        deleting = await statement_plan(crowd, queries_erasure.DELETE_THEM, **values)
+        assert deleting.rows_met <= (1 + 2) * ROWS and not deleting.whole_tables
+        after = ids[-1]
+    async with crowd.connection() as connection:  # what was explained has been done
+        left = "SELECT count(*) FROM attempt WHERE subscription_id = $1"
+        assert await connection.raw.fetchval(left, SUB) == 2 * (DAYS * EVENTS_A_DAY - 3 * ROWS)
+
+
+def test_every_list_is_measured() -> None:
+    assert list(LISTS) == ["SUBSCRIPTIONS_PAGE"]
