@@ -4,8 +4,9 @@
 #     WEBHOOK_SECRET=whsec_… receiver.sh INBOX                    one request on stdin, its response on stdout
 #     WEBHOOK_SECRET=whsec_… receiver.sh verify HEADER [NOW]      a body on stdin; exits with 0 where it is genuine
 #
-# The first form is for whatever ends TLS and starts a program for each connection (socat, stunnel, inetd). A delivery
-# that is verified becomes the file INBOX/EVENT_ID.json, and then is answered; one that comes again finds its file there.
+# The first form is for whatever ends TLS and starts a program for each connection (socat, stunnel, inetd), under
+# `timeout 15`. A delivery that is verified becomes the file INBOX/EVENT_ID.json, and then is answered; one that comes
+# again finds its file there.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -35,22 +36,24 @@ hmac() {
 # is_genuine HEADER BODY_FILE NOW: whether HEADER, the value of Service-Signature, was made of the file just now.
 is_genuine() {
   [ "${#1}" -le 1000 ] || return 1
-  timestamp='' digests=''
+  timestamp='' digests='' times=0
   set -f
   for part in $(printf %s "$1" | tr ', ' '\n\n'); do
     case $part in
-      t=*) [ -z "$timestamp" ] && timestamp=${part#t=} || return 1 ;;
+      t=*) timestamp=${part#t=} times=$((times + 1)) ;;
       v1=*) digests="$digests ${part#v1=}" ;;
     esac
   done
+  [ "$times" -eq 1 ] || return 1
   case $timestamp in '' | *[!0-9]* | ?????????????*) return 1 ;; esac
   age=$(($3 - $(expr "$timestamp" + 0))) # expr: a leading 0 would make the shell read it as octal
   [ "$age" -le "$TOLERANCE_SECONDS" ] && [ "$age" -ge "-$TOLERANCE_SECONDS" ] || return 1
   right=$({ printf '%s.' "$timestamp" && cat "$2"; } | hmac "$WEBHOOK_SECRET") || return 1
   # The shell does not compare in constant time. What it compares are digests under a key made for this one comparison:
-  # how long that takes tells nothing about the right digest.
+  # how long that takes tells nothing about the right one.
   once=$(openssl rand -hex 16) || return 1
   expected=$(printf %s "$right" | hmac "$once")
+  [ "${#right}" -eq 64 ] && [ "${#expected}" -eq 64 ] || return 1 # openssl failed: two empty texts would be equal
   for digest in $digests; do
     [ "${#digest}" -eq 64 ] || continue
     [ "$(printf %s "$digest" | hmac "$once")" = "$expected" ] && return 0

@@ -90,6 +90,25 @@ def test_the_receiver_in_shell_judges_every_vector_right(shell: list[str]) -> No
     assert judged == RIGHT
 
 
+@pytest.mark.parametrize("failing", ["dgst", "rand"])
+def test_the_receiver_in_shell_refuses_everything_where_openssl_fails(tmp_path: Path, failing: str) -> None:
+    openssl_or_skip()
+    program = tmp_path / "openssl"
+    program.write_text(f'#!/bin/sh\n[ "$1" = {failing} ] && exit 1\nexec {shutil.which("openssl")} "$@"\n')
+    program.chmod(0o755)
+    genuine = VECTORS[0]
+    for header in (genuine["header"], f"t={genuine['timestamp']},v1={'0' * 64}"):
+        done = subprocess.run(
+            [str(SHOWN / "receiver.sh"), "verify", header, str(genuine["received_at"])],
+            input=genuine["body"].encode(),
+            env=os.environ | {"WEBHOOK_SECRET": genuine["secret"], "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+        assert done.returncode == 1
+
+
 # Running
 
 
@@ -302,6 +321,7 @@ def test_a_running_receiver_refuses_what_is_not_genuine_and_keeps_nothing_of_it(
         "t=,v1=",
         "garbage",
         "v1=" * 300,
+        "t=," + running.signed(body),
         "",
     ):
         assert running.post(body, header) == 401, header
