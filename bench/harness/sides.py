@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.system import Operator, Runtime, runtime
+from harness.receiver import Receiver
 from makeready.events.v1 import events_pb2
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
 from makeready_local.children import LOOPBACK, Child, LocalError, free_port, port_is_free
@@ -56,7 +57,9 @@ class Ours:
     """A whole Makeready, as `make run` starts it."""
 
     def __init__(self, folder: Path) -> None:
+        self.receiver = Receiver(folder)
         self.environment = os.environ | {
+            **self.receiver.environment,
             "MAKEREADY_STATE_DIR": str(folder / "state"),
             "MAKEREADY_API_PORT": str(free_port()),
             "MAKEREADY_ADMIN_PORT": str(free_port()),
@@ -69,6 +72,7 @@ class Ours:
         self._child: Child | None = None
 
     async def start(self) -> Side:
+        self.receiver.start()
         began = time.monotonic()
         self._child = Child(
             "Makeready",
@@ -122,6 +126,7 @@ class Ours:
     def stop(self) -> None:
         if self._child is not None:
             self._child.stop(signal.SIGTERM, 60)
+        self.receiver.stop()
 
 
 class Peer:
