@@ -46,6 +46,7 @@ def assemble(settings: config.Config) -> App:
     app.drops.append(partitions.drop)
     app.background("sweeps", sweeper.run)
     app.background("erasures", eraser.run)
+    app.background("backlog", sweeper.watch)
     app.on_stop(egress.close)
     services = webhooks_pb2.DESCRIPTOR.services_by_name
     subscriptions = SubscriptionsService(app.database, settings.vault, egress, eraser, clock)

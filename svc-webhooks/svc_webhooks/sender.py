@@ -1,9 +1,16 @@
-"""One attempt of a claimed delivery: opens the secret, signs, sends, and says what comes next (spec 6.3, 6.4)."""
+"""One attempt of a claimed delivery: signs, sends, and says what comes next (spec 6.3, 6.4).
+
+A rotation of the secret, a pause and a delete are a hard cut for every attempt that begins after them. An attempt
+begins with its claim: the statement that leases a delivery reads the destination and the secret, and the request
+follows at once, within milliseconds. Where the process is held up in between, nothing is sent: see `Sender.attempt`.
+"""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import structlog
 from asyncpg import Record
@@ -16,11 +23,26 @@ from svc_webhooks.egress import Egress, Outcome
 from svc_webhooks.signature import service_signature
 from svc_webhooks.vault import Vault, VaultFault
 
+BEGIN_SECONDS_MAX = 2.0  # between a claim and its request; with the whole attempt, less than a lease
+
 log = structlog.stdlib.get_logger(__name__)
 ATTEMPTS = Counter("makeready_webhooks_attempts_total", "Delivery attempts by outcome", ["error"])
 SECONDS = Histogram(
     "makeready_webhooks_attempt_seconds", "Time an attempt took", buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 )
+
+
+class Claimed(NamedTuple):
+    """A delivery that is leased. secret: None where it can't be opened; claimed_at: before the claim, see `uptime`."""
+
+    row: Record
+    secret: str | None
+    claimed_at: float
+
+
+def uptime() -> float:
+    """Seconds on a clock that nobody sets and that goes on while the machine or the process sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Sender:
@@ -31,11 +53,24 @@ class Sender:
         self._vault = vault
         self._clock = clock
 
+    def opened(self, rows: Iterable[Record], claimed_at: float) -> list[Claimed]:
+        """Each subscription's secret is opened once, for these rows alone."""
+        secrets: dict[int, str | None] = {}
+        for row in rows:
+            if row["subscription_id"] not in secrets:
+                secrets[row["subscription_id"]] = self._open(row)
+        return [Claimed(row, secrets[row["subscription_id"]], claimed_at) for row in rows]
+
     async def attempt(
-        self, row: Record, now: datetime.datetime, ladder: rules.Ladder, period_seconds: int, cause: str
-    ) -> queries.Attempt:
+        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, period_seconds: int, cause: str
+    ) -> queries.Attempt | None:
+        """None where the claim is so old that the lease might run out meanwhile and another dispatcher send it too."""
+        row = claimed.row
         started_at = self._clock()
-        outcome = await self._send(row, started_at)
+        if uptime() - claimed.claimed_at > BEGIN_SECONDS_MAX:
+            log.warning("claim_too_old", event_id=str(row["event_id"]), subscription_id=row["subscription_id"])
+            return None
+        outcome = await self._send(claimed, started_at)
         killed_here("delivery-sent")
         ATTEMPTS.labels(outcome.error or "none").inc()
         SECONDS.observe(outcome.duration_milliseconds / 1000)
@@ -68,18 +103,23 @@ class Sender:
             ours=outcome.ours,
         )
 
-    async def _send(self, row: Record, started_at: datetime.datetime) -> Outcome:
+    def _open(self, row: Record) -> str | None:
         try:
             if self._vault is None:
                 raise VaultFault("no keyring")
-            secret = self._vault.open(row["subscription_id"], row["secret_key_id"], row["secret_sealed"])
+            return self._vault.open(row["subscription_id"], row["secret_key_id"], row["secret_sealed"])
         except VaultFault as fault:
             log.error("secret_not_opened", subscription_id=row["subscription_id"], reason=str(fault))
+            return None
+
+    async def _send(self, claimed: Claimed, started_at: datetime.datetime) -> Outcome:
+        row = claimed.row
+        if claimed.secret is None:
             return Outcome(None, "vault", b"", 0, ours=True)
         body: bytes = row["body"]
         headers = {
             "Content-Type": "application/json",
-            "Service-Signature": service_signature(secret, int(started_at.timestamp()), body),
+            "Service-Signature": service_signature(claimed.secret, int(started_at.timestamp()), body),
             "Service-Attempt": str(row["attempts"] + 1),
         }
         if row["request_id"]:
