@@ -20,7 +20,8 @@ from svc_webhooks import queries_administration as queries
 from svc_webhooks import queries_deliveries, records, rules
 from svc_webhooks.days import first_day_kept, first_id
 from svc_webhooks.service_deliveries import event_id_of, shown, state_of
-from svc_webhooks.sweeps import LEASE_SECONDS, Sweeper
+from svc_webhooks.sweeps import Sweeper
+from svc_webhooks.turns import LEASE_SECONDS
 from svc_webhooks.vault import Vault, new_secret, prefix_of
 
 UNDELIVERED_DEFAULT, UNDELIVERED_MAX = 50, 1000
