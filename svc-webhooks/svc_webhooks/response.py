@@ -1,7 +1,7 @@
 """One HTTP/1.1 response as it comes in: its status, an excerpt of its body, and whether the connection can be kept.
 
-A receiver that has said 2xx has accepted the delivery. Whatever follows (a body that a 204 may not have, a malformed
-chunk, bytes of nobody's) takes that back no more: it only ends the connection.
+A receiver that has said 2xx has accepted the delivery. Whatever follows (two lengths, a body that a 204 may not have, a
+malformed chunk, bytes of nobody's) takes that back no more: it only ends the connection.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Malformed(Exception):  # noqa: N818 - the receiver's fault
 class Response:
     """The answer to one request; made anew for each."""
 
-    __slots__ = ("_body_bytes", "_head_bytes", "_parser", "ended", "excerpt", "reusable", "status")
+    __slots__ = ("_body_bytes", "_head_bytes", "_parser", "_status_said", "ended", "excerpt", "reusable", "status")
 
     def __init__(self) -> None:
         self.status: int | None = None
-        """None until the head is there as a whole."""
+        """None until the head is there as a whole, or turns out to be malformed after its first line."""
         self.ended = False
         """Nothing more is read: the response is complete, broken after its head, or longer than what is read."""
         self.reusable = False
@@ -34,6 +34,7 @@ class Response:
         self.excerpt = bytearray()
         self._head_bytes = 0
         self._body_bytes = 0
+        self._status_said = False
         self._parser = HttpResponseParser(self)
         # What browsers and clients put up with in responses. It can mix up one connection's responses, never two
         # receivers'.
@@ -50,6 +51,8 @@ class Response:
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
+            if self._status_said:
+                self.on_headers_complete()
             if self.status is None:
                 raise Malformed from None
             self._end(reusable=False)
@@ -73,8 +76,12 @@ class Response:
     # Called by the parser
 
     def on_message_begin(self) -> None:
+        self._status_said = False
         if self.ended:  # another response, unasked for, in the same piece
             self.reusable = False
+
+    def on_status(self, _reason: bytes) -> None:
+        self._status_said = True
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 from webhooks_house import HERE, Client, House, Process, Producer, companies, free_port
 from webhooks_producer import metadata as producer_metadata
-from webhooks_receivers import Authority, Receiver, answering, receiver
+from webhooks_receivers import Authority, Receiver, answering, receiver, with_old_tls
 
 from chassis.database import Database
 from chassis.identity import make_keys
@@ -32,12 +32,17 @@ def authority() -> Iterator[Authority]:
 @pytest.fixture(scope="session")
 async def receivers(authority: Authority) -> AsyncIterator[dict[str, Receiver]]:
     """By host: good ones, and ones whose certificates are not."""
-    past = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
     contexts = {
         "receiver.test": authority.context("receiver.test"),
         "second.test": authority.context("second.test"),
-        "expired.test": authority.context("expired.test", not_after=past),
+        "expired.test": authority.context("expired.test", not_after=now - day),
+        "notyet.test": authority.context(
+            "notyet.test", not_before=future, not_after=future + datetime.timedelta(days=1)
+        ),
         "renamed.test": authority.context("elsewhere.test"),
+        "too.deep.test": authority.context("*.test"),
+        "oldtls.test": with_old_tls(authority.context("oldtls.test")),
         "selfsigned.test": Authority().context("selfsigned.test"),
     }
     found: dict[str, Receiver] = {}

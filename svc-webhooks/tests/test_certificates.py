@@ -2,11 +2,11 @@
 
 import datetime
 import ssl
-import warnings
 from typing import Any
 
 import pytest
-from webhooks_receivers import Authority, answering, receiver
+from webhooks_house import Client, Producer
+from webhooks_receivers import Authority, Receiver, answering, receiver, with_old_tls
 from webhooks_wire import egress
 
 from svc_webhooks.destinations import parse
@@ -79,11 +79,7 @@ async def test_a_certificate_that_signs_itself_is_not(authority: Authority) -> N
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1], ids=str)
 async def test_tls_of_old_is_not_spoken(authority: Authority, version: ssl.TLSVersion) -> None:
-    context = authority.context("hooks.acme.com")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        context.minimum_version = context.maximum_version = version
-    context.set_ciphers("ALL:@SECLEVEL=0")
+    context = with_old_tls(authority.context("hooks.acme.com"), version)
     assert await sent(authority, context, "hooks.acme.com") == ("tls", None, 0)
 
 
@@ -127,3 +123,26 @@ async def test_no_session_is_resumed(authority: Authority) -> None:
             assert (await out.post("https://hooks.acme.com/", b"{}", {})).succeeded
     assert found.connections == 3
     assert context.session_stats()["hits"] == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "error"),
+    [
+        ("expired.test", "certificate"),
+        ("notyet.test", "certificate"),
+        ("selfsigned.test", "certificate"),
+        ("renamed.test", "certificate"),
+        ("too.deep.test", "certificate"),
+        ("oldtls.test", "tls"),
+    ],
+)
+async def test_a_receiver_that_proves_nothing_gets_nothing_and_the_attempt_is_on_record(
+    client: Client, tickets: Producer, receivers: dict[str, Receiver], host: str, error: str
+) -> None:
+    _, found, _ = await client.create({"destination_url": f"https://{host}/hook", "events": ["ticket.created"]})
+    await tickets.ticket_created(client.company_id)
+    assert (await client.sweep())["failed"] == 1
+    ((attempt,),) = [delivery.attempts for delivery in await client.deliveries(found["entity_id"])]
+    assert (attempt.error, attempt.address, attempt.HasField("status")) == (error, "127.0.0.1", False)
+    assert attempt.HasField("connect_milliseconds") and not attempt.HasField("tls_milliseconds")
+    assert receivers[host].requests == []

@@ -74,6 +74,9 @@ async def test_what_was_never_dialled_has_no_address_and_no_times() -> None:
         (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", b"ok", 2),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok", b"ok", 2),
         (b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 500 No\r\n\r\n", b"", 2),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", b"", 2),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"", 2),
+        (b"HTTP/1.1 200 OK\r\nno header\r\n\r\n", b"", 2),
     ],
 )
 async def test_a_connection_is_kept_where_the_response_says_that_it_may(
@@ -97,7 +100,12 @@ async def test_a_connection_is_kept_where_the_response_says_that_it_may(
         (b"HTTP/1.1 200 OK\r\nContent-Le", None, "disconnected", b""),
         (b"", None, "disconnected", b""),
         (b"HTTP/1.1 100 Continue\r\n\r\n", None, "disconnected", b""),
+        (b"HTTP/1.1 500 No\r\nno header\r\n\r\n", 500, "status", b""),
+        (b"HTTP/1.1 100 Continue\r\nno header\r\n\r\n", None, "protocol", b""),
+        (b"HTTP/1.1 100 Continue\r\n\r\nno response", None, "protocol", b""),
         (b"HTTP/1.1 20 OK\r\n\r\n", None, "protocol", b""),
+        (b"HTTP/1.1 2000 OK\r\n\r\n", None, "protocol", b""),
+        (b"HTTP/2 200\r\n\r\n", None, "protocol", b""),
         (b"HTTP/1.1 abc OK\r\n\r\n", None, "protocol", b""),
         (b"SSH-2.0-OpenSSH_9.9\r\n", None, "protocol", b""),
         (b"\x00" * 100, None, "protocol", b""),

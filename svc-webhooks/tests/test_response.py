@@ -11,7 +11,14 @@ from svc_webhooks.response import EXCERPT_BYTES_MAX, HEAD_BYTES_MAX, Malformed, 
 STATUSES = st.sampled_from([200, 201, 204, 299, 301, 304, 400, 410, 500, 503, 599])
 HEADERS = st.lists(
     st.sampled_from(
-        [b"Server: x", b"Date: Sat, 21 Nov 2026 15:00:00 GMT", b"Connection: close", b"Set-Cookie: a=b; c", b"X-E:"]
+        [
+            b"Server: x",
+            b"Date: Sat, 21 Nov 2026 15:00:00 GMT",
+            b"Connection: close",
+            b"Set-Cookie: a=b; c",
+            b"X-E:",
+            b"no header",
+        ]
     ),
     max_size=4,
 )
