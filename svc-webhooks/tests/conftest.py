@@ -37,9 +37,7 @@ async def receivers(authority: Authority) -> AsyncIterator[dict[str, Receiver]]:
         "receiver.test": authority.context("receiver.test"),
         "second.test": authority.context("second.test"),
         "expired.test": authority.context("expired.test", not_after=now - day),
-        "notyet.test": authority.context(
-            "notyet.test", not_before=future, not_after=future + datetime.timedelta(days=1)
-        ),
+        "notyet.test": authority.context("notyet.test", not_before=now + day, not_after=now + 2 * day),
         "renamed.test": authority.context("elsewhere.test"),
         "too.deep.test": authority.context("*.test"),
         "oldtls.test": with_old_tls(authority.context("oldtls.test")),
