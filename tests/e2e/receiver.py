@@ -39,7 +39,8 @@ class Delivery:
 
 
 class Receiver:
-    """https://receiver.test, whatever path; `answers` maps a path to the statuses to give, in turn."""
+    """https://receiver.test, whatever path; `answers` maps a path to the statuses to give, in turn, `bodies` to what is
+    said besides."""
 
     def __init__(self, folder: Path) -> None:
         authority = self._authority = trustme.CA()
@@ -49,6 +50,7 @@ class Receiver:
         authority.issue_cert("receiver.test").configure_cert(context)
         self.deliveries: list[Delivery] = []
         self.answers: dict[str, list[int]] = {}
+        self.bodies: dict[str, bytes] = {}
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -60,8 +62,10 @@ class Receiver:
                 outer.deliveries.append(Delivery(self.path, headers, body, time.time()))
                 waiting = outer.answers.get(self.path)
                 self.send_response(waiting.pop(0) if waiting else 200)
-                self.send_header("Content-Length", "0")
+                said = outer.bodies.get(self.path, b"")
+                self.send_header("Content-Length", str(len(said)))
                 self.end_headers()
+                self.wfile.write(said)
 
             def log_message(self, *_words: object) -> None:
                 """Nothing: the test tells."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 from typing import Any, Protocol
 
@@ -65,6 +66,29 @@ def hours(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= 8760):
         raise argparse.ArgumentTypeError("must be a whole number of hours from 1 to 8760")
     return int(text)
+
+
+def days(text: str) -> int:
+    """A whole number of days, up to a year."""
+    if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= 366):
+        raise argparse.ArgumentTypeError("must be a whole number of days from 1 to 366")
+    return int(text)
+
+
+def rows(text: str) -> int:
+    """How many rows to show at most."""
+    if not (text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= 1_000_000):
+        raise argparse.ArgumentTypeError("must be a whole number from 1 to 1000000")
+    return int(text)
+
+
+def delivery_key(text: str) -> tuple[str, int]:
+    """What one event is to one subscription: EVENT_ID:SUB_ID."""
+    event_id, _, sub_id = text.rpartition(":")
+    with contextlib.suppress(argparse.ArgumentTypeError):
+        if event_id:
+            return event_id, record_id(sub_id)
+    raise argparse.ArgumentTypeError("must be EVENT_ID:SUB_ID, as `webhooks parked` lists them")
 
 
 def text_argument(text: str) -> str:

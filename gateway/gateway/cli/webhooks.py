@@ -1,4 +1,4 @@
-"""`makeready webhooks …`."""
+"""`makeready webhooks …`: subscriptions here, deliveries and events in modules of their own."""
 
 from __future__ import annotations
 
@@ -7,27 +7,55 @@ import json
 from typing import Any
 
 from gateway.cli import arguments as types
-from gateway.cli.answers import Answer, instant, labels, table
+from gateway.cli import deliveries, event
+from gateway.cli.answers import Answer, table
 from gateway.cli.companies import ensure_company
 from gateway.cli.system import Operator
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
+from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, SubscriptionsServiceStub
 
-STATES = labels(pb.DeliveryState.DESCRIPTOR)
 PAGE = 200
-DELIVERIES_MAX = 200
 
 
 def add(commands: types.Commands) -> None:
-    verbs = types.group(commands, "webhooks", "look at webhook subscriptions and their deliveries")
+    verbs = types.group(commands, "webhooks", "look after webhook subscriptions and their deliveries")
 
     listing = types.command(verbs, "list", "list a company's subscriptions, without their secrets")
     listing.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
     listing.set_defaults(run=list_subscriptions)
 
-    showing = types.command(verbs, "deliveries", "list a subscription's deliveries, newest first")
-    showing.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
-    showing.set_defaults(run=list_deliveries)
+    deliveries.add(verbs)
+    event.add(verbs)
+
+    pausing = types.command(
+        verbs,
+        "pause",
+        "hold a subscription's deliveries back",
+        description="Holds a subscription's deliveries back. Events go on being stored for it; retries stand still; "
+        "an attempt under way ends. What waits longer than 30 days goes undelivered: `webhooks expiring` lists it.",
+    )
+    pausing.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
+    pausing.set_defaults(run=pause)
+
+    resuming = types.command(
+        verbs,
+        "resume",
+        "make a subscription healthy again",
+        description="Makes a subscription healthy again, whatever it was. What became due meanwhile goes with the next "
+        "sweep; what is parked stays parked.",
+    )
+    resuming.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
+    resuming.set_defaults(run=resume)
+
+    rotating = types.command(
+        verbs,
+        "rotate-secret",
+        "give a subscription a new signing secret",
+        description="Makes a new signing secret and tells it once. The old one stops working at once, without an "
+        "overlap: have the receiver take the new one, or hold deliveries back with `webhooks pause` meanwhile.",
+    )
+    rotating.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
+    rotating.set_defaults(run=rotate_secret)
 
 
 async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) -> Answer:
@@ -51,51 +79,37 @@ async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) 
     return Answer({"subscriptions": found}, table(headers, rows, "No subscriptions."))
 
 
-async def list_deliveries(operator: Operator, arguments: argparse.Namespace) -> Answer:
-    deliveries = DeliveriesServiceStub(operator.channel("svc-webhooks"))
-    request = pb.ListDeliveriesRequest(sub_id=arguments.sub_id, limit=DELIVERIES_MAX)
-    answer = await operator.call("svc-webhooks", deliveries.ListDeliveries, request)
-    found = [_shown(delivery) for delivery in answer.deliveries]
-    rows = [
-        (
-            one["event_id"],
-            one["event"],
-            one["state"],
-            one["occurred_at"],
-            one["due_at"],
-            len(one["attempts"]),
-            _outcome(one["attempts"]),
-        )
-        for one in found
-    ]
-    headers = ("EVENT", "KEY", "STATE", "OCCURRED", "DUE", "ATTEMPTS", "LAST")
-    return Answer({"deliveries": found}, table(headers, rows, "No deliveries."))
+async def pause(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    administration = AdministrationServiceStub(operator.channel("svc-webhooks"))
+    request = pb.PauseSubscriptionRequest(sub_id=arguments.sub_id)
+    answer = await operator.call("svc-webhooks", administration.PauseSubscription, request)
+    found = json.loads(answer.subscription.json)
+    text = f"Subscription {found['entity_id']} is paused since {found['paused_at']}: its deliveries wait."
+    return Answer(_standing(found), text)
 
 
-def _shown(delivery: pb.Delivery) -> dict[str, Any]:
-    return {
-        "event_id": delivery.event_id,
-        "sub_id": delivery.sub_id,
-        "event": delivery.event,
-        "state": STATES.get(delivery.state, "unknown"),
-        "occurred_at": instant(delivery.occurred_at),
-        "due_at": instant(delivery.due_at) if delivery.HasField("due_at") else None,
-        "attempts": [
-            {
-                "number": attempt.number,
-                "started_at": instant(attempt.started_at),
-                "duration_milliseconds": attempt.duration_milliseconds,
-                "status": attempt.status if attempt.HasField("status") else None,
-                "error": attempt.error or None,
-                "response_excerpt": attempt.response_excerpt,
-            }
-            for attempt in delivery.attempts
-        ],
-    }
+async def resume(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    administration = AdministrationServiceStub(operator.channel("svc-webhooks"))
+    request = pb.ResumeSubscriptionRequest(sub_id=arguments.sub_id)
+    answer = await operator.call("svc-webhooks", administration.ResumeSubscription, request)
+    found = json.loads(answer.subscription.json)
+    text = f"Subscription {found['entity_id']} is {found['health']}: what is due goes with the next sweep."
+    return Answer(_standing(found), text)
 
 
-def _outcome(attempts: list[dict[str, Any]]) -> str | None:
-    if not attempts:
-        return None
-    last = attempts[-1]
-    return " ".join(str(part) for part in (last["status"], last["error"]) if part is not None)
+def _standing(found: dict[str, Any]) -> dict[str, Any]:
+    return {"sub_id": found["entity_id"], "health": found["health"]}
+
+
+async def rotate_secret(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    administration = AdministrationServiceStub(operator.channel("svc-webhooks"))
+    request = pb.RotateSecretRequest(sub_id=arguments.sub_id)
+    answer = await operator.call("svc-webhooks", administration.RotateSecret, request)
+    found = json.loads(answer.subscription.json)
+    value = {"sub_id": found["entity_id"], "secret": answer.secret, "secret_prefix": found["secret_prefix"]}
+    text = (
+        f"{answer.secret}\n\n"
+        f"This is the signing secret of subscription {found['entity_id']} from now on, told this once.\n"
+        "The one before signs nothing any more."
+    )
+    return Answer(value, text)

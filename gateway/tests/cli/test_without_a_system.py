@@ -146,7 +146,14 @@ def test_an_operator_key_that_is_gone_is_told(run: Run, dead_system: Path) -> No
         ("sweep", "webhooks", "--now", "2026-01-31T12:00:00"),
         ("sweep", "retention", "--now", "2026-01-31"),
         ("sweep", "stale"),
-        ("webhooks", "pause", "1"),
+        ("webhooks", "pause"),
+        ("webhooks", "deliveries", "1", "--state", "lost"),
+        ("webhooks", "deliveries", "1", "--limit", "0"),
+        ("webhooks", "expiring", "1", "--within", "0"),
+        ("webhooks", "event"),
+        ("webhooks", "retry", "1"),
+        ("webhooks", "retry", "x:0"),
+        ("webhooks", "retry", "--all-parked", "x"),
         ("wait", "--timeout", "nan"),
         ("wait", "--time", "1"),
     ],
@@ -162,6 +169,14 @@ def test_an_update_of_nothing_is_a_misuse(run: Run) -> None:
     status, _, err = run("company", "update", "1")
     assert status == 2
     assert "at least one setting" in err
+
+
+@pytest.mark.usefixtures("dead_system")
+def test_a_retry_is_of_some_deliveries_or_of_all_that_are_parked(run: Run) -> None:
+    for words in ((), ("x:1", "--all-parked", "1")):
+        status, _, err = run("webhooks", "retry", *words)
+        assert status == 2
+        assert "either deliveries as EVENT_ID:SUB_ID or --all-parked" in err
 
 
 @pytest.mark.usefixtures("dead_system")
@@ -205,6 +220,13 @@ def test_a_password_that_is_not_there_is_told(run: Run, monkeypatch: pytest.Monk
         "import",
         "webhooks list",
         "webhooks deliveries",
+        "webhooks event",
+        "webhooks pause",
+        "webhooks resume",
+        "webhooks rotate-secret",
+        "webhooks parked",
+        "webhooks expiring",
+        "webhooks retry",
         "sweep webhooks",
         "sweep retention",
         "wait",

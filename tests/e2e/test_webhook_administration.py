@@ -1,0 +1,209 @@
+"""What an administrator sees of webhooks and does about them, by the command line (spec 2.12, 3.2, 6.3).
+
+One story in chapters, for every word on the command line is a process: three subscriptions whose receivers fail,
+one of them paused halfway, walk down the ladder in simulated hours.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from receiver import Receiver
+from system import Company, System
+
+HOUR = timedelta(hours=1)
+HOSTILE = b'\x1b]0;owned\x07\x1b[2J\r\n<script>\xff "quoted"\x00 ' + "é…\u202e".encode() + b"x" * 5000
+EVENT = ["event_id", "event", "company_id", "entity_id", "occurred_at", "stored_at", "request_id", "deliveries"]
+
+
+@dataclass
+class Story:
+    """A company, what it subscribed to by the path of its receiver, and the command line."""
+
+    system: System
+    company: Company
+    receiver: Receiver
+    start: datetime
+    created: dict[str, dict[str, Any]] = field(default_factory=dict)
+    event_id: str = ""
+    request_id: str = ""
+
+    def id_of(self, path: str) -> int:
+        found: int = self.created[path]["entity_id"]
+        return found
+
+    def key_of(self, path: str) -> str:
+        return f"{self.event_id}:{self.id_of(path)}"
+
+    def webhooks(self, *words: object, status: int = 0) -> Any:
+        return self.system.makeready("webhooks", *map(str, words), status=status)
+
+    def told(self, *words: object) -> list[str]:
+        """The lines that a person reads: they fit into a terminal, and nothing in them steers it."""
+        done = self.system.run("webhooks", *map(str, words))
+        assert (done.returncode, done.stderr) == (0, ""), done
+        lines = done.stdout.splitlines()
+        assert all(line.isprintable() for line in lines), lines
+        assert max(map(len, lines)) <= 100, done.stdout
+        return lines
+
+    def refused(self, *words: object) -> str:
+        """The one line of a refusal."""
+        done = self.system.run("--json", "webhooks", *map(str, words))
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done
+        assert done.stderr.startswith("makeready: ") and done.stderr.endswith(".\n")
+        return done.stderr
+
+    def health(self) -> dict[str, str]:
+        """By path."""
+        listed = self.webhooks("list", self.company.company_id)["subscriptions"]
+        health = {one["entity_id"]: one["health"] for one in listed}
+        return {path: health[one["entity_id"]] for path, one in self.created.items()}
+
+    def sweep(self, hours: float) -> dict[str, int]:
+        now = (self.start + hours * HOUR).isoformat()
+        found: dict[str, int] = self.system.makeready("sweep", "webhooks", "--now", now)
+        return found
+
+
+@pytest.fixture(scope="module")
+def story(system: System, receiver: Receiver) -> Story:
+    company = system.company("Desk")
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1", "unit_number": "1"}])
+    (unit,) = company.walk("/units")
+    told = Story(system, company, receiver, datetime.now(UTC) + HOUR)
+    receiver.answers |= {"/mended": [503] * 7, "/paused": [500], "/every": [503] * 6}
+    receiver.bodies |= {"/mended": HOSTILE, "/every": b"sorry"}
+    for path in ("/mended", "/paused", "/every"):
+        body = {"destination_url": f"https://receiver.test{path}", "events": ["ticket.created"]}
+        answer = system.post("/webhooks", company.keys["write"], body, f"desk {path}")
+        assert answer.status == 201, answer
+        told.created[path] = answer.json
+    opened = company.create_ticket(unit["entity_id"], "Tap drips", "desk")
+    assert opened.status == 201, opened
+    told.request_id = str(opened.headers["X-Request-Id"])
+    assert told.sweep(0)["failed"] >= 3
+    told.event_id = receiver.at("/mended")[0].json["event_id"]
+    sub_id = told.id_of("/paused")
+    assert told.webhooks("pause", sub_id) == {"sub_id": sub_id, "health": "paused"}
+    for hours in (1, 2, 4, 8, 24):
+        told.sweep(hours)
+    return told
+
+
+def test_what_is_parked_paused_and_about_to_go_is_shown(story: Story) -> None:
+    company_id, paused = story.company.company_id, story.id_of("/paused")
+    assert story.health() == {"/mended": "dead_lettered", "/paused": "paused", "/every": "dead_lettered"}
+    listed = story.webhooks("parked", company_id)
+    assert list(listed) == ["deliveries"]
+    found = {one["sub_id"]: one for one in listed["deliveries"]}
+    assert found.keys() == {story.id_of("/mended"), story.id_of("/every")}
+    for one in found.values():
+        assert (one["event_id"], one["state"], one["due_at"]) == (story.event_id, "parked", None)
+        assert [attempt["number"] for attempt in one["attempts"]] == [6]
+    shown = story.webhooks("deliveries", paused)
+    assert list(shown) == ["deliveries", "next_before"] and shown["next_before"] is None
+    (held,) = shown["deliveries"]
+    assert (held["state"], held["held_by"], len(held["attempts"])) == ("waiting", "paused", 1)
+    assert datetime.fromisoformat(held["due_at"]) == story.start + HOUR  # the ladder stands still
+    assert len(story.receiver.at("/paused")) == 1
+    going = story.told("expiring", company_id, "--within", 31)
+    assert {line.split()[0]: line.split()[1] for line in going[1:]} == {
+        story.key_of("/mended"): "parked",
+        story.key_of("/paused"): "paused",
+        story.key_of("/every"): "parked",
+    }
+    assert story.webhooks("expiring", company_id) == {"deliveries": []}
+
+
+def test_a_hostile_answer_is_whole_for_programs_and_steers_no_terminal(story: Story) -> None:
+    done = story.system.run("--json", "webhooks", "deliveries", str(story.id_of("/mended")), "--state", "parked")
+    assert done.stdout.isascii() and done.stdout.rstrip("\n").isprintable()
+    (delivery,) = json.loads(done.stdout)["deliveries"]
+    assert {one["response_excerpt"] for one in delivery["attempts"]} == {HOSTILE[:4096].decode(errors="replace")}
+    assert "\\x1b]0;owned\\x07" in "".join(story.told("event", story.event_id))
+    story.told("parked", story.company.company_id)
+
+
+def test_a_parked_delivery_is_retried_as_an_attempt_of_its_own_until_the_receiver_is_mended(story: Story) -> None:
+    retried = story.webhooks("retry", story.key_of("/mended"))
+    assert list(retried) == ["deliveries"]
+    (delivery,) = retried["deliveries"]
+    assert delivery["state"] == "parked"
+    assert [attempt["cause"] for attempt in delivery["attempts"]] == ["sweep"] * 6 + ["retry"]
+    seventh = delivery["attempts"][-1]
+    assert (seventh["number"], seventh["status"], seventh["state"], seventh["due_at"]) == (7, 503, "parked", None)
+    (told,) = story.told("retry", story.key_of("/mended"))  # the receiver is mended
+    assert "succeeded" in told and "attempt 8" in told
+    assert story.health()["/mended"] == "healthy"
+    assert "Only a parked delivery" in story.refused("retry", story.key_of("/mended"))
+    tries = story.receiver.at("/mended")
+    assert [one.headers["service-attempt"] for one in tries] == [str(number) for number in range(1, 9)]
+    assert len({one.body for one in tries}) == 1
+
+
+def test_events_that_waited_are_delivered_after_the_resume_with_the_secret_of_then(story: Story) -> None:
+    sub_id, old = story.id_of("/paused"), story.created["/paused"]["secret"]
+    assert "paused" in story.refused("retry", "--all-parked", sub_id)
+    rotated = story.webhooks("rotate-secret", sub_id)
+    assert list(rotated) == ["sub_id", "secret", "secret_prefix"]
+    assert rotated["secret"].startswith(rotated["secret_prefix"]) and rotated["secret"] != old
+    new = story.told("rotate-secret", sub_id)[0]
+    assert story.webhooks("resume", sub_id) == {"sub_id": sub_id, "health": "healthy"}
+    assert story.sweep(48)["succeeded"] >= 1
+    before, after = story.receiver.at("/paused")
+    assert before.is_signed_with(old) and after.is_signed_with(new)
+    assert not any(after.is_signed_with(secret) for secret in (old, rotated["secret"]))
+    logs = "".join(file.read_text() for file in (story.system.state / "logs").glob("*.log"))
+    assert not any(secret in logs for secret in (old, rotated["secret"], new))
+
+
+def test_everything_parked_of_a_subscription_goes_with_the_next_sweep(story: Story) -> None:
+    sub_id = story.id_of("/every")
+    assert story.webhooks("retry", "--all-parked", sub_id) == {"sub_id": sub_id, "due": 1}
+    assert story.webhooks("parked", story.company.company_id) == {"deliveries": []}
+    assert len(story.receiver.at("/every")) == 6
+    assert story.sweep(49)["succeeded"] >= 1
+    assert story.health() == {"/mended": "healthy", "/paused": "healthy", "/every": "healthy"}
+
+
+def test_one_command_tells_everything_about_an_event(story: Story) -> None:
+    (first, *_) = story.receiver.at("/every")
+    found = story.webhooks("event", story.event_id, "--body")
+    assert list(found) == [*EVENT, "body"]
+    assert found["body"].encode() == first.body
+    assert (found["event"], found["company_id"]) == ("ticket.created", story.company.company_id)
+    assert (found["entity_id"], found["occurred_at"]) == (first.json["data"]["entity_id"], first.json["occurred_at"])
+    assert found["request_id"] == story.request_id and found["occurred_at"] <= found["stored_at"]
+    by_path = {one["destination_url"].removeprefix("https://receiver.test"): one for one in found["deliveries"]}
+    assert {path: len(one["attempts"]) for path, one in by_path.items()} == {"/mended": 8, "/paused": 2, "/every": 7}
+    made = by_path["/every"]["attempts"]
+    due = [one["due_at"] and (datetime.fromisoformat(one["due_at"]) - story.start) / HOUR for one in made]
+    assert due == [1, 2, 4, 8, 24, None, None]
+    assert [one["state"] for one in made] == ["waiting"] * 5 + ["parked", "succeeded"]
+    assert all(one["first_byte_milliseconds"] <= one["duration_milliseconds"] for one in made)
+    assert {one["address"].partition(":")[0] for one in made} == {"127.0.0.1"}
+    told = "\n".join(story.told("event", story.event_id))
+    for expected in (story.event_id, story.request_id, "https://receiver.test/every", '1-7 answered "sorry"', "retry"):
+        assert expected in told
+    assert "No event with that id is kept" in story.refused("event", uuid.uuid4())
+    assert "No delivery of that event" in story.refused("retry", f"{uuid.uuid4()}:{story.id_of('/every')}")
+
+
+def test_what_an_administrator_did_is_in_the_log(story: Story) -> None:
+    log = (story.system.state / "logs" / "svc-webhooks.log").read_text()
+    done: dict[int, list[str]] = {}
+    for line in map(json.loads, log.splitlines()):
+        if line.get("by") == "operator" and line["company_id"] == story.company.company_id:
+            done.setdefault(line["sub_id"], []).append(line["event"])
+    assert done == {
+        story.id_of("/mended"): ["delivery_retried"] * 2,
+        story.id_of("/paused"): ["subscription_paused", "secret_rotated", "secret_rotated", "subscription_resumed"],
+        story.id_of("/every"): ["parked_deliveries_due"],
+    }
