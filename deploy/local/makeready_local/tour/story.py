@@ -2,6 +2,7 @@
 
 import json
 import queue
+import shlex
 import time
 from typing import Any
 
@@ -144,7 +145,7 @@ class Story:
             f"curl -s {key} {once} {url}/tickets -d '{opening}'",
             f"curl -s {key} {once} {url}/tickets/{ticket['entity_id']} -X PATCH -d '{moving}'",
             f"curl -s {key} {url}/webhooks",
-            f"MAKEREADY_STATE_DIR={self._installation.state} .venv/bin/makeready webhooks deliveries {sub_id}",
+            f"MAKEREADY_STATE_DIR={shlex.quote(str(self._installation.state))} .venv/bin/makeready webhooks deliveries {sub_id}",
         ):
             self._screen.text(f"  {line}")
         self._screen.text("\nCtrl-C stops everything and removes it.\n")
