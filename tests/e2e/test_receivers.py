@@ -154,11 +154,11 @@ class Running:
 class Shell:
     """Ends TLS and starts the handler for each connection, as socat or inetd do."""
 
-    def __init__(self, port: int, certificate: tuple[Path, Path], secret: str, inbox: Path) -> None:
+    def __init__(self, port: int, certificate: tuple[Path, Path], secret: str, command: list[str]) -> None:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(*certificate)
         self._listener = socket.create_server(("127.0.0.1", port))
-        self._command = [str(SHOWN / "receiver.sh"), str(inbox)]
+        self._command = command
         self._environment = os.environ | {"WEBHOOK_SECRET": secret}
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -210,6 +210,13 @@ def running(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Running]:
     language: str = request.param
+    if language == "shell":
+        openssl_or_skip()
+    program = {
+        "python": lambda: [sys.executable, "-I", str(SHOWN / "receiver.py")],
+        "typescript": lambda: [request.getfixturevalue("node"), str(SHOWN / "receiver.ts")],
+        "shell": lambda: [str(SHOWN / "receiver.sh")],
+    }[language]()
     host = f"{language}.test-receivers.example"
     port = published_receivers[host]
     certificate = receiver.certificate(host)
@@ -223,16 +230,11 @@ def running(
     )
     stop: Callable[[], None]
     if language == "shell":
-        openssl_or_skip()
-        stop = Shell(port, certificate, found.secret, inbox).stop
+        stop = Shell(port, certificate, found.secret, [*program, str(inbox)]).stop
     else:
-        if language == "python":
-            command = [sys.executable, "-I", str(SHOWN / "receiver.py")]
-        else:
-            command = [request.getfixturevalue("node"), str(SHOWN / "receiver.ts")]
         with output.open("w") as written:
             process = subprocess.Popen(
-                [*command, str(port), str(inbox), *map(str, certificate)],
+                [*program, str(port), str(inbox), *map(str, certificate)],
                 env=os.environ | {"WEBHOOK_SECRET": found.secret},
                 stdout=written,
                 stderr=subprocess.STDOUT,

@@ -139,13 +139,14 @@ class Story:
         url, key = demo["base_url"], f"-H 'Authorization: Bearer {demo['keys']['write']}'"
         once = '-H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"'
         opening = json.dumps({"unit_id": ticket["unit"]["id"], "title": "Hello", "category": "Other"})
+        state = f"MAKEREADY_STATE_DIR={shlex.quote(str(self._installation.state))}"
         moving = json.dumps({"status": "On Hold"})
         self._screen.title("Your turn: whatever happens to a ticket arrives here. Try:")
         for line in (
             f"curl -s {key} {once} {url}/tickets -d '{opening}'",
             f"curl -s {key} {once} {url}/tickets/{ticket['entity_id']} -X PATCH -d '{moving}'",
             f"curl -s {key} {url}/webhooks",
-            f"MAKEREADY_STATE_DIR={shlex.quote(str(self._installation.state))} .venv/bin/makeready webhooks deliveries {sub_id}",
+            f"{state} .venv/bin/makeready webhooks deliveries {sub_id}",
         ):
             self._screen.text(f"  {line}")
         self._screen.text("\nCtrl-C stops everything and removes it.\n")
