@@ -25,16 +25,12 @@ import structlog
 from svc_webhooks.connection import Connection, Endpoint, Failed, Times, dial
 from svc_webhooks.destinations import Address, Destination, DestinationRefused, is_public, parse
 from svc_webhooks.pool import Pool
-from svc_webhooks.resolver import PORT, NoAddress, Resolve, ResolverFault, system_resolve
+from svc_webhooks.resolver import PORT, Names, NoAddress, Resolve, ResolverFault, SystemResolver
 from svc_webhooks.response import Response
 
 DEADLINE_SECONDS = 10.0
-RESOLVE_SECONDS_MAX = 5.0
 CONNECT_SECONDS_MAX = 3.0  # until TLS is agreed upon, for an address that has alternatives
 STALLED_SECONDS = 2.0  # so late past its deadline, an attempt says nothing about the receiver
-RESOLUTION_SECONDS_KEPT = 5.0
-RESOLUTIONS_KEPT_MAX = 4096
-RESOLVER_THREADS_MAX = 32
 DESTINATIONS_KEPT_MAX = 1024
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
@@ -100,15 +96,12 @@ class Egress:
         ca_file: Path | None,
         user_agent: str,
         deadline_seconds: float = DEADLINE_SECONDS,
-        resolve: Resolve = system_resolve,
+        resolve: Resolve | None = None,
     ) -> None:
         self._overrides = {host: Endpoint(ip_address(address), port) for host, (address, port) in overrides.items()}
         self._user_agent = user_agent
         self._deadline_seconds = deadline_seconds
-        self._resolve = resolve
-        self._resolver_slots = asyncio.Semaphore(RESOLVER_THREADS_MAX)
-        self._resolutions: dict[str, tuple[float, Sequence[Endpoint]]] = {}
-        self._resolving: dict[str, asyncio.Task[Sequence[Endpoint]]] = {}
+        self._names = Names(resolve or SystemResolver(), _checked_texts)
         self._parsed = functools.lru_cache(DESTINATIONS_KEPT_MAX)(
             functools.partial(parse, overridden=frozenset(overrides))
         )
@@ -126,8 +119,7 @@ class Egress:
         await self.close()
 
     async def close(self) -> None:
-        for task in self._resolving.values():
-            task.cancel()
+        self._names.close()
         self._pool.close()
 
     async def check(self, url: str) -> None:
@@ -216,34 +208,7 @@ class Egress:
             return (override,)
         if destination.address is not None:
             return _checked([destination.address])
-        kept = self._resolutions.get(destination.host)
-        if kept is not None and kept[0] > time.monotonic():
-            return kept[1]
-        task = self._resolving.get(destination.host)
-        if task is None:
-            task = asyncio.create_task(self._look_up(destination.host))
-            self._resolving[destination.host] = task
-            task.add_done_callback(lambda done: self._looked_up(destination.host, done))
-        return await asyncio.shield(task)
-
-    async def _look_up(self, host: str) -> Sequence[Endpoint]:
-        try:
-            async with asyncio.timeout(RESOLVE_SECONDS_MAX), self._resolver_slots:
-                found = await self._resolve(host)
-        except TimeoutError as error:
-            raise ResolverFault from error
-        if not found:
-            raise NoAddress
-        endpoints = _checked([ip_address(address) for address in found])
-        if len(self._resolutions) >= RESOLUTIONS_KEPT_MAX:
-            self._resolutions.clear()
-        self._resolutions[host] = (time.monotonic() + RESOLUTION_SECONDS_KEPT, endpoints)
-        return endpoints
-
-    def _looked_up(self, host: str, task: asyncio.Task[Sequence[Endpoint]]) -> None:
-        self._resolving.pop(host, None)
-        if not task.cancelled():
-            task.exception()  # seen, though every waiter may have met its own deadline
+        return await self._names.find(destination.host)
 
 
 def _checked(addresses: Sequence[Address]) -> Sequence[Endpoint]:
@@ -251,6 +216,10 @@ def _checked(addresses: Sequence[Address]) -> Sequence[Endpoint]:
     if not all(is_public(address) for address in addresses):
         raise DestinationRefused("must have a public host")
     return tuple(Endpoint(address, PORT) for address in addresses)
+
+
+def _checked_texts(addresses: Sequence[str]) -> Sequence[Endpoint]:
+    return _checked([ip_address(address) for address in addresses])
 
 
 def _request(destination: Destination, user_agent: str, body: bytes, headers: Mapping[str, str]) -> bytes:

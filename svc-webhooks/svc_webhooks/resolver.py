@@ -1,15 +1,28 @@
-"""All addresses of a name, as the system knows them, and whose fault it is where there are none."""
+"""All addresses of a name, as the system knows them, and whose fault it is where there are none.
+
+A name whose servers hang takes nothing from the others: whatever lasts longer than a moment gives its place back while
+it goes on, and nobody asks for the same name twice at once.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
 
 PORT = 443
+RESOLVE_SECONDS_MAX = 5.0
+KEPT_SECONDS = 5.0
+KEPT_MAX = 4096
+PLACES_MAX = 64
+MOMENT_SECONDS = 0.5
+THREADS_MAX = 512  # `getaddrinfo` can hang for half a minute and can't be stopped
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
+Read = TypeVar("Read")
 
 
 class NoAddress(Exception):  # noqa: N818 - the receiver's fault
@@ -20,30 +33,92 @@ class ResolverFault(Exception):  # noqa: N818 - says whose fault it is
     """The resolver did not answer; nothing is known about the name."""
 
 
-async def system_resolve(host: str) -> Sequence[str]:
-    """All addresses of `host`. Raises NoAddress or ResolverFault.
+class Names(Generic[Read]):
+    """What `read` makes of a name's addresses. One answer serves all who wait for it, and those of the next moment."""
 
-    In a daemon thread: `getaddrinfo` can hang for half a minute, and an executor would make the
-    process wait for it at exit.
-    """
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[Sequence[str]] = loop.create_future()
+    def __init__(self, resolve: Resolve, read: Callable[[Sequence[str]], Read]) -> None:
+        self._resolve = resolve
+        self._read = read
+        self._places = asyncio.Semaphore(PLACES_MAX)
+        self._kept: dict[str, tuple[float, Read]] = {}
+        self._asking: dict[str, asyncio.Task[Read]] = {}
 
-    def settle(result: Sequence[str] | Exception) -> None:
-        if found.done():
-            return
+    async def find(self, host: str) -> Read:
+        """Raises NoAddress, ResolverFault, and what `read` raises."""
+        kept = self._kept.get(host)
+        if kept is not None and kept[0] > time.monotonic():
+            return kept[1]
+        task = self._asking.get(host)
+        if task is None:
+            task = asyncio.create_task(self._look_up(host))
+            self._asking[host] = task
+            task.add_done_callback(lambda done: self._looked_up(host, done))
+        return await asyncio.shield(task)
+
+    def close(self) -> None:
+        for task in self._asking.values():
+            task.cancel()
+
+    async def _look_up(self, host: str) -> Read:
+        try:
+            async with asyncio.timeout(RESOLVE_SECONDS_MAX):
+                addresses = await self._addresses(host)
+        except TimeoutError as error:
+            raise ResolverFault from error
+        if not addresses:
+            raise NoAddress
+        found = self._read(addresses)
+        if len(self._kept) >= KEPT_MAX:
+            self._kept.clear()
+        self._kept[host] = (time.monotonic() + KEPT_SECONDS, found)
+        return found
+
+    async def _addresses(self, host: str) -> Sequence[str]:
+        async with self._places:
+            asked = asyncio.ensure_future(self._resolve(host))
+            try:
+                await asyncio.wait({asked}, timeout=MOMENT_SECONDS)
+            except BaseException:
+                asked.cancel()
+                raise
+        return await asked
+
+    def _looked_up(self, host: str, task: asyncio.Task[Read]) -> None:
+        self._asking.pop(host, None)
+        if not task.cancelled():
+            task.exception()  # seen, though every waiter may have met its own deadline
+
+
+class SystemResolver:
+    """The system's own, in a daemon thread for each name: an executor would make the process wait at exit."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, asyncio.Future[Sequence[str]]] = {}
+
+    async def __call__(self, host: str) -> Sequence[str]:
+        """All addresses of `host`. Raises NoAddress or ResolverFault."""
+        found = self._asked.get(host)
+        if found is None:
+            if len(self._asked) >= THREADS_MAX:
+                raise ResolverFault
+            loop = asyncio.get_running_loop()
+            found = loop.create_future()
+            found.add_done_callback(asyncio.Future.exception)  # seen, though nobody may wait for it any more
+            threading.Thread(target=self._look_up, args=(loop, host), name="resolve", daemon=True).start()
+            self._asked[host] = found
+        return await asyncio.shield(found)
+
+    def _look_up(self, loop: asyncio.AbstractEventLoop, host: str) -> None:
+        result = _getaddrinfo(host)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._settle, host, result)
+
+    def _settle(self, host: str, result: Sequence[str] | Exception) -> None:
+        found = self._asked.pop(host)
         if isinstance(result, Exception):
             found.set_exception(result)
         else:
             found.set_result(result)
-
-    def look_up() -> None:
-        result = _getaddrinfo(host)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result)
-
-    threading.Thread(target=look_up, name="resolve", daemon=True).start()
-    return await found
 
 
 def _getaddrinfo(host: str) -> Sequence[str] | Exception:

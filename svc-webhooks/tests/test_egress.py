@@ -284,7 +284,7 @@ async def test_an_address_that_is_not_public_is_refused_without_a_resolver(url: 
 async def test_public_at_create_and_private_at_send_is_refused_at_send(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.egress.RESOLUTION_SECONDS_KEPT", 0.0)
+    monkeypatch.setattr("svc_webhooks.resolver.KEPT_SECONDS", 0.0)
     async with egress(None, {}, resolve=Resolver(["8.8.8.8"], ["127.0.0.1"])) as out:
         await out.check("https://rebound.example.com/")
         assert (await out.post("https://rebound.example.com/", b"{}", {})).error == "destination_refused"
@@ -294,7 +294,7 @@ async def test_a_kept_connection_does_not_outlive_a_change_to_a_private_address(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The receiver's loopback address counts as public here, and then it does not."""
-    monkeypatch.setattr("svc_webhooks.egress.RESOLUTION_SECONDS_KEPT", 0.0)
+    monkeypatch.setattr("svc_webhooks.resolver.KEPT_SECONDS", 0.0)
     public = [True]
     monkeypatch.setattr("svc_webhooks.egress.is_public", lambda _: public[0])
     async with receiver(authority.context("moved.example.com"), answering(200)) as found:
@@ -325,7 +325,7 @@ async def test_a_resolver_that_fails_is_a_fault_of_ours() -> None:
 
 
 async def test_a_resolver_that_hangs_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_webhooks.egress.RESOLVE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("svc_webhooks.resolver.RESOLVE_SECONDS_MAX", 0.2)
     async with egress(None, {}, resolve=Resolver(30.0)) as out:
         with pytest.raises(ResolverFault):
             await out.check("https://somebody.example.com/")

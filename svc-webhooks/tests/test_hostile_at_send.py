@@ -70,7 +70,7 @@ async def test_no_name_leads_to_a_hostile_address_alone_or_among_others(monkeypa
 
 
 async def test_a_name_that_was_public_when_the_subscription_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_webhooks.egress.RESOLUTION_SECONDS_KEPT", 0.0)
+    monkeypatch.setattr("svc_webhooks.resolver.KEPT_SECONDS", 0.0)
     resolver = Resolver(["8.8.8.8"], ["127.0.0.1"])
     async with listening(monkeypatch) as came, egress(None, {}, resolve=resolver) as out:
         await out.check(NAME)
@@ -94,7 +94,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_dialled(
 async def test_a_kept_connection_serves_no_send_whose_name_leads_elsewhere_by_now(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.egress.RESOLUTION_SECONDS_KEPT", 0.0)
+    monkeypatch.setattr("svc_webhooks.resolver.KEPT_SECONDS", 0.0)
     monkeypatch.setattr("svc_webhooks.egress.is_public", lambda address: str(address) in ("127.0.0.1", "127.0.0.2"))
     resolver = Resolver(["127.0.0.1"], ["127.0.0.2"], ["10.0.0.1"])
     async with receiver(authority.context("rebound.example.com"), answering(200)) as found:
