@@ -112,7 +112,6 @@ def _claim(picked: CTE) -> Statement:
             t.event.c.request_id,
             t.event.c.body,
             t.subscription.c.destination_url,
-            t.subscription.c.health,
             t.subscription.c.secret_key_id,
             t.subscription.c.secret_sealed,
         )
@@ -226,7 +225,7 @@ def _record_attempts() -> Statement:
     )
     # A subscription's delete waits for this, or this for the delete: no attempt outlives its subscription.
     alive = (
-        select(t.subscription.c.id)
+        select(t.subscription.c.id, t.subscription.c.failures_in_a_row)
         .where(t.subscription.c.id.in_(select(made.c.subscription_id)))
         .with_for_update(read=True, key_share=True)
         .cte("alive")
@@ -249,7 +248,11 @@ def _record_attempts() -> Statement:
             leased_until=null(),
             settled_at=case((text("made.state <> 'waiting'"), func.now())),
         )
-        .returning(t.delivery.c.event_id, t.delivery.c.subscription_id)
+        .returning(
+            t.delivery.c.event_id,
+            t.delivery.c.subscription_id,
+            (alive.c.failures_in_a_row > literal_column("0")).label("has_failures"),
+        )
         .cte("moved")
     )
     kept = (
@@ -261,7 +264,7 @@ def _record_attempts() -> Statement:
     record = insert(t.attempt).from_select(
         kept, select(*(made.c[name] for name in kept)).select_from(made.join(moved, stands)), include_defaults=False
     )
-    return Statement(record.returning(t.attempt.c.event_id, t.attempt.c.subscription_id))
+    return Statement(select(*moved.c).add_cte(record.cte("recorded")))
 
 
 _RECORD_ATTEMPTS = _record_attempts()
@@ -279,12 +282,12 @@ _SAVE_STANDINGS = Statement(
 )
 
 
-async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt]) -> set[tuple[uuid.UUID, int]]:
-    """Records what the fences still allow; returns (event_id, subscription_id) of those."""
+async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt]) -> dict[tuple[uuid.UUID, int], bool]:
+    """Records what the fences still allow; by (event_id, subscription_id): whether its subscription has failures."""
     columns = dict(zip(Attempt._fields, map(list, zip(*attempts, strict=True)), strict=True))
     del columns["ours"]
     rows = await connection.rows(_RECORD_ATTEMPTS, **columns)
-    return {(row["event_id"], row["subscription_id"]) for row in rows}
+    return {(row["event_id"], row["subscription_id"]): row["has_failures"] for row in rows}
 
 
 async def standings_for_update(connection: Connection, ids: Sequence[int]) -> dict[int, rules.Standing]:

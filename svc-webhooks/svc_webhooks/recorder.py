@@ -24,7 +24,6 @@ log = structlog.stdlib.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     attempt: queries.Attempt
-    known_health: str
     recorded: asyncio.Future[bool]
 
 
@@ -36,13 +35,10 @@ class Recorder:
         self._waiting: list[_Waiting] = []
         self._flushing: asyncio.Task[None] | None = None
 
-    async def record(self, attempt: queries.Attempt, *, known_health: str) -> bool:
-        """False where the delivery is gone or another sender's by now. Raises DatabaseUnavailable.
-
-        known_health: the subscription's, when the delivery was claimed.
-        """
+    async def record(self, attempt: queries.Attempt) -> bool:
+        """False where the delivery is gone or another sender's by now. Raises DatabaseUnavailable."""
         recorded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(attempt, known_health, recorded))
+        self._waiting.append(_Waiting(attempt, recorded))
         if self._flushing is None:
             self._flushing = asyncio.create_task(self._flush())
         return await recorded
@@ -57,18 +53,26 @@ class Recorder:
             while self._waiting:
                 await asyncio.sleep(GATHER_SECONDS)
                 some, self._waiting = self._waiting[:ATTEMPTS_AT_ONCE], self._waiting[ATTEMPTS_AT_ONCE:]
-                try:
-                    recorded = await self._record_patiently(some)
-                except Exception as error:
-                    for one in some:
-                        if not one.recorded.done():
-                            one.recorded.set_exception(error)
-                    continue
-                for one in some:
-                    if not one.recorded.done():
-                        one.recorded.set_result((one.attempt.event_id, one.attempt.subscription_id) in recorded)
+                await self._settle(some)
         finally:
             self._flushing = None
+
+    async def _settle(self, some: Sequence[_Waiting]) -> None:
+        try:
+            recorded = await self._record_patiently(some)
+        except Exception as error:
+            if len(some) > 1 and not isinstance(error, DatabaseUnavailable):
+                # One that can't be recorded keeps no other from it: whatever is not recorded is sent again.
+                for one in some:
+                    await self._settle([one])
+                return
+            for one in some:
+                if not one.recorded.done():
+                    one.recorded.set_exception(error)
+            return
+        for one in some:
+            if not one.recorded.done():
+                one.recorded.set_result((one.attempt.event_id, one.attempt.subscription_id) in recorded)
 
     async def _record_patiently(self, some: Sequence[_Waiting]) -> set[tuple[object, int]]:
         """Through a restart of the database: an attempt that was made and not recorded is made again."""
@@ -89,12 +93,14 @@ class Recorder:
 
     async def _record(self, some: Sequence[_Waiting]) -> set[tuple[object, int]]:
         attempts = [one.attempt for one in some]
-        # Success upon success changes no subscription: no lock on its row, then.
-        quiet = all(not one.attempt.error and one.known_health == rules.HEALTHY for one in some)
+        ids = sorted({attempt.subscription_id for attempt in attempts})
+        any_failed = any(attempt.error for attempt in attempts)
         async with self._database.transaction(queries.BY_INDEX) as connection:
-            ids = sorted({attempt.subscription_id for attempt in attempts})
-            before = {} if quiet else await queries.standings_for_update(connection, ids)
+            before = await queries.standings_for_update(connection, ids) if any_failed else {}
             recorded = await queries.attempts_recorded(connection, attempts)
+            # Success upon success changes no subscription: no lock on its row, then.
+            if not before and any(recorded.values()):
+                before = await queries.standings_for_update(connection, ids)
             after = dict(before)
             for attempt in attempts:
                 if attempt.subscription_id in after and (attempt.event_id, attempt.subscription_id) in recorded:

@@ -114,7 +114,7 @@ class Sweeper:
         attempt = await self.sender.attempt(claimed, now, self.ladder, self.period_seconds, cause)
         if attempt is None:
             LOST.labels("sending").inc()
-        elif not await self.recorder.record(attempt, known_health=claimed.row["health"]):
+        elif not await self.recorder.record(attempt):
             LOST.labels("recording").inc()
             return None
         return attempt

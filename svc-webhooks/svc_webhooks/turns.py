@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from chassis.refusals import Unavailable
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
 from svc_webhooks.egress import DEADLINE_SECONDS
@@ -180,8 +181,11 @@ class Sweep:
                 self.counts.succeeded += attempt.state == rules.SUCCEEDED
                 self.counts.failed += bool(attempt.error)
                 self.counts.parked += attempt.state == rules.PARKED
-        except Exception as fault:
+        except Unavailable as fault:
             self._failed(fault)
+        except Exception:
+            # This one's alone: the others go on, and it is tried again when its lease has run out.
+            log.exception("attempt_failed", subscription_id=claimed.row["subscription_id"])
 
     def _failed(self, fault: Exception) -> None:
         log.warning("attempts_failed", reason=str(fault) or type(fault).__name__)

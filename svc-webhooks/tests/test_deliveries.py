@@ -465,13 +465,13 @@ async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
     assert await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=60) == []
     assert holder["fence"] == late["fence"] + 1
     recorder = Recorder(database)
-    assert not await recorder.record(_failed(late), known_health="healthy")
+    assert not await recorder.record(_failed(late))
     assert await client.deliveries(sub_id) != []
     assert (await client.deliveries(sub_id))[0].attempts == []
     assert await health(client, sub_id) == "healthy"
-    assert await recorder.record(_failed(holder), known_health="healthy")
+    assert await recorder.record(_failed(holder))
     assert await health(client, sub_id) == "retrying"
-    assert not await recorder.record(_failed(holder), known_health="healthy")  # the same again
+    assert not await recorder.record(_failed(holder))  # the same again
 
 
 def _failed(claimed: Any) -> queries.Attempt:
