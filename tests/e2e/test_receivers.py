@@ -212,11 +212,11 @@ def running(
     language: str = request.param
     if language == "shell":
         openssl_or_skip()
-    program = {
-        "python": lambda: [sys.executable, "-I", str(SHOWN / "receiver.py")],
-        "typescript": lambda: [request.getfixturevalue("node"), str(SHOWN / "receiver.ts")],
-        "shell": lambda: [str(SHOWN / "receiver.sh")],
-    }[language]()
+        program = [str(SHOWN / "receiver.sh")]
+    elif language == "python":
+        program = [sys.executable, "-I", str(SHOWN / "receiver.py")]
+    else:
+        program = [request.getfixturevalue("node"), str(SHOWN / "receiver.ts")]
     host = f"{language}.test-receivers.example"
     port = published_receivers[host]
     certificate = receiver.certificate(host)
