@@ -138,6 +138,18 @@ async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) 
 
 
 @pytest.fixture
+async def mended(house: House) -> AsyncIterator[None]:
+    """However the test leaves them, the processes run as before afterwards."""
+    yield
+    for process in (*house.producers.values(), house.webhooks):
+        if not process.as_always:
+            await asyncio.to_thread(process.stop)
+            process.start()
+    for process in (*house.producers.values(), house.webhooks):
+        await process.serving()
+
+
+@pytest.fixture
 def tickets(opened: dict[str, Database]) -> Producer:
     return Producer("svc-tickets", opened["svc-tickets"])
 

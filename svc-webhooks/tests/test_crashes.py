@@ -5,7 +5,6 @@ import base64
 import datetime
 import subprocess
 import time
-from collections.abc import AsyncIterator
 
 import grpc
 import pytest
@@ -17,76 +16,10 @@ from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready_local.testing import PostgresServer, Server
 
 
-@pytest.fixture
-async def mended(house: House) -> AsyncIterator[None]:
-    """However the test leaves them, the processes run as before afterwards."""
-    yield
-    for process in (*house.producers.values(), house.webhooks):
-        if not process.as_always:
-            await asyncio.to_thread(process.stop)
-            process.start()
-    for process in (*house.producers.values(), house.webhooks):
-        await process.serving()
-
-
 async def restart(house: House, **more: str) -> None:
     await asyncio.to_thread(house.webhooks.stop)
     house.webhooks.start(**more)
     await house.webhooks.serving()
-
-
-async def broken(client: Client) -> None:
-    with pytest.raises(grpc.aio.AioRpcError):
-        await client.sweep()
-
-
-@pytest.mark.parametrize(("point", "sent"), [("delivery-claimed", 0), ("delivery-sent", 1)])
-async def test_a_dispatcher_killed_in_an_attempt_leads_to_a_retry_of_the_same_bytes(
-    client: Client,
-    tickets: Producer,
-    house: House,
-    receivers: dict[str, Receiver],
-    mended: None,
-    point: str,
-    sent: int,
-) -> None:
-    sub_id = (await client.create())[1]["entity_id"]
-    event_id = await tickets.ticket_created(client.company_id)
-    await restart(house, MAKEREADY_KILL_AT=point)
-    await broken(client)
-    await house.webhooks.killed()
-    requests = receivers["receiver.test"].requests
-    assert len(requests) == sent
-    house.webhooks.start()
-    await house.webhooks.serving()
-    # The dead process's lease is waited for: the call returns when everything due is attempted.
-    assert await client.sweep() == {"attempted": 1, "succeeded": 1, "failed": 0, "parked": 0}
-    assert len(requests) == sent + 1
-    assert len({request.body for request in requests}) == 1
-    (delivery,) = await client.deliveries(sub_id)
-    assert (delivery.event_id, delivery.state) == (event_id, pb.DELIVERY_STATE_SUCCEEDED)
-    assert [attempt.number for attempt in delivery.attempts] == [1]
-
-
-@pytest.mark.parametrize("point", ["consumer-before-commit", "consumer-before-ack"])
-async def test_a_consumer_killed_between_store_and_acknowledgement_stores_once(
-    client: Client,
-    tickets: Producer,
-    house: House,
-    receivers: dict[str, Receiver],
-    mended: None,
-    point: str,
-) -> None:
-    await client.create()
-    await client.acknowledged()  # or what an earlier test left would kill the process too soon
-    await restart(house, MAKEREADY_KILL_AT=point)
-    await tickets.ticket_created(client.company_id)
-    await house.webhooks.killed()
-    house.webhooks.start()
-    await house.webhooks.serving()
-    await client.sweep()
-    await client.sweep(datetime.datetime.now(datetime.UTC) + HOUR)
-    assert len(receivers["receiver.test"].requests) == 1
 
 
 @pytest.mark.parametrize("point", ["write-before-statement", "write-after-commit"])
