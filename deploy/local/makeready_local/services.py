@@ -95,6 +95,8 @@ def environment_of(
     if service.name == "svc-webhooks":
         # Given but empty stays empty: no vault.
         told.setdefault("WEBHOOKS_VAULT_KEYS", state.secret("vault_keys", as_ring=True))
+    else:
+        told.pop("WEBHOOKS_VAULT_KEYS", None)
     return told
 
 
