@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from gateway.cli.failures import Failed
-from harness import depth, readings, report, rest
+from harness import deliveries, depth, readings, report, rest
 from harness.alike import DifferentError
 from harness.cpu import Machine
 from harness.load import LoadError
@@ -23,7 +23,8 @@ from makeready_local.children import LocalError
 
 CONNECTIONS = 16
 PAIRS_MIN = 3
-READINGS, DEPTH = "readings", "depth"
+DELIVERY_PAIRS = 5
+READINGS, DELIVERIES, DEPTH = "readings", "deliveries", "depth"
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -31,8 +32,10 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--pairs", type=int, default=7, help="pairs of blocks a workload (default 7, at least 3)")
     parser.add_argument("--seconds", type=float, default=150, help="start no further pair after so long (default 150)")
-    names = [*(one.name for one in WORKLOADS), READINGS, DEPTH]
-    parser.add_argument("--only", choices=names, help="one workload, the imports, or the depth with docs/plans.md")
+    names = [*(one.name for one in WORKLOADS), READINGS, DELIVERIES, DEPTH]
+    parser.add_argument(
+        "--only", choices=names, help="one workload, the imports, the deliveries, or the depth with docs/plans.md"
+    )
     parser.add_argument("--no-page", action="store_true", help="print the tables, write nothing")
     return parser.parse_args()
 
@@ -58,20 +61,34 @@ async def run(given: argparse.Namespace, folder: Path) -> None:
         busy = machine.share_of_others()
         wanted = given.only in (None, READINGS)
         imports = await readings.measure(ready.ours, ready.sides[0].roots, folder) if wanted else []
+        sent = None
+        if given.only in (None, DELIVERIES):
+            say("Delivering ...")
+            sent = await deliveries.measure(
+                ready.ours, ready.sides[0], ready.seeded, folder, lambda done: done < DELIVERY_PAIRS
+            )
         deep = depth.Deep(0, [], "")
         if given.only in (None, DEPTH):
             say("Adding a million tickets ...")
             deep = await depth.measure(ready.ours, ready.sides[0], ready.seeded)
     seconds = time.monotonic() - started
-    tell(results, imports, report.Run(sizes, CONNECTIONS, ready.compared, seconds, busy, ready.rest, deep), given)
+    tell(results, imports, sent, report.Run(sizes, CONNECTIONS, ready.compared, seconds, busy, ready.rest, deep), given)
 
 
-def tell(results: list[Result], imports: list[readings.Imported], about: report.Run, given: argparse.Namespace) -> None:
+def tell(
+    results: list[Result],
+    imports: list[readings.Imported],
+    sent: deliveries.Delivered | None,
+    about: report.Run,
+    given: argparse.Namespace,
+) -> None:
     say(f"\n{report.machine()}; {report.others(about.busy)}")
     if results:
         say(f"\n{report.table(results)}\n\n{report.by_process(results)}")
     if imports:
         say(f"\n{readings.table(imports)}")
+    if sent:
+        say(f"\n{deliveries.table(sent)}")
     if about.deep.pages:
         say(f"\n{depth.table(about.deep)}")
     first, second = about.rest.seconds
@@ -79,8 +96,8 @@ def tell(results: list[Result], imports: list[readings.Imported], about: report.
     pages = {}
     if about.deep.pages:
         pages["plans.md"] = report.plans(about)
-    if given.only is None:
-        pages["performance.md"] = report.page(results, about, imports)
+    if sent and given.only is None:
+        pages["performance.md"] = report.page(results, about, imports, sent)
     if not given.no_page:
         for name, text in pages.items():
             (DOCS / name).write_text(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import json
 import secrets
 import sys
@@ -16,12 +17,15 @@ from typing import Any
 import asyncpg
 import psutil
 
+from chassis.database import Connection
 from harness.cpu import Used, spent, used
 from harness.load import Client
 from harness.receiver import HOST, Receiver
 from harness.seed import Seeded
 from harness.sides import PEER_FOLDER, Ours, Side
 from makeready_local.children import LocalError
+from svc_webhooks.days import DAY, KEPT_DAYS
+from svc_webhooks.queries_partitions import make
 
 GOAL_A_SECOND = 3000  # a core
 SUBSCRIPTIONS = 16
@@ -97,6 +101,7 @@ async def measure(
     """Pairs of blocks for as long as `go_on(pairs done)` says, then the backlog. Raises LocalError."""
     roots = {name: side.roots[name] for name in SERVERS}
     async with _database(ours) as connection:
+        await _age(connection)
         company_id, body = await _subscribe(ours, side, seeded)
         bodies = folder / "bodies"
         bodies.write_text("\n".join(body.replace("$event_id", secrets.token_hex(18)) for _ in range(events)))
@@ -127,6 +132,15 @@ async def _database(ours: Ours) -> AsyncIterator[Any]:
         yield connection
     finally:
         await connection.close()
+
+
+async def _age(connection: Any) -> None:
+    """Makes the partitions that an installation of some age has, a day each: statements look into all of them."""
+    await connection.execute("SET ROLE webhooks")
+    today = datetime.datetime.now(datetime.UTC).date()
+    for ago in range(1, KEPT_DAYS + 1):
+        await make(Connection(connection), today - ago * DAY)
+    await connection.execute("RESET ROLE")
 
 
 async def _subscribe(ours: Ours, side: Side, seeded: Seeded) -> tuple[int, str]:

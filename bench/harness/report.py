@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from harness import depth, readings, rest
+from harness import deliveries, depth, readings, rest
 from harness.measure import Block, Result
 from harness.seed import Sizes
 
@@ -68,7 +68,7 @@ def by_process(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Imported]) -> str:
+def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Imported], sent: deliveries.Delivered) -> str:
     """The whole of docs/performance.md."""
     versions = "; ".join(
         f"{side}: " + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
@@ -82,6 +82,8 @@ def page(results: Sequence[Result], run: Run, imports: Sequence[readings.Importe
         table=table(results),
         processes=by_process(results),
         readings=readings.table(imports),
+        deliveries=deliveries.table(sent),
+        delivery_pairs=len(sent.pairs),
         rest=rest.table(run.rest),
         first_seconds=f"{run.rest.seconds[0]:.1f}",
         second_seconds=f"{run.rest.seconds[1]:.1f}",

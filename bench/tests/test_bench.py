@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness import depth, readings, report
+from harness import deliveries, depth, readings, report
 from harness.cpu import Machine, used
 from harness.measure import pairs
 from harness.seed import Sizes
@@ -22,6 +22,9 @@ async def test_both_sides_answer_alike_and_every_workload_is_measured() -> None:
             results = await pairs(ready.sides, WORKLOADS, ready.seeded, 4, lambda done: done < 1, share=0.01)
             others = machine.share_of_others()
             imports = await readings.measure(ready.ours, ready.sides[0].roots, folder, rows=1000)
+            sent = await deliveries.measure(
+                ready.ours, ready.sides[0], ready.seeded, folder, lambda done: done < 1, events=5, due=320, seconds=30
+            )
             deep = await depth.measure(ready.ours, ready.sides[0], ready.seeded, tickets=1000, requests=12)
     assert not folder.exists()
     assert ready.compared == 205 and len(ready.seeded.unit_ids) == 6
@@ -33,11 +36,15 @@ async def test_both_sides_answer_alike_and_every_workload_is_measured() -> None:
     assert deep.tickets == 1100 and [one.name for one in deep.pages] == ["at the start", "after 1,000 tickets"]
     assert all(one.rows > 50 and one.blocks > 0 for one in deep.pages)
     assert all(seconds > 0 for seconds in ready.rest.seconds) and ready.rest.megabytes["svc-tickets"] > 10
+    (pair,) = sent.pairs
+    assert pair.total > 0 < pair.bare and sent.a_second > 0
+    assert sent.backlog.due == sent.backlog.attempted == 320 and min(sent.backlog.megabytes) > 10
     run = report.Run(TINY, 4, ready.compared, 1.0, others, ready.rest, deep)
     assert "| property_id, status | deep |" in report.plans(run)
-    page = report.page(results, run, imports)
+    page = report.page(results, run, imports, sent)
     assert "| again, nothing changed | 1000 |" in page
     assert all(f"| {workload.name} |" in page for workload in WORKLOADS)
+    assert "| claimed, signed, sent, recorded |" in page and "| 320 due | 320 |" in page
     assert "| peer: uvicorn |" in page and "| Makeready: svc-webhooks |" in page
 
 
