@@ -49,7 +49,9 @@ def test_the_tour_shows_deliveries_verified_a_failure_its_retry_and_the_record(f
     ], told
     assert arrived[1][1] == arrived[2][1] != arrived[0][1]
     assert re.findall(r"GET /webhooks +200  health (\w+)", told)[-1] == "healthy"
-    assert arrived[1][1] in told.partition("What is on record")[2]
+    record = told.partition("What is on record")[2]
+    assert arrived[1][1] in record
+    assert re.findall(r"^ +(\d) .* sweep .* (500|200) ", record, re.MULTILINE) == [("1", "500"), ("2", "200")]
     assert list(folder.iterdir()) == []
 
 
