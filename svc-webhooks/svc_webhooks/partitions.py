@@ -59,6 +59,9 @@ class Partitions:
         Raises ValueError for an id out of the future, DatabaseUnavailable.
         """
         day, now = day_of(event_id), self._clock()
+        if not first_day_kept(now) <= day <= now.date() + FUTURE_DAYS_MAX * DAY:
+            # Lost is what two clocks refuse: the wrong one may be this machine's.
+            now = await queries.clock(self._database)
         if day < first_day_kept(now):
             return False
         if day not in self._held:

@@ -75,7 +75,7 @@ class Sweeper:
                 except Unavailable as error:
                     log.warning("sweep_without_catching_up", reason=str(error))
                 task = await self._at(slot)
-                if await self._passed(slot + datetime.timedelta(seconds=self.period_seconds), task):
+                if await self._passed(slot, task):
                     slot = slot_of(self._clock(), self.period_seconds)
                 else:
                     await asyncio.sleep(RETRY_SECONDS)
@@ -144,16 +144,18 @@ class Sweeper:
         self._of_slots = Sweep(self, slot)
         return self._begin(self._of_slots)
 
-    async def _passed(self, until: datetime.datetime, task: asyncio.Task[Counts]) -> bool:
-        """Waits for an instant; False at once where the sweep fails before."""
-        while (left := (until - self._clock()).total_seconds()) > 0:
+    async def _passed(self, slot: datetime.datetime, task: asyncio.Task[Counts]) -> bool:
+        """Waits until it is another slot, a later or, where the clock was ahead, an earlier one; False at once where
+        the sweep fails before."""
+        while slot_of(now := self._clock(), self.period_seconds) == slot:
             # In short steps, for clocks are set and machines sleep.
+            left = min(self.period_seconds - (now - slot).total_seconds(), 60)
             if not task.done():
-                await asyncio.wait({task}, timeout=min(left, 60))
+                await asyncio.wait({task}, timeout=left)
             elif task.cancelled() or task.exception() is not None:
                 return False
             else:
-                await asyncio.sleep(min(left, 60))
+                await asyncio.sleep(left)
         return True
 
     def _begin(self, sweep: Sweep) -> asyncio.Task[Counts]:

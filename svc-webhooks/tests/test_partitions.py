@@ -69,3 +69,13 @@ async def test_an_id_of_a_day_that_is_over_is_not_held(database: Database) -> No
     before = await covered(database)
     assert not await partitions.hold(first_id(over))
     assert await covered(database) == before
+
+
+@pytest.mark.parametrize("days_wrong", [-1000, 40, 10000])
+async def test_an_event_of_today_is_held_though_the_clock_of_this_machine_is_wrong(
+    database: Database, days_wrong: int
+) -> None:
+    today = datetime.datetime.now(datetime.UTC)
+    partitions = Partitions(database, lambda: today + days_wrong * DAY)
+    assert await partitions.hold(first_id(today.date()))
+    assert (first_id(today.date()), first_id(today.date() + DAY)) in await covered(database)

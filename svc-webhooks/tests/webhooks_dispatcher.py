@@ -4,7 +4,7 @@ import datetime
 import json
 import os
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -39,6 +39,8 @@ async def dispatcher(
     *,
     deadline_seconds: float = 10.0,
     ladder: Ladder = LADDER,
+    period_seconds: int = 3600,
+    clock: Callable[[], datetime.datetime] = now,
 ) -> AsyncIterator[Sweeper]:
     """Takes no events in: the rows are there."""
 
@@ -49,7 +51,8 @@ async def dispatcher(
     egress = Egress(
         overrides=hosts, ca_file=ca_file, user_agent="Makeready-Webhooks/1", deadline_seconds=deadline_seconds
     )
-    sweeper = Sweeper(database, consumer, Sender(egress, VAULT, now), ladder=ladder, period_seconds=3600, clock=now)
+    sender = Sender(egress, VAULT, now)
+    sweeper = Sweeper(database, consumer, sender, ladder=ladder, period_seconds=period_seconds, clock=clock)
     try:
         yield sweeper
     finally:
