@@ -43,7 +43,7 @@ def assemble(settings: config.Config) -> App:
     app.on_start(partitions.ahead)
     app.background("partitions", partitions.run)
     app.background("days", functools.partial(every_hour, partitions.every_hour))
-    app.drops.append(partitions.drop)
+    app.drops.append(partitions.drop_as_asked)
     app.background("sweeps", sweeper.run)
     app.background("erasures", eraser.run)
     app.background("backlog", sweeper.watch)

@@ -18,6 +18,7 @@ from prometheus_client import Counter, Gauge
 from chassis.database import Connection, Database, DatabaseUnavailable
 from chassis.killpoints import killed_here
 from svc_webhooks import queries_partitions as queries
+from svc_webhooks import rules
 from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
 from svc_webhooks.queries_partitions import DROPPED, DaySet
 
@@ -104,11 +105,18 @@ class Partitions:
             # The next hour tries again. Whoever asks by hand is told.
             log.warning("days_not_dropped", reason=str(error))
 
+    async def drop_as_asked(self, now: datetime.datetime) -> int:
+        """Likewise for an operator, who is told what holds it up. Raises Refusal."""
+        try:
+            return await self.drop(now)
+        except queries.HeldUp:
+            raise rules.drop_held_up() from None
+
     async def drop(self, now: datetime.datetime) -> int:
         """Drops the days that are over as of `now`, and what an earlier drop left; returns how many days that were.
 
-        Any number may do so at once. Raises DatabaseUnavailable where a statement that takes long is in the way: what
-        was begun is ended by the next call.
+        Any number may do so at once. Raises HeldUp where a statement that takes long is in the way: what was begun is
+        ended by the next call.
         """
         kept, days = first_day_kept(max(now, FIRST)), 0
         while True:

@@ -54,9 +54,15 @@ class DaySet:
         return self.since <= day < self.until
 
 
+class HeldUp(DatabaseUnavailable):
+    """A statement of somebody else takes longer than partitions wait for."""
+
+
 @asynccontextmanager
 async def changing(database: Database) -> AsyncIterator[Connection]:
-    """A connection for whoever changes partitions, one at a time over all processes. Raises DatabaseUnavailable.
+    """A connection for whoever changes partitions, one at a time over all processes.
+
+    Raises HeldUp, DatabaseUnavailable.
 
     It is none of the pool's: DETACH CONCURRENTLY takes no transaction, so its lock is the session's. The lock is tried
     for again and again and never waited for: ending a detachment waits for the statements of others to end.
@@ -73,6 +79,8 @@ async def changing(database: Database) -> AsyncIterator[Connection]:
             yield Connection(raw)
         finally:
             await raw.close(timeout=5)
+    except asyncpg.LockNotAvailableError as error:
+        raise HeldUp(str(error)) from error
     except LOST as error:
         raise DatabaseUnavailable(str(error) or type(error).__name__) from error
 

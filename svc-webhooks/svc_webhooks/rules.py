@@ -172,3 +172,11 @@ def secret_just_rotated() -> Refusal:
     return invalid_request(
         "The secret was rotated by somebody else at this moment; rotate again if need be.", status=422
     )
+
+
+def drop_held_up() -> Refusal:
+    return Refusal(
+        503,
+        "days_held_up",
+        "A statement that takes long holds up the drop of a day of events; try again, or leave it to the next hour.",
+    )

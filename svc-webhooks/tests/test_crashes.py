@@ -1,7 +1,6 @@
 """What is left when a process, a producer or a server goes away at the wrong moment."""
 
 import asyncio
-import base64
 import datetime
 import subprocess
 import time
@@ -153,17 +152,6 @@ async def test_without_a_vault_nothing_is_created_and_nothing_is_lost(
     assert (await client.subscriptions())[0]["health"] == "healthy"
     assert (await client.sweep(first + 300 * HOUR))["succeeded"] == 1
     assert receivers["receiver.test"].requests[0].headers["service-attempt"] == "9"
-
-
-async def test_a_rotated_vault_opens_what_the_old_key_sealed(
-    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
-) -> None:
-    await client.create()
-    newer = "k2:" + base64.b64encode(b"n" * 32).decode()
-    await restart(house, WEBHOOKS_VAULT_KEYS=f"{newer},{house.webhooks.environment['WEBHOOKS_VAULT_KEYS']}")
-    await client.create()
-    await tickets.ticket_created(client.company_id)
-    assert (await client.sweep())["succeeded"] == 2
 
 
 async def test_the_clock_alone_sweeps_at_every_slot(

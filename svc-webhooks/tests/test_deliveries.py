@@ -369,6 +369,21 @@ async def test_after_the_days_were_dropped_events_are_stored_as_before(
         assert len(await client.deliveries(sub_id)) == 1
 
 
+async def test_an_operator_is_told_that_a_long_statement_holds_up_the_drop_of_a_day(
+    client: Client, tickets: Producer, database: Database
+) -> None:
+    await subscribe(client)
+    await tickets.ticket_created(client.company_id, made_at=now() - 20 * 24 * HOUR)
+    await client.sweep()
+    as_of = now() + 11 * 24 * HOUR
+    async with database.transaction() as connection:
+        await connection.raw.execute("SELECT FROM delivery")
+        with pytest.raises(Refusal) as refused:
+            await client.forget(as_of)
+    assert refused.value.code == "days_held_up"
+    assert await client.forget(as_of) >= 1
+
+
 async def test_a_request_id_that_is_no_header_is_left_out(
     client: Client, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:

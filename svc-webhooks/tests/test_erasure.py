@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
+from webhooks_administrator import Administrator
 from webhooks_house import Client, House, Producer, until
 from webhooks_receivers import Receiver, answering, hanging
 
@@ -191,16 +192,25 @@ async def test_an_attempt_under_way_records_nothing_for_a_deleted_subscription(
     assert await left(database, sub_id) == NOTHING
 
 
-async def test_what_is_still_to_be_erased_is_not_attempted(
+async def test_what_is_still_to_be_erased_is_neither_attempted_nor_shown(
     client: Client, database: Database, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
     sub_id = await subscribed(client)
-    await tickets.ticket_created(client.company_id)
+    event_id = await tickets.ticket_created(client.company_id)
     await client.sweep(_long_ago())  # stored, nothing due
+    administrator = Administrator(client)
+    assert len((await administrator.event(event_id)).deliveries) == 1
+    assert len((await administrator.undelivered()).deliveries) == 1
     assert await subscription_deleted(database, client.company_id, sub_id)
     assert (await client.sweep())["attempted"] == 0
     due: list[Any] = await queries_sweep.subscriptions_due(database, _far_ahead(), 0, 10)
     assert due == []
+    assert len((await administrator.event(event_id)).deliveries) == 0
+    assert len((await administrator.undelivered()).deliveries) == 0
+    with pytest.raises(Refusal):
+        await administrator.deliveries(sub_id)
+    with pytest.raises(Refusal):
+        await administrator.retry(event_id, sub_id)
     assert receivers["receiver.test"].requests == []
     await Eraser(database).finish()
     assert await left(database, sub_id) == NOTHING

@@ -77,6 +77,8 @@ async def sweep_retention(operator: Operator, arguments: argparse.Namespace) -> 
             return await operator.ask(service, stub.SweepRetention, request, deadline_seconds=SWEEP_SECONDS)
         except PeerUnavailable as error:
             return None if is_unknown(error) else told(service, error)
+        except Failed as refused:
+            return str(refused)
 
     # All, even where one is away: the others' rows need not wait for it.
     answers = await asyncio.gather(*(sweep(service) for service in operator.system.services))
