@@ -72,10 +72,17 @@ async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) 
             break
         request.after_id = answer.page.next_after_id
     rows = [
-        (one["entity_id"], one["health"], one["destination_url"], " ".join(one["events"]), one["created_at"])
+        (
+            one["entity_id"],
+            one["health"],
+            one["secret_prefix"],
+            one["created_at"][:10],
+            one["destination_url"],
+            " ".join(one["events"]),
+        )
         for one in found
     ]
-    headers = ("ID", "HEALTH", "DESTINATION", "EVENTS", "CREATED")
+    headers = ("ID", "HEALTH", "SECRET", "CREATED", "DESTINATION", "EVENTS")
     return Answer({"subscriptions": found}, table(headers, rows, "No subscriptions."))
 
 

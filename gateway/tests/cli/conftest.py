@@ -8,12 +8,31 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cli.__main__ import main
 from gateway.cli.importing.command import source_of
 from gateway.cli.importing.lines import lines_of
 from gateway.cli.importing.rows import SourceRow
 
 Write = Callable[..., Path]
 Rows = Callable[[Path], list[SourceRow]]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Runs the command line; its exit status, standard output and standard error."""
+    monkeypatch.setenv("MAKEREADY_STATE_DIR", str(tmp_path / "state"))
+
+    def running(*words: str) -> tuple[int, str, str]:
+        try:
+            status = main(words)
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return status, said.out, said.err
+
+    return running
 
 
 @pytest.fixture

@@ -5,36 +5,16 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from chassis.identity import make_keys
-from gateway.cli.__main__ import main
 from gateway.cli.system import is_alive
 
-from .conftest import Write
+from .conftest import Run, Write
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Runs the command line; its exit status, standard output and standard error."""
-    monkeypatch.setenv("MAKEREADY_STATE_DIR", str(tmp_path / "state"))
-
-    def running(*words: str) -> tuple[int, str, str]:
-        try:
-            status = main(words)
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return status, said.out, said.err
-
-    return running
 
 
 @pytest.fixture
