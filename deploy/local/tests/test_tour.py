@@ -81,3 +81,18 @@ def test_a_tour_does_not_take_what_it_does_not_know() -> None:
     command = [sys.executable, "-P", "-m", "makeready_local.tour", "--twice"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and "unrecognized arguments: --twice" in done.stderr
+
+
+def test_a_tour_whose_system_fails_says_so_in_one_line_and_leaves_the_log_that_it_names(folder: Path) -> None:
+    tour = start(folder)
+    assert tour.stdout
+    next(line for line in tour.stdout if "Migrating" in line)
+    (lock,) = folder.glob("*/state/lock")
+    runner = int(lock.read_text())
+    os.kill(runner, signal.SIGKILL)
+    told = tour.stdout.read()
+    assert tour.wait(60) == 1 and "Traceback" not in told
+    assert len(re.findall(r"^makeready: .+$", told, re.MULTILINE)) == 1, told
+    (kept,) = folder.iterdir()
+    assert str(kept) in told and (kept / "output").exists()
+    wait_for(lambda: System(folder).remains() == [], 60)

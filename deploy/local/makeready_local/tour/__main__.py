@@ -36,8 +36,8 @@ def main() -> int:
     finally:
         signals.stopping = True
         if installation is not None:
-            say("\nStopping.")
-            installation.stop()
+            say("\nStopping." if status == 0 else f"\nStopping. What it wrote stays in {installation.folder} for now.")
+            installation.stop(remove=status == 0)
     return status
 
 

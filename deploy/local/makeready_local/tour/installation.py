@@ -93,11 +93,12 @@ class Installation:
             raise LocalError(f"makeready {' '.join(words)} failed: {done.stderr.strip()}")
         return done.stdout
 
-    def stop(self) -> None:
-        """Stops it and removes all that it kept."""
+    def stop(self, *, remove: bool = True) -> None:
+        """Stops it and removes all that it kept; what is not removed, the next one removes."""
         if self._child is not None:
             self._child.stop(signal.SIGTERM, STOP_SECONDS)
-        _remove(self.folder)
+        if remove:
+            _remove(self.folder)
 
 
 def _remove_left(folder: Path) -> None:
