@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import hashlib
+import hmac
 import ssl
 import tempfile
 import warnings
@@ -23,6 +25,11 @@ class Received:
     headers: dict[str, str]
     body: bytes
     connection: int
+
+    def is_signed_with(self, secret: str) -> bool:
+        timestamp, _, digest = self.headers["service-signature"].removeprefix("t=").partition(",v1=")
+        expected = hmac.new(secret.encode(), timestamp.encode() + b"." + self.body, hashlib.sha256).hexdigest()
+        return hmac.compare_digest(expected, digest)
 
 
 Answer = Callable[[Received, asyncio.StreamWriter], Awaitable[None]]
