@@ -30,7 +30,7 @@ from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub
 from makeready_local.testing import server_folder
 
-PROGRESS_SECONDS = 5.0
+PROGRESS_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 PAGE = 200
 UNDER_FIRE = 0.7  # of the time, at the most; then it must come to rest

@@ -101,8 +101,13 @@ def planned(events: int, subscriptions: int, bad: int, name: str = "soak") -> Pl
         raise ValueError(f"at least {40 * companies} events are needed")
     kinds: dict[tuple[int, int], str] = {}
     for index, (kind, number) in enumerate(list(BAD.items())[:bad]):
-        kinds.setdefault((companies * index // bad, number), kind)
-    if len(kinds) < bad or any(company + number * companies >= subscriptions for company, number in kinds):
+        around = [(companies * index // bad + steps) % companies for steps in range(companies)]
+        alike = [number, *(other for other, heard in enumerate(HEARD) if heard == HEARD[number])]
+        places = [(company, other) for other in alike for company in around]
+        free = [one for one in places if one not in kinds and one[0] + one[1] * companies < subscriptions]
+        if free:
+            kinds[free[0]] = kind
+    if len(kinds) < bad:
         raise ValueError("there are too few subscriptions for so many bad endpoints, or too few ways to be bad")
     made = []
     for index in range(subscriptions):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from soak_causes import Cause
-from soak_endpoints import Arrival
 from soak_kills import POSTGRES, Kill
+from soak_listener import Arrival
 from soak_plan import DELIVERS, Subscription
 
 LATE_SECONDS = 2.0  # between an answer and its line in the log, on a busy machine
