@@ -7,9 +7,11 @@ import time
 
 import grpc
 import pytest
+from webhooks_administrator import Administrator
 from webhooks_house import HOUR, Client, House, Producer, free_port, until
 from webhooks_receivers import Receiver, answering, hanging
 
+from chassis.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready_local.testing import PostgresServer, Server
@@ -208,3 +210,33 @@ async def test_a_bad_setting_stops_the_start_with_one_line(house: House, name: s
     (line,) = ended.stderr.decode().splitlines()
     assert name in line
     assert "c2VjcmV0" not in line
+
+
+async def test_a_retry_whose_process_dies_is_made_by_the_next_sweep(
+    client: Client,
+    tickets: Producer,
+    house: House,
+    receivers: dict[str, Receiver],
+    database: Database,
+    mended: None,
+) -> None:
+    administrator = Administrator(client)
+    sub_id = await administrator.subscribe()
+    event_id = await tickets.ticket_created(client.company_id)
+    receivers["receiver.test"].answer = answering(500)
+    await administrator.walk_the_ladder(datetime.datetime.now(datetime.UTC))
+    await restart(house, MAKEREADY_KILL_AT="delivery-sent")
+    with pytest.raises(grpc.aio.AioRpcError):
+        await administrator.retry(event_id, sub_id)
+    await house.webhooks.killed()
+    house.webhooks.start()
+    await house.webhooks.serving()
+    (delivery,) = await client.deliveries(sub_id)
+    assert (delivery.state, len(delivery.attempts)) == (pb.DELIVERY_STATE_WAITING, 6)
+    async with database.connection() as connection:  # instead of waiting until it runs out
+        await connection.raw.execute("UPDATE delivery SET leased_until = now() - interval '1 second'")
+    assert await client.sweep() == {"attempted": 1, "succeeded": 0, "failed": 1, "parked": 1}
+    (delivery,) = await client.deliveries(sub_id)
+    assert (delivery.state, len(delivery.attempts)) == (pb.DELIVERY_STATE_PARKED, 7)
+    assert len({request.body for request in receivers["receiver.test"].requests}) == 1
+    assert len(receivers["receiver.test"].requests) == 8  # the one that nobody recorded, too
