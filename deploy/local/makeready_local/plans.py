@@ -65,21 +65,30 @@ async def page_plan(
     return await statement_plan(database, pages.statement(frozenset(filters)), **values)
 
 
-async def statement_plan(database: Database, statement: Statement, **values: Any) -> Plan:
-    """Likewise for any statement."""
-    async with explained(database, statement) as explain:
+async def statement_plan(database: Database, statement: Statement, /, first: str = "", **values: Any) -> Plan:
+    """Likewise for any statement; first: SQL that its transaction begins with."""
+    async with explained(database, statement, first) as explain:
         return await explain(**values)
 
 
 def _literal(value: Any) -> str:
     """A parameter's value in SQL; the statement knows its type."""
-    return f"'{{{', '.join(map(str, value))}}}'" if isinstance(value, list) else f"'{value}'"
+    return f"'{{{', '.join(map(_element, value))}}}'" if isinstance(value, list) else f"'{value}'"
+
+
+def _element(value: Any) -> str:
+    """Of an array."""
+    if isinstance(value, bytes):
+        value = f"\\\\x{value.hex()}"
+    return "NULL" if value is None else f'"{value}"'
 
 
 @asynccontextmanager
-async def explained(database: Database, statement: Statement) -> AsyncIterator[Callable[..., Awaitable[Plan]]]:
-    """Prepares a statement once and runs it with any values."""
-    async with database.transaction() as connection:
+async def explained(
+    database: Database, statement: Statement, first: str = ""
+) -> AsyncIterator[Callable[..., Awaitable[Plan]]]:
+    """Prepares a statement once and runs it with any values. first: see `Database.transaction`."""
+    async with database.transaction(first) as connection:
         await connection.raw.execute("SET LOCAL plan_cache_mode = force_generic_plan")
         await connection.raw.execute(f"PREPARE explained AS {statement.sql}")
 
