@@ -65,7 +65,7 @@ async def page_plan(
     return await statement_plan(database, pages.statement(frozenset(filters)), **values)
 
 
-async def statement_plan(database: Database, statement: Statement, /, first: str = "", **values: Any) -> Plan:
+async def statement_plan(database: Database, statement: Statement, first: str = "", /, **values: Any) -> Plan:
     """Likewise for any statement; first: SQL that its transaction begins with."""
     async with explained(database, statement, first) as explain:
         return await explain(**values)
