@@ -33,12 +33,12 @@ def report(run: Run) -> str:
     """A table of figures; what is wrong, where anything is."""
     verdict, plan = run.verdict, run.plan
     bad = [one.kind for one in plan.subscriptions if one.kind != "good"]
-    killed = Counter(kill.who for kill in run.kills)
+    killed = _listed(Counter(kill.who for kill in run.kills))
     rows = {
         "events": f"{plan.events}",
         "subscriptions": f"{len(plan.subscriptions)} of {len(plan.shares)} companies",
         "bad endpoints": f"{len(bad)}: {', '.join(bad)}",
-        "kills": f"{len(run.kills)}: " + ", ".join(f"{who} {count}" for who, count in sorted(killed.items())),
+        "kills": f"{len(run.kills)}: {killed}",
         "under fire, then at rest": f"{run.fire_seconds:.0f} s, {run.rest_seconds:.0f} s",
         "(event, subscription) that match": f"{verdict.expected}",
         "delivered": f"{verdict.delivered}",
@@ -51,13 +51,18 @@ def report(run: Run) -> str:
         "deliveries that took more than one request": f"{verdict.retried}",
         "duplicates": f"{verdict.duplicates} of {verdict.duplicated} deliveries; {verdict.unexplained} without a kill "
         "of a dispatcher or of PostgreSQL in between",
+        "duplicates by whose death came next": _listed(verdict.after),
         "deliveries a second": f"{verdict.deliveries_a_second:.0f} on the whole, "
         f"{verdict.busiest_a_second:.0f} in the busiest ten seconds",
         "longest time without any delivery": f"{verdict.longest_gap_seconds:.1f} s",
-        "what requests and imports ended with": ", ".join(f"{what} {n}" for what, n in sorted(run.answers.items())),
+        "what requests and imports ended with": _listed(run.answers),
         "seed": f"{run.seed}",
     }
     lines = ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
     if verdict.faults:
         lines += ["", "**Faults**", "", *(f"- {count} {what}" for what, count in verdict.faults.items())]
     return "\n".join(lines) + "\n"
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{what} {count}" for what, count in sorted(counts.items())) or "none"

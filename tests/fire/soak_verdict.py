@@ -35,8 +35,10 @@ class Verdict:
     answered: Counter[int] = field(default_factory=Counter)
     duplicates: int = 0
     duplicated: int = 0
+    after: Counter[str] = field(default_factory=Counter)
+    """Duplicates by who died next after the first answer."""
     unexplained: int = 0
-    """Duplicates without a kill of a dispatcher or of PostgreSQL between the two answers."""
+    """Duplicates without a death of a dispatcher or of PostgreSQL between the two answers."""
     retried: int = 0
     """Deliveries of which more than one request arrived."""
     longest_gap_seconds: float = 0.0
@@ -116,12 +118,14 @@ def _count_deliveries(
 
 
 def _count_duplicates(found: Verdict, answers: Mapping[tuple[str, str], list[float]], kills: Sequence[Kill]) -> None:
-    deaths = [kill.at for kill in kills if kill.who == POSTGRES or kill.who.startswith("svc-webhooks")]
+    deaths = [kill for kill in kills if kill.who == POSTGRES or kill.who.startswith("svc-webhooks")]
     for times in answers.values():
         found.duplicated += len(times) > 1
         for first, second in pairwise(times):
             found.duplicates += 1
-            found.unexplained += not any(first - LATE_SECONDS <= at <= second for at in deaths)
+            between = [kill.who for kill in deaths if first - LATE_SECONDS <= kill.at <= second]
+            found.unexplained += not between
+            found.after.update(between[:1])
 
 
 def _count_seconds(found: Verdict, firsts: Sequence[float]) -> None:
