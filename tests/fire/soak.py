@@ -138,7 +138,7 @@ class Soak:
         """Nothing where PostgreSQL is away."""
         try:
             return await self.house.query("svc-webhooks", sql, *values)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError):
             return []
 
     async def _listed(self) -> dict[Subscription, dict[str, Listed]]:
