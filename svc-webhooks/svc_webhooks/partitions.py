@@ -76,7 +76,7 @@ class Partitions:
         self._held.clear()
 
     async def _make(self, days: list[datetime.date]) -> None:
-        async with queries.changing(self._database) as connection:
+        async with queries.changing(self._database, queries.MAKER_SECONDS) as connection:
             found = await queries.day_sets(connection)
             for day in days:
                 if any(one.holds(day) and not one.is_left for one in found):
@@ -120,7 +120,7 @@ class Partitions:
         """
         kept, days = first_day_kept(max(now, FIRST)), 0
         while True:
-            async with queries.changing(self._database) as connection:
+            async with queries.changing(self._database, queries.DROPPER_SECONDS) as connection:
                 found = await queries.day_sets(connection)
                 over = next((one for one in found if one.is_left or one.until <= kept), None)
                 if over is None:

@@ -25,7 +25,8 @@ from svc_webhooks.days import DAY, day_of, first_id
 
 # Shorter than anybody else's wait; longer than a second, after which PostgreSQL cancels a vacuum that is in the way.
 LOCK_SECONDS = 2
-TURN_SECONDS = 10.0
+# For the others to be done. Whoever makes a day may have a transaction open, which may rest for 5 s.
+MAKER_SECONDS, DROPPER_SECONDS = 3.0, 30.0
 POLL_SECONDS = 0.05
 LOCK = 0x70617274  # whoever makes, detaches or drops partitions holds it
 DROPPED = ("delivery", "attempt", "event")  # in this order: a claim never meets a delivery without its event
@@ -59,7 +60,7 @@ class HeldUp(DatabaseUnavailable):
 
 
 @asynccontextmanager
-async def changing(database: Database) -> AsyncIterator[Connection]:
+async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Connection]:
     """A connection for whoever changes partitions, one at a time over all processes.
 
     Raises HeldUp, DatabaseUnavailable.
@@ -68,7 +69,7 @@ async def changing(database: Database) -> AsyncIterator[Connection]:
     for again and again and never waited for: ending a detachment waits for the statements of others to end.
     """
     settings = SERVER_SETTINGS | {"lock_timeout": f"{LOCK_SECONDS}s", "application_name": "svc-webhooks partitions"}
-    give_up = asyncio.get_running_loop().time() + TURN_SECONDS
+    give_up = asyncio.get_running_loop().time() + turn_seconds
     try:
         raw = await asyncpg.connect(database.url, timeout=5, command_timeout=35, server_settings=settings)
         try:
