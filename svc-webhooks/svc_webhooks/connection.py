@@ -20,6 +20,8 @@ from svc_webhooks.destinations import Address
 from svc_webhooks.response import Malformed, Response
 
 READ_BYTES = 65536
+# What a receiver does not take stays as the body it is, which the caller holds anyway, and not also encrypted.
+WRITE_BYTES = 32768
 
 # Whatever the destination: this machine has no descriptor, memory, port or permission to give.
 _OURS = frozenset(
@@ -125,6 +127,7 @@ class Connection(asyncio.Protocol):
         self._secured = False
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._full: asyncio.Future[None] | None = None
         self._response: Response | None = None
         self._times: Times | None = None
 
@@ -134,22 +137,42 @@ class Connection(asyncio.Protocol):
         self._shake_hands()
         await self._waited()
 
-    async def exchange(self, request: bytes, response: Response, times: Times) -> None:
+    async def exchange(self, head: bytes, body: bytes, response: Response, times: Times) -> None:
         """Sends a request and reads until `response` has ended. Raises Failed; `response` keeps what came before."""
         self._response, self._times = response, times
         self._waiter = self._loop.create_future()
         try:
-            self._tls.write(request)
+            is_sent = await self._send(head, body, self._waiter)
+            await self._waited()
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            self._response = self._times = None
+        if not (is_sent and response.reusable):
+            self.abort()
+
+    async def _send(self, head: bytes, body: bytes, ended: asyncio.Future[None]) -> bool:
+        """As the receiver takes it. False where the exchange has ended before the request had."""
+        if len(body) <= WRITE_BYTES:
+            self._write(head + body)
+            return True
+        self._write(head)
+        rest = memoryview(body)
+        while rest and not (ended.done() or self.closed):
+            self._write(rest[:WRITE_BYTES])
+            rest = rest[WRITE_BYTES:]
+            if self._full is not None:
+                await asyncio.wait((ended, self._full), return_when=asyncio.FIRST_COMPLETED)
+        return not rest
+
+    def _write(self, data: bytes | memoryview) -> None:
+        try:
+            self._tls.write(data)
         except ssl.SSLError as error:
             self._fail(Failed("tls"), error)
         else:
             self._flush()
-        try:
-            await self._waited()
-        finally:
-            self._response = self._times = None
-        if not response.reusable:
-            self.abort()
 
     def close(self) -> None:
         """Says goodbye and closes."""
@@ -178,6 +201,14 @@ class Connection(asyncio.Protocol):
             self._read()
         else:
             self._shake_hands()
+
+    def pause_writing(self) -> None:
+        self._full = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        if self._full is not None:
+            _settle(self._full)
+            self._full = None
 
     def connection_lost(self, error: Exception | None) -> None:
         self._fail(Failed("disconnected" if self._secured else "tls"), error)

@@ -163,12 +163,12 @@ class Egress:
         attempt.resolving = True
         endpoints = await self._endpoints(destination)
         attempt.resolving = False
-        request = _request(destination, self._user_agent, body, headers)
+        head = _head(destination, self._user_agent, body, headers)
         connection = self._pool.take(endpoints, destination.host)
         if connection is not None:
             attempt.endpoint = connection.endpoint
             try:
-                await connection.exchange(request, attempt.response, attempt.times)
+                await connection.exchange(head, body, attempt.response, attempt.times)
             except Failed:
                 # A receiver may close a kept connection at the very moment it is used again: that is no
                 # failure of the delivery, so a fresh connection gets its turn under the same deadline.
@@ -178,7 +178,7 @@ class Egress:
                 self._pool.keep(connection)
                 return
         connection = await self._dialled(destination.host, endpoints, attempt)
-        await connection.exchange(request, attempt.response, attempt.times)
+        await connection.exchange(head, body, attempt.response, attempt.times)
         self._pool.keep(connection)
 
     async def _dialled(self, name: str, endpoints: Sequence[Endpoint], attempt: _Attempt) -> Connection:
@@ -222,7 +222,7 @@ def _checked_texts(addresses: Sequence[str]) -> Sequence[Endpoint]:
     return _checked([ip_address(address) for address in addresses])
 
 
-def _request(destination: Destination, user_agent: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+def _head(destination: Destination, user_agent: str, body: bytes, headers: Mapping[str, str]) -> bytes:
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             raise ValueError("a header's name or value would break its line")
@@ -232,7 +232,7 @@ def _request(destination: Destination, user_agent: str, body: bytes, headers: Ma
         f"POST {destination.target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {user_agent}\r\n"
         f"Content-Length: {len(body)}\r\n{lines}\r\n"
     )
-    return head.encode("latin-1") + body
+    return head.encode("latin-1")
 
 
 def _milliseconds(since: float | None, until: float | None) -> int | None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import ssl
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -278,3 +279,47 @@ async def test_a_large_body_goes_out_whole_and_a_large_answer_comes_in(authority
     assert [request.body == body for request in found.requests] == [True, True]
     assert [(outcome.error, outcome.excerpt) for outcome in outcomes] == [("", b"y" * 4096)] * 2
     assert found.connections == 1
+
+
+async def test_a_body_that_the_receiver_does_not_take_is_held_once(authority: Authority) -> None:
+    """A thousand attempts may hang at once, with bodies of a hundred kilobytes."""
+    body = os.urandom(16_000_000)
+
+    async def deaf(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await over.wait()
+        writer.close()
+
+    over = asyncio.Event()
+    server = await asyncio.start_server(deaf, "127.0.0.1", 0, ssl=authority.context())
+    override = {HOST: ("127.0.0.1", server.sockets[0].getsockname()[1])}
+    async with server, egress(authority, override, deadline_seconds=1) as out:
+        tracemalloc.start()
+        outcome = await out.post(URL, body, {})
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        over.set()
+    assert outcome.error == "timeout"
+    assert most < len(body) / 4
+
+
+async def test_an_answer_before_the_end_of_the_request_counts_and_ends_the_connection(authority: Authority) -> None:
+    connections = 0
+
+    async def hasty(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readuntil(b"\r\n\r\n")
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+        await over.wait()
+        writer.close()
+
+    over = asyncio.Event()
+    server = await asyncio.start_server(hasty, "127.0.0.1", 0, ssl=authority.context())
+    override = {HOST: ("127.0.0.1", server.sockets[0].getsockname()[1])}
+    async with server, egress(authority, override) as out:
+        outcomes = [await out.post(URL, bytes(16_000_000), {}) for _ in range(2)]
+        over.set()
+    assert [(outcome.status, outcome.error) for outcome in outcomes] == [(413, "status")] * 2
+    assert connections == 2
