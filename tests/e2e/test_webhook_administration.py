@@ -199,11 +199,14 @@ def test_one_command_tells_everything_about_an_event(story: Story) -> None:
 def test_what_an_administrator_did_is_in_the_log(story: Story) -> None:
     log = (story.system.state / "logs" / "svc-webhooks.log").read_text()
     done: dict[int, list[str]] = {}
+    requests = []
     for line in map(json.loads, log.splitlines()):
         if line.get("by") == "operator" and line["company_id"] == story.company.company_id:
             done.setdefault(line["sub_id"], []).append(line["event"])
+            requests.append(line["request_id"])
     assert done == {
         story.id_of("/mended"): ["delivery_retried"] * 2,
         story.id_of("/paused"): ["subscription_paused", "secret_rotated", "secret_rotated", "subscription_resumed"],
         story.id_of("/every"): ["parked_deliveries_due"],
     }
+    assert all(requests) and len(set(requests)) == 7  # each command is a request of its own

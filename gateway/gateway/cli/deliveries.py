@@ -159,6 +159,7 @@ def _listed(found: list[pb.Delivery], more: bool, text: str) -> Answer:
 async def retry(operator: Operator, arguments: argparse.Namespace) -> Answer:
     if bool(arguments.deliveries) == (arguments.all_parked is not None):
         raise Misused("give either deliveries as EVENT_ID:SUB_ID or --all-parked SUB_ID")
+    operator.trace()
     if arguments.all_parked is not None:
         return await _retry_all(operator, arguments.all_parked)
     administration = AdministrationServiceStub(operator.channel(SERVICE))

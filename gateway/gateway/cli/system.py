@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import grpc
+import structlog
 
 from chassis.clients import Peer, PeerUnavailable
 from chassis.identity import OPERATOR, Identity, Issuer
@@ -108,6 +110,10 @@ class Operator:
                 raise Failed(f"{service} is not part of the system that runs.")
             self._peers[service] = Peer(service, self.system.services[service], self._issuer)
         return self._peers[service]
+
+    def trace(self) -> None:
+        """Gives the calls from here on a request id, which the services log: for what changes something."""
+        structlog.contextvars.bind_contextvars(request_id=secrets.token_hex(12))
 
     def channel(self, service: str) -> grpc.aio.Channel:
         """For a stub whose methods `ask` and `call` take."""

@@ -87,6 +87,7 @@ async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) 
 
 
 async def pause(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    operator.trace()
     administration = AdministrationServiceStub(operator.channel("svc-webhooks"))
     request = pb.PauseSubscriptionRequest(sub_id=arguments.sub_id)
     answer = await operator.call("svc-webhooks", administration.PauseSubscription, request)
@@ -96,6 +97,7 @@ async def pause(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 
 async def resume(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    operator.trace()
     administration = AdministrationServiceStub(operator.channel("svc-webhooks"))
     request = pb.ResumeSubscriptionRequest(sub_id=arguments.sub_id)
     answer = await operator.call("svc-webhooks", administration.ResumeSubscription, request)
@@ -109,6 +111,7 @@ def _standing(found: dict[str, Any]) -> dict[str, Any]:
 
 
 async def rotate_secret(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    operator.trace()
     administration = AdministrationServiceStub(operator.channel("svc-webhooks"))
     request = pb.RotateSecretRequest(sub_id=arguments.sub_id)
     answer = await operator.call("svc-webhooks", administration.RotateSecret, request)
