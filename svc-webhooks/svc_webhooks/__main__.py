@@ -9,7 +9,7 @@ from chassis.retention import every_hour
 from chassis.server import App, run_process
 from makeready.webhooks.v1 import webhooks_pb2
 from svc_webhooks import config, consumers, tables
-from svc_webhooks.egress import Egress
+from svc_webhooks.egress import Egress, allow_many_connections
 from svc_webhooks.erasure import Eraser
 from svc_webhooks.partitions import Partitions
 from svc_webhooks.sender import Sender
@@ -24,10 +24,10 @@ USER_AGENT = "Makeready-Webhooks/1"
 
 
 def assemble(settings: config.Config) -> App:
-    app = App(
-        NAME, settings.service, plans="auto"
-    )  # one plan does not suit both a day of deliveries and a partition's last
+    # One plan does not suit both a day of deliveries and a partition's last.
+    app = App(NAME, settings.service, plans="auto")
     clock = instants.now
+    allow_many_connections()
     egress = Egress(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)
     consumer = app.consumes(tables.inbox, consumers.Feed(partitions).apply, consumers.SUBJECTS)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
+import resource
 import ssl
 import time
 from collections.abc import Mapping, Sequence
@@ -209,6 +210,12 @@ class Egress:
         if destination.address is not None:
             return _checked([destination.address])
         return await self._names.find(destination.host)
+
+
+def allow_many_connections() -> None:
+    """As many descriptors as the machine grants: the usual 1,024 are fewer than attempts may be under way at once."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _checked(addresses: Sequence[Address]) -> Sequence[Endpoint]:
