@@ -80,6 +80,11 @@ def next_due(slot: datetime.datetime, rung: int, ladder: Ladder) -> datetime.dat
     return slot + ladder[rung - 1] - before
 
 
+def cause_of_due(rung: int, ladder: Ladder) -> str:
+    """What started the attempt of a delivery that is due, `rung` steps done: beyond the ladder lead retries alone."""
+    return BY_RETRY if rung > len(ladder) else BY_SWEEP
+
+
 # Health
 
 

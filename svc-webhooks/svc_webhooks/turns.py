@@ -180,7 +180,8 @@ class Sweep:
 
     async def _deliver(self, claimed: Claimed) -> None:
         try:
-            attempt = await self._of.attempted(claimed, self.now, rules.BY_SWEEP)
+            cause = rules.cause_of_due(claimed.row["rung"], self._of.ladder)
+            attempt = await self._of.attempted(claimed, self.now, cause)
             if attempt is not None:
                 self.counts.attempted += 1
                 self.counts.succeeded += attempt.state == rules.SUCCEEDED

@@ -369,7 +369,9 @@ async def test_all_that_is_parked_gets_one_attempt_each_by_the_next_sweep(
     assert [one.state for one in await client.deliveries(sub_id)] == [WAITING] * 5
     assert await client.sweep(late) == {"attempted": 5, "succeeded": 0, "failed": 5, "parked": 5}
     assert await client.sweep(late + 100 * HOUR) == {"attempted": 0, "succeeded": 0, "failed": 0, "parked": 0}
-    assert {len(one.attempts) for one in await client.deliveries(sub_id)} == {7}
+    for delivery in await client.deliveries(sub_id):
+        causes = [attempt.cause for attempt in delivery.attempts]
+        assert causes == [pb.ATTEMPT_CAUSE_SWEEP] * 6 + [pb.ATTEMPT_CAUSE_RETRY]
     assert {len(one.attempts) for one in await client.deliveries(other)} == {6}
     receivers["receiver.test"].answer = answering(200)
     assert await administrator.retry_parked(sub_id) == 5

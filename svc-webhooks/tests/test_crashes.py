@@ -238,5 +238,6 @@ async def test_a_retry_whose_process_dies_is_made_by_the_next_sweep(
     assert await client.sweep() == {"attempted": 1, "succeeded": 0, "failed": 1, "parked": 1}
     (delivery,) = await client.deliveries(sub_id)
     assert (delivery.state, len(delivery.attempts)) == (pb.DELIVERY_STATE_PARKED, 7)
+    assert delivery.attempts[-1].cause == pb.ATTEMPT_CAUSE_RETRY
     assert len({request.body for request in receivers["receiver.test"].requests}) == 1
     assert len(receivers["receiver.test"].requests) == 8  # the one that nobody recorded, too

@@ -54,6 +54,14 @@ def test_punctual_attempts_stand_at_the_rungs_of_any_ladder(slot: datetime.datet
     assert due is not None and rules.next_due(due, len(ladder) + 1, ladder) is None
 
 
+@given(instants, ladders, st.integers(0, 12))
+def test_what_is_due_beyond_the_ladder_was_parked_and_is_retried(
+    slot: datetime.datetime, ladder: rules.Ladder, rung: int
+) -> None:
+    has_parked = rung > 0 and rules.next_due(slot, rung, ladder) is None
+    assert (rules.cause_of_due(rung, ladder) == rules.BY_RETRY) == has_parked
+
+
 @given(instants, st.integers(1, 86400))
 def test_a_slot_is_a_multiple_of_the_period_and_not_in_the_future(instant: datetime.datetime, period: int) -> None:
     slot = slot_of(instant, period)
