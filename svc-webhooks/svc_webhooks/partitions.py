@@ -136,7 +136,7 @@ class Partitions:
             if state is None:
                 continue
             if state != queries.DETACHED:
-                await queries.detach(connection, table, one.since, state)
+                await queries.detach(connection, table, one)
                 killed_here("day-detached")
             await queries.drop(connection, table, one.since)
             killed_here("day-dropped")

@@ -31,6 +31,7 @@ POLL_SECONDS = 0.05
 LOCK = 0x70617274  # whoever makes, detaches or drops partitions holds it
 DROPPED = ("delivery", "attempt", "event")  # in this order: a claim never meets a delivery without its event
 
+BOUNDS = "bounds"
 ATTACHED, DETACHING, DETACHED = "attached", "detaching", "detached"
 
 
@@ -140,20 +141,36 @@ async def make(connection: Connection, day: datetime.date) -> None:
         for table in t.PARTITIONED:
             partition = _name(table, day)
             await connection.raw.execute(
-                f"CREATE TABLE {partition} (LIKE {table} INCLUDING ALL);"
+                f"CREATE TABLE {partition} (LIKE {table} INCLUDING ALL, {_bounds(day, day + DAY)});"
                 f" ALTER TABLE {table} ATTACH PARTITION {partition}"
                 f" FOR VALUES FROM ('{first_id(day)}') TO ('{first_id(day + DAY)}')"
             )
 
 
-async def detach(connection: Connection, table: str, since: datetime.date, state: str) -> None:
+def _bounds(since: datetime.date, until: datetime.date) -> str:
+    """A partition's bounds as a constraint of its own. Without one, DETACH CONCURRENTLY adds it while statements write
+    to the partition, and a statement that has begun with one constraint less makes the server crash."""
+    return f"CONSTRAINT {BOUNDS} CHECK (event_id >= '{first_id(since)}' AND event_id < '{first_id(until)}')"
+
+
+async def detach(connection: Connection, table: str, one: DaySet) -> None:
     """Takes a partition out of its table. Nobody waits for it; it waits for whoever uses the table at this moment.
 
     Cut off while it waits, it leaves the partition `detaching`: statements from then on don't see it, and the next call
     ends what was begun.
     """
-    how = "FINALIZE" if state == DETACHING else "CONCURRENTLY"
-    await connection.raw.execute(f"ALTER TABLE {table} DETACH PARTITION {_name(table, since)} {how}")
+    partition = _name(table, one.since)
+    if one.states[table] == DETACHING:
+        await connection.raw.execute(f"ALTER TABLE {table} DETACH PARTITION {partition} FINALIZE")
+        return
+    valid = await connection.raw.fetchval(
+        "SELECT convalidated FROM pg_constraint WHERE conrelid = $1::text::regclass AND conname = $2", partition, BOUNDS
+    )
+    if valid is None:  # made by an earlier release
+        await connection.raw.execute(f"ALTER TABLE {partition} ADD {_bounds(one.since, one.until)} NOT VALID")
+    if not valid:
+        await connection.raw.execute(f"ALTER TABLE {partition} VALIDATE CONSTRAINT {BOUNDS}")
+    await connection.raw.execute(f"ALTER TABLE {table} DETACH PARTITION {partition} CONCURRENTLY")
 
 
 async def drop(connection: Connection, table: str, since: datetime.date) -> None:

@@ -151,6 +151,30 @@ async def test_what_a_killed_sweep_left_is_finished_though_it_is_not_over(
     assert await partitions.drop(NOON) == 0
 
 
+async def constraints(database: Database, partition: str) -> set[str]:
+    async with database.connection() as connection:
+        rows = await connection.raw.fetch(
+            "SELECT conname FROM pg_constraint WHERE conrelid = $1::text::regclass", f"partitions.{partition}"
+        )
+    return {row["conname"] for row in rows}
+
+
+@pytest.mark.parametrize("by", ["this release", "an earlier release"])
+async def test_detaching_adds_no_constraint_to_what_others_write_to(
+    database: Database, killed_at: Doomed, by: str
+) -> None:
+    """A statement that goes on with one constraint more than it began with would crash the server."""
+    partitions = await stored(database, OVER)
+    name = f"delivery_{OVER:%Y%m%d}"
+    before = await constraints(database, name)
+    if by != "this release":
+        async with database.connection() as connection:
+            await connection.raw.execute(f"ALTER TABLE partitions.{name} DROP CONSTRAINT bounds")
+    await asyncio.to_thread(killed_at, database.url, "day-detached", NOON)
+    assert await constraints(database, name) == before
+    assert await partitions.drop(NOON) == 1
+
+
 async def test_a_long_query_holds_up_the_drop_and_nobody_else(database: Database) -> None:
     partitions = await stored(database, OVER, TODAY)
     reader = await asyncpg.connect(database.url)
