@@ -100,15 +100,12 @@ async def list_parked(operator: Operator, arguments: argparse.Namespace) -> Answ
         (
             f"{one.event_id}:{one.sub_id}",
             shapes.last(one.attempts),
-            shapes.minute(one.attempts[-1].started_at) if one.attempts else None,
             shapes.day(one.expires_at),
             one.event,
         )
         for one in found
     ]
-    return _listed(
-        found, more, table(("EVENT_ID:SUB_ID", "LAST", "AT (UTC)", "GOES", "EVENT"), rows, "Nothing is parked.")
-    )
+    return _listed(found, more, table(("EVENT_ID:SUB_ID", "LAST", "GOES", "EVENT"), rows, "Nothing is parked."))
 
 
 async def list_expiring(operator: Operator, arguments: argparse.Namespace) -> Answer:
@@ -120,7 +117,7 @@ async def list_expiring(operator: Operator, arguments: argparse.Namespace) -> An
             f"{one.event_id}:{one.sub_id}",
             shapes.held(one) or shapes.STATES[one.state],
             shapes.last(one.attempts),
-            shapes.day(one.expires_at),
+            shapes.day(one.expires_at)[5:],
             one.event,
         )
         for one in found

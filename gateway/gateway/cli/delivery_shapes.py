@@ -73,8 +73,10 @@ def outcome(found: pb.Attempt) -> str:
 
 
 def last(attempts: Sequence[pb.Attempt]) -> str | None:
-    """How many attempts there were, and how the last one ended."""
-    return f"{attempts[-1].number}x {outcome(attempts[-1])}" if attempts else None
+    """How many attempts there were, and how the last one ended, in few letters."""
+    if not attempts:
+        return None
+    return f"{attempts[-1].number}x {outcome(attempts[-1]).replace('destination_refused', 'refused')}"
 
 
 def due(found: pb.Delivery) -> str | None:

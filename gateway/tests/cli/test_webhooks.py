@@ -167,6 +167,18 @@ def test_a_retry_that_something_holds_back_says_so(run: Run, webhooks: Webhooks)
     assert (status, out) == (0, f"{event_id(0)}:12345  waits for a later sweep: paused\n")
 
 
+def test_tables_fit_into_100_columns_with_long_ids_and_names(run: Run, webhooks: Webhooks) -> None:
+    errors = ("destination_refused", "disconnected", "certificate")
+    webhooks.deliveries = [
+        delivery(number, failed(7, error=error), event="ticket.status_changed") for number, error in enumerate(errors)
+    ]
+    webhooks.deliveries += [delivery(9, state=pb.DELIVERY_STATE_WAITING, held_by="company_inactive", event="pm.stale")]
+    for words in (("deliveries", "12345"), ("parked", "7"), ("expiring", "7")):
+        status, out, _ = run("webhooks", *words)
+        assert (status, len(out.splitlines())) == (0, 5)
+        assert max(map(len, out.splitlines())) <= 100, out
+
+
 def test_nothing_of_a_receivers_reaches_a_terminal_raw_and_lines_stay_short(run: Run, webhooks: Webhooks) -> None:
     made = [failed(1, response_excerpt=HOSTILE, error=HOSTILE, address="\x1b[31m"), failed(2, response_excerpt="no")]
     webhooks.event = pb.GetEventResponse(
