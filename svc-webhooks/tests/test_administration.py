@@ -1,11 +1,14 @@
 """Pause, resume, rotate and retry, over the whole service (spec 2.12, 3.2, 6.3)."""
 
 import asyncio
+import contextlib
 import datetime
 import hashlib
 import hmac
+import itertools
 import json
 import uuid
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -551,3 +554,44 @@ async def test_what_was_not_delivered_is_listed_for_a_company_oldest_first(
     assert now() + day < goes <= now() + 2 * day
     assert (await refused(administrator.undelivered(state=SUCCEEDED)))[:2] == (422, "invalid_request")
     assert (await refused(administrator.undelivered(after_event_id="x")))[:2] == (400, "invalid_request")
+
+
+async def test_an_administrator_at_work_beside_sweeps_neither_doubles_nor_loses_an_attempt(
+    administrator: Administrator, client: Client, tickets: Producer, receivers: dict[str, Receiver]
+) -> None:
+    sub_id = await administrator.subscribe()
+    events = [await tickets.ticket_created(client.company_id, number) for number in range(30)]
+    turn = itertools.count()
+
+    async def answer(request: Received, writer: asyncio.StreamWriter) -> None:
+        await answering(200 if next(turn) % 5 == 0 else 500)(request, writer)
+
+    receivers["receiver.test"].answer = answer
+    start = now()
+
+    async def sweeping() -> None:
+        for hours in range(0, 30, 2):
+            await client.sweep(start + hours * HOUR)
+
+    async def administering() -> None:
+        for number in range(12):
+            await (administrator.pause(sub_id) if number % 3 == 0 else administrator.resume(sub_id))
+            with contextlib.suppress(Refusal):
+                await (administrator.rotate(sub_id) if number % 4 else administrator.retry_parked(sub_id))
+            for delivery in await administrator.deliveries(sub_id, state=PARKED, limit=3):
+                with contextlib.suppress(Refusal):
+                    await administrator.retry(delivery.event_id, sub_id)
+
+    await asyncio.gather(sweeping(), sweeping(), administering(), administering())
+    receivers["receiver.test"].answer = answering(200)
+    await administrator.resume(sub_id)
+    await administrator.retry_parked(sub_id)
+    await client.sweep(start + 100 * HOUR)
+    found = {one.event_id: one for one in await administrator.deliveries(sub_id, limit=200)}
+    assert found.keys() == set(events)
+    requests = Counter(json.loads(one.body)["event_id"] for one in receivers["receiver.test"].requests)
+    for event_id, one in found.items():
+        assert one.state == SUCCEEDED
+        assert [attempt.number for attempt in one.attempts] == list(range(1, requests[event_id] + 1))
+        assert [attempt.error for attempt in one.attempts if attempt.state == SUCCEEDED] == [""]
+    assert await administrator.health(sub_id) == "healthy"
