@@ -74,8 +74,12 @@ class Sweeper:
                     await self._catch_up()
                 except Unavailable as error:
                     log.warning("sweep_without_catching_up", reason=str(error))
-                task = await self._at(slot)
-                if await self._passed(slot, task):
+                try:
+                    is_over = await self._passed(slot, await self._at(slot))
+                except Unavailable as error:  # sweeps that are under way go on
+                    log.warning("slot_waits", slot=slot.isoformat(), reason=str(error))
+                    is_over = False
+                if is_over:
                     slot = slot_of(self._clock(), self.period_seconds)
                 else:
                     await asyncio.sleep(RETRY_SECONDS)
@@ -179,7 +183,8 @@ class Sweeper:
         counts = await sweep.run()
         give_up = asyncio.get_running_loop().time() + LEASE_SECONDS + RETRY_SECONDS
         while asyncio.get_running_loop().time() < give_up:
-            if not await queries.subscriptions_due(self.database, sweep.now, 0, 1):
+            now = sweep.now
+            if not await queries.subscriptions_due(self.database, now, 0, 1) and sweep.now == now:
                 break
             await asyncio.sleep(POLL_SECONDS)
             await sweep.run()

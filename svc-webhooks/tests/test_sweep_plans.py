@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 from webhooks_days import DAY, TODAY, event_id, partitions_of
 
 from chassis.database import Database
 from makeready_local.crowd import analyze
-from makeready_local.plans import statement_plan
+from makeready_local.plans import Plan, explained, statement_plan
 from makeready_local.schemas import declare
 from makeready_local.testing import PostgresServer
 from svc_webhooks import queries_sweep as queries
@@ -34,22 +35,32 @@ FROM unnest($1::uuid[]) WITH ORDINALITY offered (id, number), generate_series(1,
 """
 
 
-@pytest.fixture(scope="module")
-async def waiting(postgres_server: PostgresServer) -> AsyncIterator[Database]:
-    url = postgres_server.create_database("webhooks_sweep_plans")
+async def prepared(postgres_server: PostgresServer, name: str) -> Database:
+    """With days and subscriptions, and nothing stored."""
+    url = postgres_server.create_database(name)
     await declare(url, t.metadata)
     database = Database(url, application="tests", plans="auto")
     await database.open()
     async with database.connection() as connection:
         await connection.raw.execute("CREATE SCHEMA partitions")
+        await connection.raw.execute(SUBSCRIBED, SUBSCRIPTIONS)
     maker = partitions_of(database)
     for number in range(DAYS):
         assert await maker.hold(event_id(TODAY - number * DAY))
+    return database
+
+
+async def fill(database: Database) -> None:
     ids = [event_id(TODAY - number % DAYS * DAY, number) for number in range(EVENTS)]
     async with database.connection() as connection:
-        await connection.raw.execute(SUBSCRIBED, SUBSCRIPTIONS)
         await connection.raw.execute(STORED, ids)
         await connection.raw.execute(WAITING, ids, SUBSCRIPTIONS, DUE)
+
+
+@pytest.fixture(scope="module")
+async def waiting(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    database = await prepared(postgres_server, "webhooks_sweep_plans")
+    await fill(database)
     await analyze(database)
     yield database
     await database.close()
@@ -59,53 +70,81 @@ def now(*, all_due: bool) -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC) + (2 * DAY if all_due else datetime.timedelta())
 
 
-@pytest.mark.parametrize("all_due", [False, True], ids=["few", "all"])
-async def test_finding_who_has_something_due_meets_a_delivery_or_two_of_each(waiting: Database, all_due: bool) -> None:
-    plan = await statement_plan(
-        waiting, queries._SUBSCRIPTIONS_DUE, queries.BY_INDEX, now=now(all_due=all_due), after_id=0, rows=1000
-    )
+def look_for(*, all_due: bool) -> dict[str, Any]:
+    return {"now": now(all_due=all_due), "after_id": 0, "rows": 1000}
+
+
+def claim_of(sub_ids: range, *, all_due: bool) -> dict[str, Any]:
+    wanted = {"subscription_id": list(sub_ids), "rows": [16] * len(sub_ids)}
+    return {**wanted, "now": now(all_due=all_due), "lease_seconds": 0}
+
+
+def record_of(rows: Sequence[Any]) -> dict[str, Any]:
+    """Of claimed rows, as succeeded."""
+    same = {"number": 1, "rung": 1, "state": "succeeded", "due_at": None, "cause": "sweep", "status": 200, "error": ""}
+    same |= dict.fromkeys(("connect_milliseconds", "tls_milliseconds", "first_byte_milliseconds", "address"))
+    same |= {"duration_milliseconds": 1, "started_at": now(all_due=False), "response_excerpt": b"thanks"}
+    columns = {name: [value] * len(rows) for name, value in same.items()}
+    return columns | {name: [row[name] for row in rows] for name in ("event_id", "subscription_id", "fence")}
+
+
+def check_look(plan: Plan) -> None:
     assert plan.returned == SUBSCRIPTIONS
-    assert plan.rows_met <= 3 * SUBSCRIPTIONS and not plan.whole_tables
+    assert plan.rows_met <= 3 * SUBSCRIPTIONS + DAYS * SUBSCRIPTIONS and not plan.whole_tables
     assert plan.buffers <= 4 * DAYS * SUBSCRIPTIONS
+
+
+def check_claim(plan: Plan, subscriptions: int, rows: int) -> None:
+    """Each row when it is found, changed and joined with its event and subscription; and one of each day in between."""
+    assert plan.returned == rows * subscriptions
+    assert plan.rows_met <= (6 * rows + DAYS + 4) * subscriptions and not plan.whole_tables
+    assert plan.buffers <= (40 * rows + 4 * DAYS) * subscriptions
+
+
+def check_record(plan: Plan, rows: int) -> None:
+    assert plan.returned == rows
+    assert plan.rows_met <= 4 * rows and not plan.whole_tables
+    assert plan.buffers <= 60 * rows
+
+
+@pytest.mark.parametrize("all_due", [False, True], ids=["few", "all"])
+async def test_finding_who_has_something_due_meets_the_oldest_of_each(waiting: Database, all_due: bool) -> None:
+    values = look_for(all_due=all_due)
+    check_look(await statement_plan(waiting, queries._SUBSCRIPTIONS_DUE, queries.BY_INDEX, **values))
 
 
 @pytest.mark.parametrize(("all_due", "rows"), [(False, DUE), (True, 16)], ids=["few", "all"])
 async def test_a_claim_meets_what_it_claims(waiting: Database, all_due: bool, rows: int) -> None:
-    """Each row when it is found, changed and joined with its event and subscription; and one of each day in between."""
-    plan = await statement_plan(
-        waiting,
-        queries._CLAIM_DELIVERIES,
-        queries.BY_INDEX,
-        subscription_id=list(range(1, SUBSCRIPTIONS + 1)),
-        rows=[16] * SUBSCRIPTIONS,
-        now=now(all_due=all_due),
-        lease_seconds=0,
-    )
-    assert plan.returned == rows * SUBSCRIPTIONS
-    assert plan.rows_met <= (4 * rows + DAYS + 4) * SUBSCRIPTIONS and not plan.whole_tables
-    assert plan.buffers <= (40 * rows + 4 * DAYS) * SUBSCRIPTIONS
+    values = claim_of(range(1, SUBSCRIPTIONS + 1), all_due=all_due)
+    plan = await statement_plan(waiting, queries._CLAIM_DELIVERIES, queries.BY_INDEX, **values)
+    check_claim(plan, SUBSCRIPTIONS, rows)
 
 
 async def test_a_record_meets_what_it_records(waiting: Database) -> None:
-    wanted = dict.fromkeys(range(1, 17), 16)
-    rows = await queries.claimed_deliveries(waiting, wanted, now(all_due=True), 60)
-    many = len(rows)
-    assert many == 256
-    columns: dict[str, list[object]] = {
-        "event_id": [row["event_id"] for row in rows],
-        "subscription_id": [row["subscription_id"] for row in rows],
-        "fence": [row["fence"] for row in rows],
-        "response_excerpt": [b"thanks"] * many,
-        "started_at": [datetime.datetime.now(datetime.UTC)] * many,
-    }
-    same = {"number": 1, "rung": 1, "state": "succeeded", "due_at": None, "cause": "sweep", "status": 200, "error": ""}
-    same |= dict.fromkeys(("connect_milliseconds", "tls_milliseconds", "first_byte_milliseconds", "address"))
-    same |= {"duration_milliseconds": 1}
-    columns |= {name: [value] * many for name, value in same.items()}
-    plan = await statement_plan(waiting, queries._RECORD_ATTEMPTS, queries.BY_INDEX, **columns)
-    assert plan.returned == many
-    assert plan.rows_met <= 4 * many and not plan.whole_tables
-    assert plan.buffers <= 60 * many
+    rows = await queries.claimed_deliveries(waiting, dict.fromkeys(range(1, 17), 16), now(all_due=True), 60)
+    plan = await statement_plan(waiting, queries._RECORD_ATTEMPTS, queries.BY_INDEX, **record_of(rows))
+    check_record(plan, 256)
+
+
+async def test_plans_that_were_made_before_anything_was_stored_serve_as_well(postgres_server: PostgresServer) -> None:
+    """As in every service that starts on a new day: nothing is known yet of that day's partitions."""
+    database = await prepared(postgres_server, "webhooks_sweep_plans_early")
+    patient = f"{queries.BY_INDEX}; SET LOCAL idle_in_transaction_session_timeout = 0"
+    nobody = [{"event_id": uuid.UUID(int=0), "subscription_id": 0, "fence": 0}]
+    async with (
+        explained(database, queries._SUBSCRIPTIONS_DUE, patient) as look,
+        explained(database, queries._CLAIM_DELIVERIES, patient) as claim,
+        explained(database, queries._RECORD_ATTEMPTS, patient) as record,
+    ):
+        await look(**look_for(all_due=True))
+        await claim(**claim_of(range(17, SUBSCRIPTIONS + 1), all_due=True))
+        await record(**record_of(nobody))
+        await fill(database)
+        check_look(await look(**look_for(all_due=True)))
+        check_claim(await claim(**claim_of(range(17, SUBSCRIPTIONS + 1), all_due=True)), SUBSCRIPTIONS - 16, 16)
+        rows = await queries.claimed_deliveries(database, dict.fromkeys(range(1, 17), 16), now(all_due=True), 60)
+        check_record(await record(**record_of(rows)), 256)
+    await database.close()
 
 
 async def test_the_backlog_is_told_by_the_oldest_of_each(waiting: Database) -> None:
