@@ -51,7 +51,7 @@ def report(run: Run) -> str:
         "deliveries that took more than one request": f"{verdict.retried}",
         "duplicates": f"{verdict.duplicates} of {verdict.duplicated} deliveries; {verdict.unexplained} without a kill "
         "of a dispatcher or of PostgreSQL in between",
-        "duplicates by whose death came next": _listed(verdict.after),
+        "duplicates by who died between the two answers": _listed(verdict.after),
         "deliveries a second": f"{verdict.deliveries_a_second:.0f} on the whole, "
         f"{verdict.busiest_a_second:.0f} in the busiest ten seconds",
         "longest time without any delivery": f"{verdict.longest_gap_seconds:.1f} s",

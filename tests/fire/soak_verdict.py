@@ -36,7 +36,7 @@ class Verdict:
     duplicates: int = 0
     duplicated: int = 0
     after: Counter[str] = field(default_factory=Counter)
-    """Duplicates by who died next after the first answer."""
+    """Duplicates by who died between the two answers."""
     unexplained: int = 0
     """Duplicates without a death of a dispatcher or of PostgreSQL between the two answers."""
     retried: int = 0
@@ -123,9 +123,13 @@ def _count_duplicates(found: Verdict, answers: Mapping[tuple[str, str], list[flo
         found.duplicated += len(times) > 1
         for first, second in pairwise(times):
             found.duplicates += 1
-            between = [kill.who for kill in deaths if first - LATE_SECONDS <= kill.at <= second]
-            found.unexplained += not between
-            found.after.update(between[:1])
+            died = {
+                POSTGRES if kill.who == POSTGRES else "a dispatcher"
+                for kill in deaths
+                if first - LATE_SECONDS <= kill.at <= second
+            }
+            found.unexplained += not died
+            found.after[" and ".join(sorted(died)) or "nobody"] += 1
 
 
 def _count_seconds(found: Verdict, firsts: Sequence[float]) -> None:
