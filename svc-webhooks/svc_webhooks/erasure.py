@@ -16,6 +16,7 @@ from prometheus_client import Counter
 from chassis.database import Database, DatabaseUnavailable
 from chassis.killpoints import killed_here
 from svc_webhooks import queries_erasure as queries
+from svc_webhooks.queries_sweep import BY_INDEX
 
 DELIVERIES_OF_A_BATCH = 1000
 LOOK_SECONDS = 60.0  # for what a process left that is gone
@@ -61,7 +62,7 @@ class Eraser:
 
     async def _batch(self, sub_id: int | None, after: uuid.UUID) -> tuple[int | None, uuid.UUID]:
         """One transaction; returns the subscription while more of it may be left, and where to go on."""
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(BY_INDEX) as connection:
             taken = await queries.erasure_taken(connection, sub_id)
             if taken is None:
                 return None, queries.FIRST

@@ -15,6 +15,7 @@ from makeready_local.schemas import declare
 from makeready_local.testing import PostgresServer
 from svc_webhooks import queries, queries_erasure
 from svc_webhooks import tables as t
+from svc_webhooks.queries_sweep import BY_INDEX
 
 FILLS = (
     "subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id, secret_sealed, created_at,"
@@ -61,11 +62,11 @@ async def test_a_page_of_subscriptions_costs_the_same_wherever_it_is(crowd: Data
 async def test_a_batch_of_a_deletion_meets_what_it_deletes(crowd: Database) -> None:
     after = uuid.UUID(int=0)
     for _ in range(3):
-        finding = await statement_plan(crowd, queries_erasure.SOME, sub_id=SUB, after=after, rows=ROWS)
+        finding = await statement_plan(crowd, queries_erasure.SOME, BY_INDEX, sub_id=SUB, after=after, rows=ROWS)
         assert finding.rows_met <= ROWS and not finding.whole_tables
         ids = [row["event_id"] for row in await crowd.rows(queries_erasure.SOME, sub_id=SUB, after=after, rows=ROWS)]
         values = {"sub_id": SUB, "ids": ids, "first": ids[0], "last": ids[-1]}
-        deleting = await statement_plan(crowd, queries_erasure.DELETE_THEM, **values)
+        deleting = await statement_plan(crowd, queries_erasure.DELETE_THEM, BY_INDEX, **values)
         assert deleting.rows_met <= (1 + 2) * ROWS and not deleting.whole_tables
         after = ids[-1]
     async with crowd.connection() as connection:  # what was explained has been done
