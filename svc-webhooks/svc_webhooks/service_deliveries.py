@@ -20,6 +20,7 @@ from svc_webhooks.sweeps import Sweeper
 DELIVERIES_DEFAULT, DELIVERIES_MAX = 50, 200
 YEAR_MAX = 9000
 EXCERPT_BYTES_MAX = 4096
+LAST_EXCERPT_BYTES_MAX = 512  # where one attempt stands for all: such a list may be of a hundred thousand
 # Of one answer: bytes that are no UTF-8 grow threefold on the way, and a message may have 32 MiB.
 EXCERPTS_BYTES_MAX = 8 * 1024 * 1024
 
@@ -89,7 +90,8 @@ def state_of(number: int) -> str | None:
 async def shown(database: Database, rows: Sequence[Record], *, last_alone: bool = False) -> list[pb.Delivery]:
     """Deliveries with their attempts, or with the last alone. rows: of queries_deliveries."""
     attempts = len(rows) if last_alone else sum(row["attempts"] for row in rows)
-    excerpt_bytes = min(EXCERPT_BYTES_MAX, EXCERPTS_BYTES_MAX // max(attempts, 1))
+    longest = LAST_EXCERPT_BYTES_MAX if last_alone else EXCERPT_BYTES_MAX
+    excerpt_bytes = min(longest, EXCERPTS_BYTES_MAX // max(attempts, 1))
     found = {(row["event_id"], row["subscription_id"]): _delivery(row) for row in rows}
     for row in await queries.attempts_of(database, rows, excerpt_bytes=excerpt_bytes, last_alone=last_alone):
         found[row["event_id"], row["subscription_id"]].attempts.append(_attempt(row))

@@ -474,6 +474,8 @@ async def test_an_excerpt_that_is_no_text_is_shown_as_far_as_it_can_be(
     await client.sweep()
     (delivery,) = await client.deliveries(sub_id)
     assert delivery.attempts[0].response_excerpt == "\ufffd\x00\x1b[31mred" + "\ufffd" * (4096 - 10)
+    (listed,) = (await administrator.undelivered()).deliveries
+    assert listed.attempts[0].response_excerpt == "\ufffd\x00\x1b[31mred" + "\ufffd" * (512 - 10)
 
 
 # Lists
