@@ -35,14 +35,14 @@ from svc_webhooks import rules
 from svc_webhooks import tables as t
 from svc_webhooks.queries import Instant, Uuid, array_rows, bigint
 
-# The states stand as literals, for the partial index.
-
 # Rows become due, and cease to be, by the million between two looks that statistics take, and there is a partition for
-# each of thirty-odd days: left to choose, the planner reads whole partitions and plans for longer than it runs (a claim
-# of 16 rows took 4.8 ms of CPU instead of 1.0). All that these statements meet is found by an index, a row at a time.
+# each of thirty-odd days, the newest of them empty when a statement is planned: left to choose, the planner reads whole
+# partitions and plans for longer than it runs (a claim of 16 rows took 4.8 ms of CPU instead of 1.0). All that these
+# statements meet is found by an index, a row at a time, and what is due in the order of `delivery_due`. That index is
+# for those alone: the state stands as a literal where it may serve, and as a parameter where another one finds the row.
 BY_INDEX = (
-    "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;"
-    " SET LOCAL plan_cache_mode = force_generic_plan"
+    "SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = off;"
+    " SET LOCAL enable_mergejoin = off; SET LOCAL plan_cache_mode = force_generic_plan"
 )
 
 _due = and_(
@@ -55,10 +55,10 @@ _sending = and_(text("subscription.health <> 'paused'"), t.company.c.active.is_n
 _subscriptions = t.subscription.outerjoin(t.company, t.company.c.id == t.subscription.c.company_id)
 
 # LATERAL with a limit: one look into the index for each subscription, however many deliveries wait.
-_one_due = select(t.delivery.c.leased_until).where(_due).limit(1).lateral("one_due")
+_oldest_due = select(t.delivery.c.due_at).where(_due).order_by(t.delivery.c.due_at).limit(1).lateral("oldest_due")
 _SUBSCRIPTIONS_DUE = Statement(
     select(t.subscription.c.id, t.subscription.c.health)
-    .select_from(_subscriptions.join(_one_due, true()))
+    .select_from(_subscriptions.join(_oldest_due, true()))
     .where(_sending, t.subscription.c.id > bigint("after_id"))
     .order_by(t.subscription.c.id)
     .limit(bindparam("rows", type_=Integer))
@@ -71,9 +71,10 @@ async def subscriptions_due(database: Database, now: datetime.datetime, after_id
         return await connection.rows(_SUBSCRIPTIONS_DUE, now=now, after_id=after_id, rows=rows)
 
 
-_oldest = select(t.delivery.c.due_at).where(_due).order_by(t.delivery.c.due_at).limit(1).lateral("oldest")
 _BACKLOG = Statement(
-    select(func.count(), func.min(_oldest.c.due_at)).select_from(_subscriptions.join(_oldest, true())).where(_sending)
+    select(func.count(), func.min(_oldest_due.c.due_at))
+    .select_from(_subscriptions.join(_oldest_due, true()))
+    .where(_sending)
 )
 
 
@@ -121,21 +122,21 @@ def _claim(picked: CTE) -> Statement:
 
 
 _wanted = array_rows("wanted", subscription_id=BigInteger, rows=Integer)
-_oldest_due = (
+_offered = (
     select(t.delivery.c.event_id, t.delivery.c.subscription_id)
     .where(_due, _unleased)
     .order_by(t.delivery.c.due_at)
     .limit(_wanted.c.rows)
     .with_for_update(skip_locked=True)
     .correlate(t.subscription, _wanted)
-    .lateral("oldest_due")
+    .lateral("offered")
 )
 _CLAIM_DELIVERIES = _claim(
-    select(_oldest_due.c.event_id, _oldest_due.c.subscription_id)
+    select(_offered.c.event_id, _offered.c.subscription_id)
     .select_from(
         _wanted.join(t.subscription, t.subscription.c.id == _wanted.c.subscription_id)
         .outerjoin(t.company, t.company.c.id == t.subscription.c.company_id)
-        .join(_oldest_due, true())
+        .join(_offered, true())
     )
     .where(_sending)
     .cte("picked")
@@ -146,7 +147,7 @@ _CLAIM_DELIVERY = _claim(
     .where(
         t.delivery.c.event_id == bindparam("event_id", type_=Uuid),
         t.delivery.c.subscription_id == bigint("subscription_id"),
-        text("delivery.state = 'waiting'"),
+        t.delivery.c.state == rules.WAITING,
         _unleased,
         _sending,
     )
@@ -238,7 +239,7 @@ def _record_attempts() -> Statement:
             t.delivery.c.subscription_id == made.c.subscription_id,
             t.delivery.c.fence == made.c.fence,
             t.delivery.c.attempts == made.c.number - literal_column("1"),
-            text("delivery.state = 'waiting'"),
+            t.delivery.c.state == rules.WAITING,
         )
         .values(
             state=made.c.state,
