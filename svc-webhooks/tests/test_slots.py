@@ -1,13 +1,15 @@
-"""Slots by a clock that is set."""
+"""Slots: by a clock that is set, with a database that goes away."""
 
 import asyncio
 import datetime
 
+import pytest
 from webhooks_dispatcher import dispatcher, happened, now, subscribed
 from webhooks_house import Client, until
-from webhooks_receivers import Authority, Receiver
+from webhooks_receivers import Authority, Received, Receiver, answering
 
 from chassis.database import Database
+from svc_webhooks import turns
 
 
 async def test_a_clock_that_was_years_ahead_and_is_set_right_stops_no_sweep(
@@ -32,3 +34,42 @@ async def test_a_clock_that_was_years_ahead_and_is_set_right_stops_no_sweep(
         await until(lambda: len(found.requests) == 2)
         sweeps.cancel()
         await asyncio.wait({sweeps})
+
+
+async def test_a_database_that_is_away_when_a_slot_begins_cuts_off_no_attempt_of_the_last_one(
+    client: Client,
+    database: Database,
+    receivers: dict[str, Receiver],
+    authority: Authority,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns, "STOP_SECONDS", 0.1)
+    found = receivers["receiver.test"]
+    go_on = asyncio.Event()
+
+    async def answer(request: Received, writer: asyncio.StreamWriter) -> None:
+        await go_on.wait()
+        await answering(200)(request, writer)
+
+    found.answer = answer
+    own = Database(database.url, application="dispatcher of tests")
+    await own.open()
+    async with dispatcher(
+        own, authority.file, {"receiver.test": ("127.0.0.1", found.port)}, period_seconds=1
+    ) as sweeper:
+        (sub_id,) = await subscribed(database, client.company_id, ["https://receiver.test/hook"])
+        await happened(database, client.company_id)
+        sweeps = asyncio.create_task(sweeper.run())
+        await until(lambda: len(found.requests) == 1)
+        own._pool.terminate()
+        await asyncio.sleep(2.5)  # slots begin meanwhile
+        await own.open()
+        go_on.set()
+        async with asyncio.timeout(20):
+            while not (delivery := (await client.deliveries(sub_id))[0]).attempts:  # noqa: ASYNC110 - polls a process
+                await asyncio.sleep(0.1)
+        assert (len(delivery.attempts), len(found.requests)) == (1, 1)
+        assert not sweeps.done()
+        sweeps.cancel()
+        await asyncio.wait({sweeps})
+    await own.close()
