@@ -52,7 +52,7 @@ class Partitions:
 
     async def ahead(self) -> None:
         today = self._clock().date()
-        await self._make([today + number * DAY for number in range(AHEAD_DAYS + 1)])
+        await self._make([today + number * DAY for number in range(AHEAD_DAYS + 1)], queries.PATIENT_SECONDS)
 
     async def hold(self, event_id: uuid.UUID) -> bool:
         """Makes sure of the partitions of an event that is to be stored; False where its day is over.
@@ -68,15 +68,15 @@ class Partitions:
         if day not in self._held:
             if day > now.date() + FUTURE_DAYS_MAX * DAY:
                 raise ValueError(f"event {event_id} was made on {day}: a producer's clock is wrong")
-            await self._make([day])
+            await self._make([day], queries.HURRIED_SECONDS)
         return True
 
     def forget(self) -> None:
         """What was known of the days: another process has dropped one of them."""
         self._held.clear()
 
-    async def _make(self, days: list[datetime.date]) -> None:
-        async with queries.changing(self._database, queries.MAKER_SECONDS) as connection:
+    async def _make(self, days: list[datetime.date], turn_seconds: float) -> None:
+        async with queries.changing(self._database, turn_seconds) as connection:
             found = await queries.day_sets(connection)
             for day in days:
                 if any(one.holds(day) and not one.is_left for one in found):
@@ -120,7 +120,7 @@ class Partitions:
         """
         kept, days = first_day_kept(max(now, FIRST)), 0
         while True:
-            async with queries.changing(self._database, queries.DROPPER_SECONDS) as connection:
+            async with queries.changing(self._database, queries.PATIENT_SECONDS) as connection:
                 found = await queries.day_sets(connection)
                 over = next((one for one in found if one.is_left or one.until <= kept), None)
                 if over is None:

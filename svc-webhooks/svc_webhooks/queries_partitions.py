@@ -25,8 +25,8 @@ from svc_webhooks.days import DAY, day_of, first_id
 
 # Shorter than anybody else's wait; longer than a second, after which PostgreSQL cancels a vacuum that is in the way.
 LOCK_SECONDS = 2
-# For the others to be done. Whoever makes a day may have a transaction open, which may rest for 5 s.
-MAKER_SECONDS, DROPPER_SECONDS = 3.0, 30.0
+# For the others to be done. Whoever stores an event has a transaction open, which may rest for 5 s.
+HURRIED_SECONDS, PATIENT_SECONDS = 3.0, 30.0
 POLL_SECONDS = 0.05
 LOCK = 0x70617274  # whoever makes, detaches or drops partitions holds it
 DROPPED = ("delivery", "attempt", "event")  # in this order: a claim never meets a delivery without its event

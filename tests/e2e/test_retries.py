@@ -318,3 +318,5 @@ def test_a_key_is_kept_for_30_days_whatever_starts_anew(own_house: House) -> Non
         assert answer.status == write.status and not replayed(answer), write.name
         assert is_mismatch(write.send(house, target, key))
     assert "0 idempotency keys forgotten, 0 days" in system.run("sweep", "retention").stdout
+    # Today's events go 30 days after the end of today, with the days made ahead by then.
+    assert system.makeready("sweep", "retention", "--now", later(datetime.now(UTC), 31, 0))["days"] >= 1
