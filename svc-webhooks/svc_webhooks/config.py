@@ -10,8 +10,11 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from chassis.settings import Environment, ServiceSettings, SettingsError, service_settings
+from svc_webhooks.days import DAY, KEPT_DAYS
 from svc_webhooks.rules import LADDER_HOURS, Ladder
 from svc_webhooks.vault import Vault, vault_from
+
+LONGEST = KEPT_DAYS * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,19 @@ def _ca_file(environment: Environment) -> Path | None:
 
 
 def _ladder(setting: str) -> Ladder:
-    """`1,2,4,8,24`: hours after the first attempt's slot, fractions allowed."""
+    """`1,2,4,8,24`: hours after the first attempt's slot, fractions allowed; none that no delivery lives to see."""
     try:
         ladder = tuple(datetime.timedelta(hours=float(hours)) for hours in setting.split(","))
     except (ValueError, OverflowError):
         ladder = ()
-    if not ladder or ladder[0] <= datetime.timedelta() or list(ladder) != sorted(set(ladder)):
-        raise SettingsError("WEBHOOKS_RETRY_LADDER_HOURS must be ascending hours, as in 1,2,4,8,24.")
+    if (
+        not ladder
+        or list(ladder) != sorted(set(ladder))
+        or not datetime.timedelta() < ladder[0] <= ladder[-1] <= LONGEST
+    ):
+        raise SettingsError(
+            f"WEBHOOKS_RETRY_LADDER_HOURS must be ascending hours within {KEPT_DAYS} days, as in 1,2,4,8,24."
+        )
     return ladder
 
 

@@ -185,6 +185,7 @@ async def test_the_clock_alone_sweeps_at_every_slot(
         ("WEBHOOKS_RETRY_LADDER_HOURS", "one"),
         ("WEBHOOKS_RETRY_LADDER_HOURS", "nan"),
         ("WEBHOOKS_RETRY_LADDER_HOURS", "1e400"),
+        ("WEBHOOKS_RETRY_LADDER_HOURS", "1,70000000"),
         ("WEBHOOKS_EGRESS_HOSTS", "receiver.test"),
         ("WEBHOOKS_EGRESS_HOSTS", "receiver.test=localhost:1"),
         ("WEBHOOKS_EGRESS_HOSTS", "receiver.test=127.0.0.1:99999"),
