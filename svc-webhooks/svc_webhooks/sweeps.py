@@ -29,6 +29,7 @@ from svc_webhooks.turns import LEASE_SECONDS, Counts, Sweep, ended
 
 CATCH_UP_SECONDS = 10.0
 POLL_SECONDS = 0.2
+POLL_SECONDS_MAX = 2.0  # each poll asks for every subscription
 RETRY_SECONDS = 5.0
 WATCH_SECONDS = 60.0
 
@@ -180,13 +181,14 @@ class Sweeper:
 
     async def _through(self, sweep: Sweep) -> Counts:
         """Also waits for what another dispatcher holds, or died holding, as long as a lease lasts."""
-        counts = await sweep.run()
+        counts, pause = await sweep.run(), POLL_SECONDS
         give_up = asyncio.get_running_loop().time() + LEASE_SECONDS + RETRY_SECONDS
         while asyncio.get_running_loop().time() < give_up:
             now = sweep.now
             if not await queries.subscriptions_due(self.database, now, 0, 1) and sweep.now == now:
                 break
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, POLL_SECONDS_MAX)
             await sweep.run()
         return counts
 

@@ -135,7 +135,7 @@ class Sweep:
     def _wanted(self) -> dict[int, int]:
         """How many deliveries of whom can be sent at once; whoever is served goes to the end of the line."""
         wanted: dict[int, int] = {}
-        if self._stopped or self._fault is not None:
+        if self._stopped:
             return wanted
         left = UNDER_WAY_MAX - len(self._attempts)
         for late, places in ((False, PLACES_MAX), (True, LATE_PLACES_MAX)):
@@ -160,7 +160,7 @@ class Sweep:
         try:
             rows = await queries.claimed_deliveries(self._of.database, wanted, self.now, LEASE_SECONDS)
         except Exception as fault:
-            self._failed(fault)
+            self._fault, self._stopped = fault, True  # raised when what is under way has ended
             return
         found = Counter(row["subscription_id"] for row in rows)
         for sub_id, many in wanted.items():
@@ -188,14 +188,10 @@ class Sweep:
                 self.counts.failed += bool(attempt.error)
                 self.counts.parked += attempt.state == rules.PARKED
         except Unavailable as fault:
-            self._failed(fault)
+            self._fault = fault
         except Exception:
             # This one's alone: the others go on, and it is tried again when its lease has run out.
             log.exception("attempt_failed", subscription_id=claimed.row["subscription_id"])
-
-    def _failed(self, fault: Exception) -> None:
-        log.warning("attempts_failed", reason=str(fault) or type(fault).__name__)
-        self._fault = fault
 
     def _give_back(self) -> None:
         """Takes what has been under way for longer than a moment out of the way of the others."""
