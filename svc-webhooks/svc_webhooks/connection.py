@@ -9,45 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
-import socket
 import ssl
 import time
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import cast
 
-from svc_webhooks.destinations import Address
 from svc_webhooks.response import Malformed, Response
+from svc_webhooks.sockets import Endpoint, Failed, connected
 
 READ_BYTES = 65536
 # What a receiver does not take stays as the body it is, which the caller holds anyway, and not also encrypted.
 WRITE_BYTES = 32768
-
-# Whatever the destination: this machine has no descriptor, memory, port or permission to give.
-_OURS = frozenset(
-    (
-        errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.EACCES,
-        errno.EPERM, errno.ENETDOWN, errno.EAFNOSUPPORT,
-    )
-)  # fmt: skip
-# No route where `connect` says so itself. Said later, it is a router on the way that speaks of the receiver's network.
-_OURS_AT_ONCE = frozenset((errno.ENETUNREACH, errno.EHOSTUNREACH))
-
-
-class Endpoint(NamedTuple):
-    """A checked address, or the operator's."""
-
-    address: Address
-    port: int
-
-
-class Failed(Exception):  # noqa: N818 - a class of errors of attempts
-    """An exchange that brought no response. error: its class, as recorded. ours: the fault is not the receiver's."""
-
-    def __init__(self, error: str, *, ours: bool = False) -> None:
-        super().__init__(error)
-        self.error = error
-        self.ours = ours
 
 
 @dataclass(slots=True)
@@ -64,7 +36,7 @@ async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Ti
     """A connection to `endpoint` whose certificate is valid for `name`. Raises Failed."""
     loop = asyncio.get_running_loop()
     times.dialled, times.connected, times.secured = time.monotonic(), None, None
-    opened = await _connected(loop, endpoint)
+    opened = await connected(loop, endpoint)
     times.connected = time.monotonic()
     try:
         _, connection = await loop.create_connection(lambda: Connection(loop, endpoint, name, context), sock=opened)
@@ -74,42 +46,6 @@ async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Ti
     await connection.secure()
     times.secured = time.monotonic()
     return connection
-
-
-async def _connected(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> socket.socket:
-    family = socket.AF_INET if endpoint.address.version == 4 else socket.AF_INET6
-    try:
-        opened = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    except OSError as error:
-        raise fault_of(error.errno, at_once=True) from error
-    try:
-        code = opened.connect_ex((str(endpoint.address), endpoint.port))
-        at_once = code != errno.EINPROGRESS
-        if not at_once:
-            ready = loop.create_future()
-            loop.add_writer(opened.fileno(), _settle, ready)
-            try:
-                await ready
-            finally:
-                loop.remove_writer(opened.fileno())
-            code = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            raise fault_of(code, at_once=at_once)
-    except BaseException:
-        opened.close()
-        raise
-    return opened
-
-
-def fault_of(code: int | None, *, at_once: bool) -> Failed:
-    """Of a connection that did not come about. at_once: it was never tried, for the system itself refused."""
-    ours = code in _OURS or (at_once and code in _OURS_AT_ONCE)
-    return Failed("egress" if ours else "connect", ours=ours)
-
-
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 class Connection(asyncio.Protocol):
@@ -206,9 +142,9 @@ class Connection(asyncio.Protocol):
         self._full = self._loop.create_future()
 
     def resume_writing(self) -> None:
-        if self._full is not None:
-            _settle(self._full)
-            self._full = None
+        if self._full is not None and not self._full.done():
+            self._full.set_result(None)
+        self._full = None
 
     def connection_lost(self, error: Exception | None) -> None:
         self._fail(Failed("disconnected" if self._secured else "tls"), error)

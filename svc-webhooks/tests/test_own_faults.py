@@ -12,7 +12,7 @@ import pytest
 from webhooks_receivers import HOST, Authority, answering, hanging, receiver
 from webhooks_wire import URL, Resolver, egress
 
-from svc_webhooks.connection import fault_of
+from svc_webhooks.sockets import fault_of
 
 # In a process of its own, whose descriptors run out: a destination that listens, and a name to look up.
 OUT_OF_DESCRIPTORS = """
