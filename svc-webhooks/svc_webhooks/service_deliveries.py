@@ -15,11 +15,11 @@ from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_deliveries as queries
 from svc_webhooks import rules
 from svc_webhooks.days import expires_at
+from svc_webhooks.response import EXCERPT_BYTES_MAX
 from svc_webhooks.sweeps import Sweeper
 
 DELIVERIES_DEFAULT, DELIVERIES_MAX = 50, 200
 YEAR_MAX = 9000
-EXCERPT_BYTES_MAX = 4096
 LAST_EXCERPT_BYTES_MAX = 512  # where one attempt stands for all: such a list may be of a hundred thousand
 # Of one answer: bytes that are no UTF-8 grow threefold on the way, and a message may have 32 MiB.
 EXCERPTS_BYTES_MAX = 8 * 1024 * 1024
