@@ -9,6 +9,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,8 +85,8 @@ class Causes:
             story
             for company, share in enumerate(self.plan.shares)
             for story in (
-                *(self._ticket(company, number % 2 == 1) for number in range(share.opened)),
-                *(self._residency(company, unit_id) for unit_id in self._units[company][1:]),
+                *(partial(self._ticket, company, number % 2 == 1) for number in range(share.opened)),
+                *(partial(self._residency, company, unit_id) for unit_id in self._units[company][1:]),
             )
         ]
         self._chance.shuffle(stories)
@@ -93,7 +94,7 @@ class Causes:
 
         async def client() -> None:
             for story in waiting:
-                await story
+                await story()
 
         async with asyncio.TaskGroup() as together:
             together.create_task(self._files())
@@ -181,13 +182,13 @@ class Causes:
 
     # Afterwards
 
-    async def truth(self) -> set[Cause]:
-        """The causes of events, as the records that are served tell them, each company whole."""
+    async def truth(self, *, whole: bool) -> set[Cause]:
+        """The causes of events, as the records that are served tell them. whole: all that was planned must be there."""
         found: set[Cause] = set()
         for number, share in enumerate(self.plan.shares):
             tickets = [ticket async for ticket in self._walk(number, "/tickets")]
             turns = [turn async for turn in self._walk(number, "/turns")]
-            if (len(tickets), len(turns)) != (share.imported + share.opened, share.moved):
+            if whole and (len(tickets), len(turns)) != (share.imported + share.opened, share.moved):
                 raise AssertionError(f"company {number} has {len(tickets)} tickets and {len(turns)} turns for {share}")
             of_company = {
                 *(Cause(number, CREATED, one["entity_id"], "") for one in tickets),
@@ -195,7 +196,7 @@ class Causes:
                 *(Cause(number, MOVED, one["entity_id"], "Occupied") for one in turns),
                 *(Cause(number, MOVED, one["entity_id"], "Notice") for one in turns if one["move_out_date"]),
             }
-            if len(of_company) != share.events:
+            if whole and len(of_company) != share.events:
                 raise AssertionError(f"company {number} has causes of {len(of_company)} events for {share}")
             found |= of_company
         return found

@@ -17,6 +17,8 @@ class Run:
 
     seed: int
     plan: Plan
+    events: int
+    """That happened; fewer than planned where the time was over."""
     verdict: Verdict
     kills: Sequence[Kill]
     answers: Counter[str]
@@ -35,7 +37,7 @@ def report(run: Run) -> str:
     bad = [one.kind for one in plan.subscriptions if one.kind != "good"]
     killed = _listed(Counter(kill.who for kill in run.kills))
     rows = {
-        "events": f"{plan.events}",
+        "events": f"{run.events}" + (f" of {plan.events}: the time was over" if run.events < plan.events else ""),
         "subscriptions": f"{len(plan.subscriptions)} of {len(plan.shares)} companies",
         "bad endpoints": f"{len(bad)}: {', '.join(bad)}",
         "kills": f"{len(run.kills)}: {killed}",
