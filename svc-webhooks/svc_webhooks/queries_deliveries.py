@@ -13,7 +13,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     Select,
-    SmallInteger,
     and_,
     bindparam,
     func,
@@ -188,8 +187,8 @@ def _attempts() -> Statement:
         "wanted",
         event_id=Uuid,
         subscription_id=BigInteger,
-        since=SmallInteger,
-        until=SmallInteger,
+        since=Integer,
+        until=Integer,
     )
     shown = [column for column in t.attempt.c if column.name != "response_excerpt"]
     excerpt = func.substring(t.attempt.c.response_excerpt, 1, bindparam("excerpt_bytes", type_=Integer))

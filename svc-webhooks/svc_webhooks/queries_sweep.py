@@ -209,7 +209,7 @@ def _record_attempts() -> Statement:
         event_id=Uuid,
         subscription_id=BigInteger,
         fence=BigInteger,
-        number=SmallInteger,
+        number=Integer,
         rung=SmallInteger,
         state=Text,
         due_at=Instant,

@@ -114,7 +114,7 @@ delivery = Table(
     Column("state", Text, nullable=False, server_default=text("'waiting'")),
     Column("due_at", DateTime(timezone=True)),
     # Attempts made, and how many of them were steps of the ladder: our own faults are not.
-    Column("attempts", SmallInteger, nullable=False, server_default=text("0")),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("rung", SmallInteger, nullable=False, server_default=text("0")),
     # Raised by every claim: a sender whose lease ran out can't record over the next one.
     Column("fence", BigInteger, nullable=False, server_default=text("0")),
@@ -147,7 +147,7 @@ attempt = Table(
     metadata,
     Column("event_id", UUID(as_uuid=True), nullable=False),
     Column("subscription_id", BigInteger, nullable=False),
-    Column("number", SmallInteger, nullable=False),
+    Column("number", Integer, nullable=False),
     Column("cause", Text, nullable=False, server_default=text("'sweep'")),
     Column("started_at", DateTime(timezone=True), nullable=False),
     # Of the whole attempt; until the connection stood, and from then on for TLS (null with a kept connection); from the

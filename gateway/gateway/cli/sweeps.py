@@ -26,7 +26,8 @@ def add(commands: types.Commands) -> None:
         "webhooks",
         "attempt every delivery that is due",
         description="Waits until every event committed before the call is stored, attempts every delivery that is "
-        "due, and returns when the attempts are recorded, whether they succeeded or not.",
+        "due, and returns when the attempts are recorded, whether they succeeded or not. Retries count from the same "
+        "instant: what fails as of an instant ahead is due after it, and the clock's own sweeps wait until then.",
     )
     sweeping.add_argument("--now", metavar="TIME", type=types.instant, help="what is due as of then (default: now)")
     sweeping.set_defaults(run=sweep_deliveries)
