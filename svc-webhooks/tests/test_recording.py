@@ -82,7 +82,7 @@ async def test_attempts_of_one_batch_count_in_their_order(client: Client, databa
 async def test_an_attempt_that_cannot_be_recorded_keeps_no_other_from_it(client: Client, database: Database) -> None:
     first, second, third = await claimed(database, client, 3)
     recorder = Recorder(database)
-    impossible = ended(second, 200, number=1 << 15)
+    impossible = ended(second, 200, number=1 << 31)
     outcomes = await asyncio.gather(
         recorder.record(ended(first, 200)),
         recorder.record(impossible),

@@ -10,7 +10,9 @@ import pytest
 from webhooks_house import HOUR, Client, House, Process, Producer, free_port, until
 from webhooks_receivers import Receiver, answering
 
+from chassis.database import Database
 from makeready.webhooks.v1 import webhooks_pb2 as pb
+from svc_webhooks import queries_sweep as queries
 
 MANY = 20  # more than one turn claims
 
@@ -105,3 +107,21 @@ async def test_dispatchers_that_sweep_at_once_send_each_attempt_once(
         seen = Counter((one.request_line, one.body) for one in receiver.requests)
         assert set(seen.values()) == {1}
         assert {one.headers["service-attempt"] for one in receiver.requests} == {str(slot + 1)}
+
+
+async def test_dispatchers_claim_one_after_another(client: Client, tickets: Producer, database: Database) -> None:
+    """Rows that two statements change at once are looked at again, and some releases of PostgreSQL 18 crash there."""
+    sub_id = await listen(client, "/", "ticket.created")
+    await tickets.ticket_created(client.company_id)
+    early = datetime.datetime.now(datetime.UTC) - HOUR
+    assert (await client.sweep(early))["attempted"] == 0  # stored
+    waits = (
+        f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = {queries.CLAIM_LOCK}"
+    )
+    async with database.transaction(queries.CLAIMING) as connection:
+        claims = asyncio.create_task(queries.claimed_deliveries(database, {sub_id: 16}, early + 2 * HOUR, 60))
+        async with asyncio.timeout(20):
+            while not await connection.raw.fetchval(waits):  # noqa: ASYNC110 - polls a database
+                await asyncio.sleep(0.01)
+        assert not claims.done()
+    assert len(await claims) == 1
