@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -120,7 +121,8 @@ def _claim(picked: CTE) -> Statement:
         .where(_is(t.delivery, picked))
         .values(
             fence=t.delivery.c.fence + literal_column("1"),
-            leased_until=func.now() + bindparam("lease_seconds", type_=Integer) * literal_column("interval '1 second'"),
+            leased_until=func.clock_timestamp()
+            + bindparam("lease_seconds", type_=Integer) * literal_column("interval '1 second'"),
         )
         .returning(
             t.delivery.c.event_id,
@@ -180,28 +182,42 @@ _CLAIM_DELIVERY = _claim(
 )
 
 
+def uptime() -> float:
+    """Seconds on a clock that nobody sets and that goes on while the machine or the process sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Claims(NamedTuple):
+    """Leased deliveries with all that sending them takes. since: their leases began then or later, see `uptime`."""
+
+    rows: list[Record]
+    since: float
+
+
 async def claimed_deliveries(
     database: Database, wanted: Mapping[int, int], now: datetime.datetime, lease_seconds: int
-) -> list[Record]:
-    """Leases due deliveries, up to so many of each subscription, the longest due first, with all that sending takes."""
+) -> Claims:
+    """Leases due deliveries, up to so many of each subscription, the longest due first."""
     async with database.transaction(CLAIMING) as connection:
-        return await connection.rows(
+        since = uptime()
+        rows = await connection.rows(
             _CLAIM_DELIVERIES,
             subscription_id=list(wanted),
             rows=list(wanted.values()),
             now=now,
             lease_seconds=lease_seconds,
         )
+    return Claims(rows, since)
 
 
-async def claimed_delivery(
-    database: Database, event_id: uuid.UUID, subscription_id: int, lease_seconds: int
-) -> Record | None:
-    """Leases one waiting delivery, due or not; None where it does not wait, must not be sent now or is leased."""
+async def claimed_delivery(database: Database, event_id: uuid.UUID, subscription_id: int, lease_seconds: int) -> Claims:
+    """Leases one waiting delivery, due or not; none where it does not wait, must not be sent now or is leased."""
     async with database.transaction(CLAIMING) as connection:
-        return await connection.row(
+        since = uptime()
+        rows = await connection.rows(
             _CLAIM_DELIVERY, event_id=event_id, subscription_id=subscription_id, lease_seconds=lease_seconds
         )
+    return Claims(rows, since)
 
 
 class Attempt(NamedTuple):

@@ -8,8 +8,7 @@ follows at once, within milliseconds. Where the process is held up in between, n
 from __future__ import annotations
 
 import datetime
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import structlog
@@ -33,16 +32,11 @@ SECONDS = Histogram(
 
 
 class Claimed(NamedTuple):
-    """A delivery that is leased. secret: None where it can't be opened; claimed_at: before the claim, see `uptime`."""
+    """A delivery that is leased. secret: None where it can't be opened; since: the lease began then or later."""
 
     row: Record
     secret: str | None
-    claimed_at: float
-
-
-def uptime() -> float:
-    """Seconds on a clock that nobody sets and that goes on while the machine or the process sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
+    since: float
 
 
 class Sender:
@@ -53,13 +47,13 @@ class Sender:
         self._vault = vault
         self._clock = clock
 
-    def opened(self, rows: Iterable[Record], claimed_at: float) -> list[Claimed]:
+    def opened(self, claims: queries.Claims) -> list[Claimed]:
         """Each subscription's secret is opened once, for these rows alone."""
         secrets: dict[int, str | None] = {}
-        for row in rows:
+        for row in claims.rows:
             if row["subscription_id"] not in secrets:
                 secrets[row["subscription_id"]] = self._open(row)
-        return [Claimed(row, secrets[row["subscription_id"]], claimed_at) for row in rows]
+        return [Claimed(row, secrets[row["subscription_id"]], claims.since) for row in claims.rows]
 
     async def attempt(
         self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, period_seconds: int, cause: str
@@ -67,7 +61,7 @@ class Sender:
         """None where the claim is so old that the lease might run out meanwhile and another dispatcher send it too."""
         row = claimed.row
         started_at = self._clock()
-        if uptime() - claimed.claimed_at > BEGIN_SECONDS_MAX:
+        if queries.uptime() - claimed.since > BEGIN_SECONDS_MAX:
             log.warning("claim_too_old", event_id=str(row["event_id"]), subscription_id=row["subscription_id"])
             return None
         outcome = await self._send(claimed, started_at)

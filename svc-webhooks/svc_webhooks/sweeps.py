@@ -24,7 +24,7 @@ from chassis.refusals import Unavailable
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
 from svc_webhooks.recorder import Recorder
-from svc_webhooks.sender import Claimed, Sender, uptime
+from svc_webhooks.sender import Claimed, Sender
 from svc_webhooks.turns import LEASE_SECONDS, Counts, Sweep, ended
 
 CATCH_UP_SECONDS = 10.0
@@ -103,11 +103,10 @@ class Sweeper:
         Returns when the attempt is recorded; False where there was none: the delivery does not wait, its subscription
         is paused or gone, its company inactive, or another dispatcher has it just now. Raises DatabaseUnavailable.
         """
-        claimed_at = uptime()
-        row = await queries.claimed_delivery(self.database, event_id, subscription_id, LEASE_SECONDS)
-        if row is None:
+        claims = await queries.claimed_delivery(self.database, event_id, subscription_id, LEASE_SECONDS)
+        if not claims.rows:
             return False
-        (claimed,) = self.sender.opened([row], claimed_at)
+        (claimed,) = self.sender.opened(claims)
         task = asyncio.create_task(self.attempted(claimed, self._clock(), rules.BY_RETRY))
         self._retries.add(task)
         task.add_done_callback(self._retries.discard)

@@ -22,7 +22,7 @@ from chassis.refusals import Unavailable
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
 from svc_webhooks.egress import DEADLINE_SECONDS
-from svc_webhooks.sender import Claimed, uptime
+from svc_webhooks.sender import Claimed
 
 if TYPE_CHECKING:
     from svc_webhooks.sweeps import Sweeper
@@ -156,19 +156,18 @@ class Sweep:
 
     async def _claim(self, wanted: dict[int, int]) -> None:
         """Begins what it claims at once: see `Sender.attempt`."""
-        claimed_at = uptime()
         try:
-            rows = await queries.claimed_deliveries(self._of.database, wanted, self.now, LEASE_SECONDS)
+            claims = await queries.claimed_deliveries(self._of.database, wanted, self.now, LEASE_SECONDS)
         except Exception as fault:
             self._fault, self._stopped = fault, True  # raised when what is under way has ended
             return
-        found = Counter(row["subscription_id"] for row in rows)
+        found = Counter(row["subscription_id"] for row in claims.rows)
         for sub_id, many in wanted.items():
             if found[sub_id] < many:
                 self._lines[self._subscribers[sub_id].late].pop(sub_id, None)
                 self._forget(self._subscribers[sub_id], found[sub_id])
         began = asyncio.get_running_loop().time()
-        for claimed in self._of.sender.opened(rows, claimed_at):
+        for claimed in self._of.sender.opened(claims):
             one = self._subscribers[claimed.row["subscription_id"]]
             place = _Place(one, began, one.late)
             one.under_way += 1

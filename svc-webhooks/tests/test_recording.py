@@ -46,7 +46,7 @@ def ended(claimed: Any, status: int, **more: Any) -> queries.Attempt:
 async def claimed(database: Database, client: Client, many: int) -> Sequence[Any]:
     (sub_id,) = await subscribed(database, client.company_id, [URL])
     await happened(database, client.company_id, many)
-    rows = await queries.claimed_deliveries(database, {sub_id: many}, now(), lease_seconds=60)
+    rows = (await queries.claimed_deliveries(database, {sub_id: many}, now(), lease_seconds=60)).rows
     assert len(rows) == many
     return rows
 

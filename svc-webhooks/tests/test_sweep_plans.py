@@ -121,7 +121,7 @@ async def test_a_claim_meets_what_it_claims(waiting: Database, all_due: bool, ro
 
 
 async def test_a_record_meets_what_it_records(waiting: Database) -> None:
-    rows = await queries.claimed_deliveries(waiting, dict.fromkeys(range(1, 17), 16), now(all_due=True), 60)
+    rows = (await queries.claimed_deliveries(waiting, dict.fromkeys(range(1, 17), 16), now(all_due=True), 60)).rows
     plan = await statement_plan(waiting, queries._RECORD_ATTEMPTS, queries.BY_INDEX, **record_of(rows))
     check_record(plan, 256)
 
@@ -147,7 +147,7 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
         await fill(database, known, EVENTS)
         check_look(await look(**look_for(all_due=True)))
         check_claim(await claim(**claim_of(range(17, SUBSCRIPTIONS + 1), all_due=True)), SUBSCRIPTIONS - 16, 16)
-        rows = await queries.claimed_deliveries(database, dict.fromkeys(range(1, 17), 16), now(all_due=True), 60)
+        rows = (await queries.claimed_deliveries(database, dict.fromkeys(range(1, 17), 16), now(all_due=True), 60)).rows
         check_record(await record(**record_of(rows)), 256)
     await database.close()
 

@@ -124,4 +124,4 @@ async def test_dispatchers_claim_one_after_another(client: Client, tickets: Prod
             while not await connection.raw.fetchval(waits):  # noqa: ASYNC110 - polls a database
                 await asyncio.sleep(0.01)
         assert not claims.done()
-    assert len(await claims) == 1
+    assert len((await claims).rows) == 1
