@@ -198,7 +198,7 @@ async def test_an_attempt_that_cannot_be_recorded_keeps_nobody_from_theirs(
     worn_out, *_ = await subscribed(database, client.company_id, [*urls("answers", 1), *urls("late", 1)])
     await happened(database, client.company_id, 30)
     async with database.connection() as connection:  # its next attempt would have no number
-        await connection.raw.execute("UPDATE delivery SET attempts = 32767 WHERE subscription_id = $1", worn_out)
+        await connection.raw.execute("UPDATE delivery SET attempts = 2147483647 WHERE subscription_id = $1", worn_out)
     async with sweeping(sweeper, endpoints) as sweep:
         await until(lambda: sweep.counts.attempted == 30, 60)
     assert endpoints.requests["answers"] == 30
