@@ -68,6 +68,11 @@ def first_due(occurred_at: datetime.datetime) -> datetime.datetime:
     return occurred_at.replace(microsecond=0)
 
 
+def due_after(slot: datetime.datetime) -> datetime.datetime:
+    """When to try again after a fault of ours: with the next sweep, whoever starts it, and not twice in this one."""
+    return slot + datetime.timedelta(microseconds=1)
+
+
 def next_due(slot: datetime.datetime, rung: int, ladder: Ladder) -> datetime.datetime | None:
     """When to try again after attempt number `rung` on the ladder failed; None: the ladder is used up.
 

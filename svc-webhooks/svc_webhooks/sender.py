@@ -56,7 +56,7 @@ class Sender:
         return [Claimed(row, secrets[row["subscription_id"]], claims.since) for row in claims.rows]
 
     async def attempt(
-        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, period_seconds: int, cause: str
+        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str
     ) -> queries.Attempt | None:
         """None where the claim is so old that the lease might run out meanwhile and another dispatcher send it too."""
         row = claimed.row
@@ -72,7 +72,7 @@ class Sender:
         rung = row["rung"] if outcome.ours else row["rung"] + 1
         state, due_at = rules.SUCCEEDED, None
         if outcome.ours:
-            state, due_at = rules.WAITING, now + datetime.timedelta(seconds=period_seconds)
+            state, due_at = rules.WAITING, rules.due_after(now)
         elif not outcome.succeeded:
             due_at = rules.next_due(now, rung, ladder)
             state = rules.WAITING if due_at else rules.PARKED

@@ -65,6 +65,7 @@ class Sweeper:
         self._sweeps: dict[asyncio.Task[Counts], Sweep] = {}
         self._retries: set[asyncio.Task[queries.Attempt | None]] = set()
         self._of_slots: Sweep | None = None
+        self._asked_for = asyncio.Lock()
 
     async def run(self) -> None:
         """Sweeps every slot, beginning with the last one missed, until cancelled."""
@@ -93,9 +94,11 @@ class Sweeper:
         Raises Unavailable where a producer or the database does not answer within ten seconds.
         """
         stored = await self._catch_up()
-        # On its own: a caller that goes away must not cut attempts off between sending and recording.
-        task = self._begin(Sweep(self, now))
-        return stored, await asyncio.shield(task)
+        # One at a time, beside the slots': each has attempts under way, and their memory, of its own.
+        async with self._asked_for:
+            # On its own: a caller that goes away must not cut attempts off between sending and recording.
+            task = self._begin(Sweep(self, now))
+            return stored, await asyncio.shield(task)
 
     async def attempt_now(self, event_id: uuid.UUID, subscription_id: int) -> bool:
         """Attempts a waiting delivery at once, due or not, on record as an administrator's retry.
@@ -115,7 +118,7 @@ class Sweeper:
     async def attempted(self, claimed: Claimed, now: datetime.datetime, cause: str) -> queries.Attempt | None:
         """Sends a claimed delivery and records it; None where it was not sent, or is gone or another's by now."""
         killed_here("delivery-claimed")
-        attempt = await self.sender.attempt(claimed, now, self.ladder, self.period_seconds, cause)
+        attempt = await self.sender.attempt(claimed, now, self.ladder, cause)
         if attempt is None:
             LOST.labels("sending").inc()
         elif not await self.recorder.record(attempt):

@@ -62,6 +62,13 @@ def test_what_is_due_beyond_the_ladder_was_parked_and_is_retried(
     assert (rules.cause_of_due(rung, ladder) == rules.BY_RETRY) == has_parked
 
 
+@given(instants, st.timedeltas(datetime.timedelta(microseconds=1), 30 * 24 * HOUR))
+def test_a_fault_of_ours_is_tried_again_by_any_later_sweep_and_not_by_the_same(
+    slot: datetime.datetime, later: datetime.timedelta
+) -> None:
+    assert slot < rules.due_after(slot) <= slot + later
+
+
 @given(instants, st.integers(1, 86400))
 def test_a_slot_is_a_multiple_of_the_period_and_not_in_the_future(instant: datetime.datetime, period: int) -> None:
     slot = slot_of(instant, period)

@@ -118,6 +118,8 @@ async def watch(house: House, caller: Caller) -> AsyncIterator[Watch]:
     await asyncio.to_thread(house.system.makeready, "vault", "reseal")
     await house.stop("svc-webhooks")
     await house.start("svc-webhooks")
+    await watching.http("GET", "/webhooks")  # the gateway has found it again
+    await watching.sweep()
 
 
 async def test_nothing_that_is_left_holds_a_secret_or_a_key(
