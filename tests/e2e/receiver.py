@@ -38,6 +38,13 @@ class Delivery:
         return hmac.compare_digest(digest, parts["v1"]) and abs(self.arrived_at - int(parts["t"])) <= 300
 
 
+class _Server(ThreadingHTTPServer):
+    """Sixteen connections of each subscription may come at once: none waits for another's handshake to be taken."""
+
+    daemon_threads = True
+    request_queue_size = 1024
+
+
 class Receiver:
     """https://receiver.test, whatever path; `answers` maps a path to the statuses to give, in turn, `bodies` to what is
     said besides."""
@@ -70,9 +77,8 @@ class Receiver:
             def log_message(self, *_words: object) -> None:
                 """Nothing: the test tells."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
