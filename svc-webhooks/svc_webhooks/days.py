@@ -5,6 +5,10 @@ import uuid
 
 DAY = datetime.timedelta(days=1)
 KEPT_DAYS = 30
+# Before all ids and after all of them.
+OLDEST, NEWEST = uuid.UUID(int=0), uuid.UUID(int=(1 << 128) - 1)
+# Before it, nothing is over: a date that can't be counted back from is none of ours.
+_FIRST = datetime.date(1970, 3, 1)
 
 
 def made_at(event_id: uuid.UUID) -> datetime.datetime:
@@ -25,7 +29,7 @@ def first_id(day: datetime.date) -> uuid.UUID:
 
 def first_day_kept(now: datetime.datetime) -> datetime.date:
     """Events of the days before are over: 30 days have passed since the end of their day."""
-    return (now - KEPT_DAYS * DAY).date()
+    return max(now.date(), _FIRST) - KEPT_DAYS * DAY
 
 
 def expires_at(event_id: uuid.UUID) -> datetime.datetime:

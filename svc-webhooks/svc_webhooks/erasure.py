@@ -16,6 +16,7 @@ from prometheus_client import Counter
 from chassis.database import Database, DatabaseUnavailable
 from chassis.killpoints import killed_here
 from svc_webhooks import queries_erasure as queries
+from svc_webhooks.days import OLDEST
 from svc_webhooks.queries_sweep import BY_INDEX
 
 DELIVERIES_OF_A_BATCH = 1000
@@ -37,7 +38,7 @@ class Eraser:
         killed_here("erasure-begun")
         # The subscription is gone, whatever becomes of this batch.
         with contextlib.suppress(DatabaseUnavailable):
-            await self._batch(sub_id, queries.FIRST)
+            await self._batch(sub_id, OLDEST)
         self._asked.set()
 
     async def run(self) -> None:
@@ -50,7 +51,7 @@ class Eraser:
 
     async def finish(self) -> None:
         """Deletes what is noted and nobody else is at. Raises DatabaseUnavailable."""
-        sub_id, after = None, queries.FIRST
+        sub_id, after = None, OLDEST
         while True:
             began = time.monotonic()
             taken, after = await self._batch(sub_id, after)
@@ -65,7 +66,7 @@ class Eraser:
         async with self._database.transaction(BY_INDEX) as connection:
             taken = await queries.erasure_taken(connection, sub_id)
             if taken is None:
-                return None, queries.FIRST
+                return None, OLDEST
             gone = await queries.deliveries_deleted(connection, taken, after, DELIVERIES_OF_A_BATCH)
             is_last = len(gone) < DELIVERIES_OF_A_BATCH
             if is_last:
@@ -74,5 +75,5 @@ class Eraser:
         killed_here("erasure-batch")
         if is_last:
             log.info("history_erased", subscription_id=taken)
-            return None, queries.FIRST
+            return None, OLDEST
         return taken, gone[-1]

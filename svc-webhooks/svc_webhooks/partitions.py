@@ -26,8 +26,6 @@ AHEAD_DAYS = 3
 LOOK_SECONDS = 3600
 # An id from further ahead is the work of a broken clock; its partitions would stand in the way of every statement.
 FUTURE_DAYS_MAX = 60
-# Before it, nothing is over: a date that can't be counted back from is none of ours.
-FIRST = datetime.datetime(1970, 3, 1, tzinfo=datetime.UTC)
 
 log = structlog.stdlib.get_logger(__name__)
 DAYS_DROPPED = Counter("makeready_webhooks_days_dropped_total", "Days of events dropped with all that hung on them")
@@ -118,7 +116,7 @@ class Partitions:
         Any number may do so at once. Raises HeldUp where a statement that takes long is in the way: what was begun is
         ended by the next call.
         """
-        kept, days = first_day_kept(max(now, FIRST)), 0
+        kept, days = first_day_kept(now), 0
         while True:
             async with queries.changing(self._database, queries.PATIENT_SECONDS) as connection:
                 found = await queries.day_sets(connection)

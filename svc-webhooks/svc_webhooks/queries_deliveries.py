@@ -29,9 +29,8 @@ from chassis.database import Database
 from chassis.statements import Statement
 from svc_webhooks import rules
 from svc_webhooks import tables as t
+from svc_webhooks.days import NEWEST
 from svc_webhooks.queries import Uuid, array_rows, bigint
-
-NEWEST, OLDEST = uuid.UUID(int=(1 << 128) - 1), uuid.UUID(int=0)
 
 _delivery = (
     t.delivery.c.event_id,

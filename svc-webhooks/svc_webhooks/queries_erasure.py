@@ -12,8 +12,6 @@ from chassis.statements import Statement
 from svc_webhooks import tables as t
 from svc_webhooks.queries import Uuid, bigint
 
-FIRST = uuid.UUID(int=0)
-
 _gone = (
     delete(t.subscription)
     .where(t.subscription.c.company_id == bigint("company_id"), t.subscription.c.id == bigint("sub_id"))

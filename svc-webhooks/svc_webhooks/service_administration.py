@@ -18,7 +18,7 @@ from makeready.common.v1.documents_pb2 import Document
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_administration as queries
 from svc_webhooks import queries_deliveries, records, rules
-from svc_webhooks.days import first_day_kept, first_id
+from svc_webhooks.days import NEWEST, OLDEST, first_day_kept, first_id
 from svc_webhooks.service_deliveries import event_id_of, shown, state_of
 from svc_webhooks.sweeps import Sweeper
 from svc_webhooks.turns import LEASE_SECONDS
@@ -27,7 +27,6 @@ from svc_webhooks.vault import Vault, new_secret, prefix_of
 UNDELIVERED_DEFAULT, UNDELIVERED_MAX = 50, 1000
 MADE_DUE_AT_ONCE = 1000
 POLL_SECONDS = 0.1
-NOTHING_BEFORE = datetime.datetime(1970, 2, 1, tzinfo=datetime.UTC)  # ids have no time before 1970
 
 Clock = Callable[[], datetime.datetime]
 
@@ -150,7 +149,7 @@ class AdministrationService:
         now = rules.first_due(self.clock())
         count = 0
         # Forward through the events: one that a sweep parks again meanwhile had its attempt.
-        last = queries_deliveries.OLDEST
+        last = OLDEST
         while some := await queries.parked_made_due(self.database, request.sub_id, now, last, MADE_DUE_AT_ONCE):
             count += len(some)
             last = max(some)
@@ -172,7 +171,7 @@ class AdministrationService:
         state = state_of(request.state)
         if state == rules.SUCCEEDED:
             raise invalid_request("state must be waiting or parked.", "state", status=422)
-        after = event_id_of(request.after_event_id) if request.after_event_id else queries_deliveries.OLDEST
+        after = event_id_of(request.after_event_id) if request.after_event_id else OLDEST
         if after is None:
             raise invalid_request("after_event_id must be the id of an event.", "after_event_id")
         limit = min(request.limit, UNDELIVERED_MAX) if request.limit > 0 else UNDELIVERED_DEFAULT
@@ -216,6 +215,5 @@ def _document(row: Record) -> Document:
 def _first_id_kept(request: pb.ListUndeliveredRequest) -> uuid.UUID:
     """The first event that is still there at the asked instant; without one, none goes."""
     if not request.HasField("expires_before"):
-        return queries_deliveries.NEWEST
-    before = request.expires_before.ToDatetime(datetime.UTC)
-    return first_id(first_day_kept(max(before, NOTHING_BEFORE)))
+        return NEWEST
+    return first_id(first_day_kept(request.expires_before.ToDatetime(datetime.UTC)))
