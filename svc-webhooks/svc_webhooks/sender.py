@@ -118,8 +118,4 @@ class Sender:
         }
         if row["request_id"]:
             headers["X-Request-Id"] = row["request_id"]
-        try:
-            return await self._egress.post(row["destination_url"], body, headers)
-        except Exception:
-            log.exception("egress_fault", subscription_id=row["subscription_id"])
-            return Outcome(None, "internal", b"", 0, ours=True)
+        return await self._egress.post(row["destination_url"], body, headers)
