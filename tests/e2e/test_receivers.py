@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import runpy
+import selectors
 import shutil
 import socket
 import ssl
@@ -174,18 +175,39 @@ class Shell:
             with subprocess.Popen(
                 self._command, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
             ) as handler:
-                assert handler.stdin and handler.stdout
-                feeding = threading.Thread(target=self._feed, args=(encrypted, handler.stdin), daemon=True)
-                feeding.start()
-                encrypted.sendall(handler.stdout.read())
+                answer = self._answer(encrypted, handler)
+                encrypted.settimeout(20)
+                encrypted.sendall(answer)
                 encrypted.unwrap()
 
     @staticmethod
-    def _feed(encrypted: ssl.SSLSocket, stdin: Any) -> None:
-        with suppress(OSError, ValueError):
-            while chunk := encrypted.recv(65536):
-                stdin.write(chunk)
-                stdin.flush()
+    def _answer(encrypted: ssl.SSLSocket, handler: subprocess.Popen[bytes]) -> bytes:
+        """What the handler says until it ends. In one thread: two that use a TLS connection at once break it."""
+        assert handler.stdin and handler.stdout
+        answer = b""
+        encrypted.setblocking(False)
+        with selectors.DefaultSelector() as ready:
+            ready.register(handler.stdout, selectors.EVENT_READ)
+            ready.register(encrypted, selectors.EVENT_READ)
+            while handler.stdout in (keys := [key.fileobj for key, _ in ready.select(20)]) or encrypted in keys:
+                if handler.stdout in keys:
+                    some = os.read(handler.stdout.fileno(), 65536)
+                    answer += some
+                    if not some:
+                        break
+                if encrypted in keys:
+                    try:
+                        while chunk := encrypted.recv(65536):
+                            handler.stdin.write(chunk)
+                            handler.stdin.flush()
+                    except ssl.SSLWantReadError:
+                        continue
+                    except OSError:
+                        pass  # it has read enough
+                    ready.unregister(encrypted)
+                    with suppress(OSError):
+                        handler.stdin.close()
+        return answer
 
     def stop(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
