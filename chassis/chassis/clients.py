@@ -62,13 +62,14 @@ class Peer:
         *,
         company_id: int = 0,
         identity: Identity | None = None,
+        token: str = "",
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> Response:
         """One RPC of a stub made on `.channel`. Raises Refusal where the service refused, else PeerUnavailable.
 
-        identity: who calls where it is not this service for the company.
+        identity: who calls where it is not this service for the company; token: of whom somebody else vouches for.
         """
-        token = self._issuer.token(self.name, identity or self._issuer.as_service(company_id))
+        token = token or self._issuer.token(self.name, identity or self._issuer.as_service(company_id))
         metadata = [("authorization", token)]
         if request_id := structlog.contextvars.get_contextvars().get("request_id"):
             metadata.append(("x-request-id", request_id))

@@ -82,6 +82,10 @@ class Outbox:
         message = Event(company_id=company_id, request_id=request_id, references=references)
         return self._row(f"events.{self.producer}.references", message, occurred_at)
 
+    def cause(self, message: Event) -> dict[str, Any]:
+        """The row of what happened here and has an effect in another context. message: all but its id and instant."""
+        return self._row(f"events.{self.producer}.causes", message, message.occurred_at.ToDatetime(datetime.UTC))
+
     def _row(self, subject: str, message: Event, occurred_at: datetime.datetime) -> dict[str, Any]:
         event_id = uuid7()
         message.event_id = str(event_id)

@@ -75,12 +75,16 @@ class Retention:
 async def every_hour(
     work: Callable[[datetime.datetime], Awaitable[object]],
     clock: Callable[[], datetime.datetime] = instants.now,
+    period_seconds: int = PERIOD_SECONDS,
 ) -> None:
     """Does the work at every full hour, which it is told, beginning with the last one: nothing is missed that fell due
-    while no process ran. Until cancelled, or until the work fails."""
+    while no process ran. Until cancelled, or until the work fails.
+
+    period_seconds: of slots that are not hours.
+    """
     while True:
-        slot = instants.slot_of(clock(), PERIOD_SECONDS)
+        slot = instants.slot_of(clock(), period_seconds)
         await work(slot)
         # In short steps, for clocks are set and machines sleep.
-        while instants.slot_of(now := clock(), PERIOD_SECONDS) == slot:  # noqa: ASYNC110 - a clock sets no event
-            await asyncio.sleep(min(PERIOD_SECONDS - (now - slot).total_seconds(), 60))
+        while instants.slot_of(now := clock(), period_seconds) == slot:  # noqa: ASYNC110 - a clock sets no event
+            await asyncio.sleep(min(period_seconds - (now - slot).total_seconds(), 60))

@@ -22,6 +22,8 @@ from prometheus_client import Counter, Histogram, start_http_server
 from sqlalchemy import MetaData, Table
 
 from chassis import lean, logs  # noqa: F401 - see there
+from chassis.acts import Acts
+from chassis.audit import Audit
 from chassis.clients import MESSAGE_BYTES_MAX, REFUSAL, Peer
 from chassis.consumer import Apply, Consumer
 from chassis.database import ONE_PLAN, Database
@@ -32,8 +34,10 @@ from chassis.refusals import Refusal, Unavailable
 from chassis.relay import Relay
 from chassis.retention import Drop, Retention, every_hour
 from chassis.settings import Environment, ServiceSettings, SettingsError
+from chassis.stale import PERIOD_SECONDS as STALE_SECONDS
+from chassis.stale import Stale, Sweep
 from chassis.transport import Transport
-from makeready.common.v1 import documents_pb2, options_pb2, retention_pb2
+from makeready.common.v1 import audit_pb2, documents_pb2, options_pb2, retention_pb2, stale_pb2
 from makeready.events.v1 import events_pb2
 
 GRACE_SECONDS = 10
@@ -134,6 +138,22 @@ class App:
         retention = Retention(self.database, claims, self.drops)
         self.background("retention", functools.partial(every_hour, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
+
+    def audits(self, table: Table) -> Audit:
+        """This process keeps an audit log, and tells it."""
+        audit = Audit(table, self.database)
+        self.serve(audit_pb2.DESCRIPTOR.services_by_name["AuditService"], audit)
+        return audit
+
+    def acts(self, claims: Table, audit: Table, outbox: Outbox) -> Acts:
+        """This process has a back office; claims: its ledger, audit: its log."""
+        return Acts(self.database, claims, self.audits(audit), outbox)
+
+    def sweeps(self, *sweeps: Sweep) -> None:
+        """This process does these by the clock."""
+        stale = Stale(sweeps)
+        self.background("stale", functools.partial(every_hour, stale.sweep, period_seconds=STALE_SECONDS))
+        self.serve(stale_pb2.DESCRIPTOR.services_by_name["StaleService"], stale)
 
     def serve(self, service: ServiceDescriptor, implementation: object) -> None:
         """Serves every RPC of the service with the method of the same name, for the kinds that its proto names."""

@@ -18,8 +18,9 @@ from gateway.ports import Port, every_service_serves
 from gateway.reference import Reference
 from gateway.routes import OPERATIONS
 from gateway.service import CompaniesService, KeysService
+from gateway.service_actors import ActorsService
 from gateway.service_staff import StaffService
-from makeready.identity.v1 import identity_pb2, staff_pb2
+from makeready.identity.v1 import actors_pb2, identity_pb2, staff_pb2
 
 NAME = "gateway"
 
@@ -29,8 +30,10 @@ def assemble(settings: config.Config) -> App:
     services = identity_pb2.DESCRIPTOR.services_by_name
     # Who keeps companies and staff as replicas: an outbox row goes only once each of them has confirmed it.
     outbox = app.produces(tables.outbox, consumers=["svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
-    app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, instants.now))
-    app.serve(services["KeysService"], KeysService(app.database))
+    acts = app.acts(tables.idempotency, tables.audit, outbox)
+    app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, acts.audit, instants.now))
+    app.serve(services["KeysService"], KeysService(app.database, acts.audit))
+    app.serve(actors_pb2.DESCRIPTOR.services_by_name["ActorsService"], ActorsService(app.database, app.issuer))
     staff = StaffService(app.database, Importer(app.database, outbox, instants.now))
     app.serve(staff_pb2.DESCRIPTOR.services_by_name["StaffService"], staff)
     keys = Keys(app.database)

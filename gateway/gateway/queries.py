@@ -187,37 +187,7 @@ async def key_revoked_at(connection: Connection, key_id: int) -> Any:
 
 # What happened
 
-_AUDIT = Statement(
-    insert(t.audit).values(
-        {
-            name: bindparam(name, type_=t.audit.c[name].type)
-            for name in ("company_id", "actor", "action", "subject_id", "detail", "request_id")
-        }
-    )
-)
 _NOTIFY = Statement(select(func.pg_notify(CHANNEL, bindparam("payload", type_=Text))))
-
-
-async def add_audit(
-    connection: Connection,
-    company_id: int,
-    *,
-    actor: str,
-    action: str,
-    subject_id: int,
-    detail: dict[str, Any],
-    request_id: str,
-) -> None:
-    """detail: what changed, never a secret."""
-    await connection.execute(
-        _AUDIT,
-        company_id=company_id,
-        actor=actor,
-        action=action,
-        subject_id=subject_id,
-        detail=detail,
-        request_id=request_id,
-    )
 
 
 async def notify(connection: Connection, payload: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import asyncpg
 from asyncpg import Record
 
+from chassis.audit import Audit
 from chassis.database import Connection, Database
 from chassis.identity import Call
 from chassis.outbox import Outbox
@@ -19,6 +20,7 @@ from makeready.events.v1.events_pb2 import CompanyReference, References
 from makeready.identity.v1 import identity_pb2 as pb
 
 Clock = Callable[[], datetime.datetime]
+Fields = Mapping[str, Any]
 Checked = TypeVar("Checked")
 
 SCOPES = dict(enumerate(rules.SCOPES, start=1))
@@ -36,26 +38,13 @@ def no_company() -> Refusal:
     return Refusal(404, "not_found", "No company has that id; list the companies to see their ids.")
 
 
-async def _audit(
-    connection: Connection, call: Call, company_id: int, action: str, subject_id: int, **detail: Any
-) -> None:
-    await queries.add_audit(
-        connection,
-        company_id,
-        actor=call.identity.kind,
-        action=action,
-        subject_id=subject_id,
-        detail=detail,
-        request_id=call.request_id,
-    )
-
-
 class CompaniesService:
     """Companies and their administrators. What other contexts keep of a company goes out as a reference."""
 
-    def __init__(self, database: Database, outbox: Outbox, clock: Clock) -> None:
+    def __init__(self, database: Database, outbox: Outbox, audit: Audit, clock: Clock) -> None:
         self.database = database
         self.outbox = outbox
+        self.audit = audit
         self.clock = clock
 
     async def CreateCompany(self, request: pb.CreateCompanyRequest, call: Call) -> pb.CreateCompanyResponse:
@@ -64,7 +53,7 @@ class CompaniesService:
         async with self.database.transaction() as connection:
             row = await queries.new_company(connection, name, timezone)
             await self._tell(connection, row, call)
-            await _audit(connection, call, row["id"], "company.created", row["id"], name=name, timezone=timezone)
+            await self._record(connection, call, "company.created", row["id"], {}, {"name": name, "timezone": timezone})
         self.outbox.wake()
         return pb.CreateCompanyResponse(company=_company(row))
 
@@ -77,10 +66,11 @@ class CompaniesService:
             active: bool = request.active if request.HasField("active") else row["active"]
             wanted: dict[str, Any] = {"active": active, "timezone": timezone or str(row["timezone"])}
             changed = {name: value for name, value in wanted.items() if value != row[name]}
+            before = {name: row[name] for name in changed}
             if changed:
                 row = await queries.changed_company(connection, row["id"], active, wanted["timezone"])
                 await self._tell(connection, row, call)
-                await _audit(connection, call, row["id"], "company.updated", row["id"], **changed)
+                await self._record(connection, call, "company.updated", row["id"], before, changed)
                 await queries.notify(connection, f"company {row['id']}")
         self.outbox.wake()
         return pb.UpdateCompanyResponse(company=_company(row))
@@ -101,12 +91,26 @@ class CompaniesService:
                 if await queries.company(connection, request.company_id) is None:
                     raise no_company()
                 found = await queries.new_administrator_id(connection, request.company_id, email, name, password)
-                await _audit(connection, call, request.company_id, "administrator.created", found, email=email)
+                await self.audit.add(
+                    connection,
+                    call,
+                    request.company_id,
+                    "administrator.created",
+                    "administrator",
+                    found,
+                    {},
+                    {"email": email},
+                )
         except asyncpg.UniqueViolationError as error:
             if error.constraint_name != "administrator_email":
                 raise
             raise invalid_request("An administrator with that email exists; use another email.", status=422) from None
         return pb.CreateAdministratorResponse(administrator_id=found)
+
+    async def _record(
+        self, connection: Connection, call: Call, action: str, company_id: int, before: Fields, after: Fields
+    ) -> None:
+        await self.audit.add(connection, call, company_id, action, "company", company_id, before, after)
 
     async def _tell(self, connection: Connection, row: Record, call: Call) -> None:
         reference = CompanyReference(
@@ -128,8 +132,9 @@ class CompaniesService:
 class KeysService:
     """API keys (spec 5). A key is told once, when it is minted; its SHA-256 is stored."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, audit: Audit) -> None:
         self.database = database
+        self.audit = audit
 
     async def MintKey(self, request: pb.MintKeyRequest, call: Call) -> pb.MintKeyResponse:
         scope = SCOPES.get(request.scope)
@@ -157,16 +162,8 @@ class KeysService:
                 digest=hashlib.sha256(key.encode()).digest(),
                 scope=scope,
             )
-            await _audit(
-                connection,
-                call,
-                request.company_id,
-                "key.minted",
-                key_id,
-                scope=scope,
-                name=name,
-                administrator_id=administrator_id,
-            )
+            minted = {"scope": scope, "name": name, "administrator_id": administrator_id}
+            await self.audit.add(connection, call, request.company_id, "key.minted", "key", key_id, {}, minted)
         return pb.MintKeyResponse(key_id=key_id, key=key)
 
     async def RevokeKey(self, request: pb.RevokeKeyRequest, call: Call) -> pb.RevokeKeyResponse:
@@ -177,7 +174,10 @@ class KeysService:
             revoked_at = row["revoked_at"]
             if revoked_at is None:
                 revoked_at = await queries.key_revoked_at(connection, row["id"])
-                await _audit(connection, call, row["company_id"], "key.revoked", row["id"])
+                before, after = {"revoked_at": None}, {"revoked_at": revoked_at}
+                await self.audit.add(
+                    connection, call, row["company_id"], "key.revoked", "key", row["id"], before, after
+                )
             # Also where it was revoked before: who repeats the call wants to be sure.
             await queries.notify(connection, f"key {row['id']}")
         return pb.RevokeKeyResponse(key=_key(row, revoked_at))

@@ -20,14 +20,17 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
 
+from chassis.audit import audit_table
+from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
 from gateway import rules
 
 metadata = MetaData()
 
 outbox = outbox_table(metadata)
+idempotency = ledger(metadata)
+audit = audit_table(metadata)
 
 _NOW = text("clock_timestamp()")
 
@@ -111,20 +114,3 @@ api_key = Table(
     CheckConstraint("octet_length(digest) = 32", name="api_key_digest_length"),
 )
 Index("api_key_of_company", api_key.c.company_id, api_key.c.id)
-
-audit = Table(
-    "audit",
-    metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
-    _instant("recorded_at"),
-    Column("company_id", BigInteger, ForeignKey("company.id"), nullable=False),
-    # Who did it: "operator", later "administrator:ID".
-    Column("actor", Text, nullable=False),
-    # What was done, in the past tense: "key.revoked".
-    Column("action", Text, nullable=False),
-    # The id of what it was done to, of the kind that the action names.
-    Column("subject_id", BigInteger, nullable=False),
-    Column("detail", JSONB, nullable=False),
-    Column("request_id", Text, nullable=False),
-)
-Index("audit_of_company", audit.c.company_id, audit.c.id)

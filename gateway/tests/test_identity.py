@@ -132,7 +132,7 @@ async def test_a_key_is_256_random_bits_and_stored_as_its_digest(
     assert not [value for value in row.values() if isinstance(value, str) and key[11:] in value]
     audited = await rows(
         database,
-        "SELECT action, detail::text, actor, request_id FROM audit WHERE subject_id = $1 AND action LIKE 'key%'",
+        "SELECT action, after::text AS detail, actor, request_id FROM audit WHERE subject_id = $1 AND action LIKE 'key%'",
         key_id,
     )
     assert [(row["action"], row["actor"], row["request_id"]) for row in audited] == [("key.minted", "operator", "op-1")]

@@ -25,9 +25,10 @@ NAME = "svc-catalog"
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
-    outbox = app.produces(tables.outbox, consumers=["svc-tickets", "svc-occupancy"])
+    outbox = app.produces(tables.outbox, consumers=["svc-tickets", "svc-occupancy", "svc-webhooks"])
     app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
     importer = Importer(app.database, outbox, instants.now)
+    app.acts(tables.idempotency, tables.audit, outbox)
     database, links_url = app.database, settings.service.links_url
     links = records.Links(links_url)
     served = catalog_pb2.DESCRIPTOR.services_by_name

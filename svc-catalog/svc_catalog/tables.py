@@ -18,7 +18,9 @@ from sqlalchemy import (
     text,
 )
 
+from chassis.audit import audit_table
 from chassis.consumer import inbox_table
+from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
 from chassis.paging import page_indexes
 from chassis.replicas import company_replica, replica_table
@@ -38,6 +40,8 @@ from svc_catalog.columns import (
 metadata = columns.metadata
 
 outbox = outbox_table(metadata)
+idempotency = ledger(metadata)
+audit = audit_table(metadata)
 inbox = inbox_table(metadata)
 
 # Replicas: rows of the gateway by their own ids. Version 0 stands for a row that has not arrived yet.

@@ -19,6 +19,7 @@ def assemble(settings: config.Config) -> App:
     consumer = app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
     owners = Owners(app.database, app.peer("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, instants.now)
+    app.acts(tables.idempotency, tables.audit, outbox)
     links_url = settings.service.links_url
     turns = service.TurnsService(app.database, outbox, importer, owners, records.Links(links_url))
     residencies = ResidenciesService(app.database, outbox, owners, links_url, instants.now)

@@ -22,6 +22,7 @@ from sqlalchemy import (
     text,
 )
 
+from chassis.audit import audit_table
 from chassis.consumer import inbox_table
 from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
@@ -35,6 +36,7 @@ metadata = MetaData()
 outbox = outbox_table(metadata)
 inbox = inbox_table(metadata)
 idempotency = ledger(metadata)
+audit = audit_table(metadata)
 
 
 def _one_of(table: str, column: str, values: Iterable[str]) -> CheckConstraint:

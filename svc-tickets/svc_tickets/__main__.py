@@ -17,6 +17,7 @@ def assemble(settings: config.Config) -> App:
     outbox = app.produces(tables.outbox, consumers=["svc-webhooks"])
     app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
     owners = Owners(app.database, app.peer("svc-catalog"), app.peer("gateway"))
+    app.acts(tables.idempotency, tables.audit, outbox)
     links = records.TicketLinks(settings.service.links_url)
     service = TicketsService(app.database, outbox, owners, links, instants.now)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], service)

@@ -9,7 +9,7 @@ from chassis.replicas import Replica
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets import tables as t
 
-SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references"]}
+SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references", "causes"]}
 
 _company = Replica(t.company)
 _property = Replica(t.property_)

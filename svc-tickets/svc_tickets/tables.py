@@ -21,6 +21,7 @@ from sqlalchemy import (
     text,
 )
 
+from chassis.audit import audit_table
 from chassis.consumer import inbox_table
 from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
@@ -31,6 +32,7 @@ from svc_tickets import rules
 metadata = MetaData()
 
 idempotency = ledger(metadata)
+audit = audit_table(metadata)
 outbox = outbox_table(metadata)
 inbox = inbox_table(metadata)
 

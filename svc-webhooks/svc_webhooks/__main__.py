@@ -27,6 +27,7 @@ def assemble(settings: config.Config) -> App:
     # One plan does not suit both a day of deliveries and a partition's last.
     app = App(NAME, settings.service, plans="auto")
     clock = instants.now
+    app.audits(tables.audit)
     allow_many_connections()
     egress = Egress(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)

@@ -21,7 +21,12 @@ from svc_webhooks.days import made_at
 from svc_webhooks.partitions import Partitions
 from svc_webhooks.signature import envelope
 
-SUBJECTS = {"gateway": ["references"], "svc-tickets": ["public"], "svc-occupancy": ["public"]}
+SUBJECTS = {
+    "gateway": ["references"],
+    "svc-catalog": ["public"],
+    "svc-tickets": ["public"],
+    "svc-occupancy": ["public"],
+}
 
 log = structlog.stdlib.get_logger(__name__)
 STORED = Counter("makeready_webhooks_events_stored_total", "Public events stored", ["event"])

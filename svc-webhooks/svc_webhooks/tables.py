@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
+from chassis.audit import audit_table
 from chassis.consumer import inbox_table
 from chassis.idempotency import ledger
 from chassis.replicas import company_replica
@@ -38,6 +39,7 @@ PARTITIONED = ("event", "delivery", "attempt")
 metadata = MetaData()
 
 idempotency = ledger(metadata)
+audit = audit_table(metadata)
 inbox = inbox_table(metadata)
 
 

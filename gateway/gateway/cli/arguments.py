@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import math
 from typing import Any, Protocol
 
 from chassis.bodies import ID_MAX, date_time
@@ -82,6 +83,32 @@ def rows(text: str) -> int:
     return int(text)
 
 
+def whole_number(text: str) -> int:
+    """A whole number that 32 bits hold; the service knows its bounds."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 11 and abs(int(text)) < 2**31):
+        raise argparse.ArgumentTypeError("must be a whole number")
+    return int(text)
+
+
+def number(text: str) -> float:
+    """A finite decimal number."""
+    with contextlib.suppress(ValueError):
+        if math.isfinite(found := float(text)):
+            return found
+    raise argparse.ArgumentTypeError("must be a number")
+
+
+def actor(text: str) -> tuple[str, int]:
+    """Who acts: an administrator's email, or the id of a member of staff as staff:ID. The other of the two is empty."""
+    kind, _, number = text.partition(":")
+    if kind == "staff":
+        return "", record_id(number)
+    if "@" in text:
+        return text_argument(text), 0
+    raise argparse.ArgumentTypeError("must be an administrator's email or staff:ID")
+
+
 def delivery_key(text: str) -> tuple[str, int]:
     """What one event is to one subscription: EVENT_ID:SUB_ID."""
     event_id, _, sub_id = text.rpartition(":")
@@ -91,12 +118,18 @@ def delivery_key(text: str) -> tuple[str, int]:
     raise argparse.ArgumentTypeError("must be EVENT_ID:SUB_ID, as `webhooks parked` lists them")
 
 
-def text_argument(text: str) -> str:
-    """A text that can be stored: not blank, and Unicode."""
+def any_text(text: str) -> str:
+    """A text that can be sent: Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError:
         raise argparse.ArgumentTypeError("is not UTF-8 text") from None
+    return text
+
+
+def text_argument(text: str) -> str:
+    """A text that can be stored: not blank, and Unicode."""
+    any_text(text)
     if not text.strip():
         raise argparse.ArgumentTypeError("must not be blank")
     return text

@@ -20,6 +20,8 @@ from chassis.identity import OPERATOR, Identity, Issuer
 from chassis.refusals import Refusal
 from chassis.settings import SettingsError
 from gateway.cli.failures import Failed
+from makeready.identity.v1 import actors_pb2
+from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
 
 DEADLINE_SECONDS = 10.0
 SERVERS = ("postgres", "nats")  # processes that speak no gRPC
@@ -119,6 +121,17 @@ class Operator:
         """For a stub whose methods `ask` and `call` take."""
         return self._peer(service).channel
 
+    async def vouched(self, actor: tuple[str, int], company_id: int, service: str) -> str:
+        """The gateway's token for an administrator (email) or a member of staff (id) of a company, for one service."""
+        email, staff_id = actor
+        request = actors_pb2.VouchRequest(company_id=company_id, audience=service)
+        if email:
+            request.administrator_email = email
+        else:
+            request.staff_id = staff_id
+        actors = ActorsServiceStub(self.channel("gateway"))
+        return (await self.call("gateway", actors.Vouch, request)).token
+
     async def ask(
         self,
         service: str,
@@ -127,11 +140,14 @@ class Operator:
         *,
         company_id: int = 0,
         deadline_seconds: float = DEADLINE_SECONDS,
+        token: str = "",
     ) -> Response:
-        """One RPC. Raises Failed where the service refuses, and PeerUnavailable."""
+        """One RPC, as whoever the token names. Raises Failed where the service refuses, and PeerUnavailable."""
         identity = Identity(OPERATOR, "operator", company_id=company_id)
         try:
-            return await self._peer(service).call(method, request, identity=identity, deadline_seconds=deadline_seconds)
+            return await self._peer(service).call(
+                method, request, identity=identity, token=token, deadline_seconds=deadline_seconds
+            )
         except Refusal as refusal:
             raise Failed(refusal.message) from None
 
@@ -143,10 +159,13 @@ class Operator:
         *,
         company_id: int = 0,
         deadline_seconds: float = DEADLINE_SECONDS,
+        token: str = "",
     ) -> Response:
         """One RPC. Raises Failed where there is no answer, too."""
         try:
-            return await self.ask(service, method, request, company_id=company_id, deadline_seconds=deadline_seconds)
+            return await self.ask(
+                service, method, request, company_id=company_id, deadline_seconds=deadline_seconds, token=token
+            )
         except PeerUnavailable as error:
             raise Failed(told(service, error)) from None
 

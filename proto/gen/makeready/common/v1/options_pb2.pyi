@@ -33,7 +33,9 @@ class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Kind.ValueType],
     KIND_OPERATOR: _Kind.ValueType  # 3
     """The operator's command line."""
     KIND_STAFF: _Kind.ValueType  # 4
-    """An administrator or a member of staff of a company."""
+    """A member of a company's staff, whom the gateway vouches for."""
+    KIND_ADMINISTRATOR: _Kind.ValueType  # 5
+    """An administrator of a company, whom the gateway vouches for."""
 
 class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
     """Kind says what sort of party presents an identity token."""
@@ -46,7 +48,9 @@ KIND_SERVICE: Kind.ValueType  # 2
 KIND_OPERATOR: Kind.ValueType  # 3
 """The operator's command line."""
 KIND_STAFF: Kind.ValueType  # 4
-"""An administrator or a member of staff of a company."""
+"""A member of a company's staff, whom the gateway vouches for."""
+KIND_ADMINISTRATOR: Kind.ValueType  # 5
+"""An administrator of a company, whom the gateway vouches for."""
 Global___Kind: _TypeAlias = Kind  # noqa: Y015
 
 ALLOWED_FIELD_NUMBER: _builtins.int

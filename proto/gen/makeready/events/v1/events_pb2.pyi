@@ -31,6 +31,7 @@ class Event(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     PUBLIC_FIELD_NUMBER: _builtins.int
     REFERENCES_FIELD_NUMBER: _builtins.int
+    INSPECTION_ROW_FAILED_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
     """UUIDv7 in text, minted with the outbox row; the public event_id where the event is public."""
@@ -44,6 +45,8 @@ class Event(_message.Message):
     @_builtins.property
     def references(self) -> Global___References: ...
     @_builtins.property
+    def inspection_row_failed(self) -> Global___InspectionRowFailed: ...
+    @_builtins.property
     def more(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """On the way through NATS alone: later events of the same subject that travel with this one, each an Event."""
 
@@ -56,13 +59,14 @@ class Event(_message.Message):
         request_id: _builtins.str = ...,
         public: Global___PublicEvent | None = ...,
         references: Global___References | None = ...,
+        inspection_row_failed: Global___InspectionRowFailed | None = ...,
         more: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "occurred_at", b"occurred_at", "public", b"public", "references", b"references"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "inspection_row_failed", b"inspection_row_failed", "occurred_at", b"occurred_at", "public", b"public", "references", b"references"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_id", b"company_id", "content", b"content", "event_id", b"event_id", "more", b"more", "occurred_at", b"occurred_at", "public", b"public", "references", b"references", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["company_id", b"company_id", "content", b"content", "event_id", b"event_id", "inspection_row_failed", b"inspection_row_failed", "more", b"more", "occurred_at", b"occurred_at", "public", b"public", "references", b"references", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["public", "references"]  # noqa: Y015
+    _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["public", "references", "inspection_row_failed"]  # noqa: Y015
     _WhichOneofArgType_content: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_content) -> _WhichOneofReturnType_content | None: ...
 
@@ -100,6 +104,76 @@ class PublicEvent(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PublicEvent: _TypeAlias = PublicEvent  # noqa: Y015
+
+@_typing.final
+class InspectionRowFailed(_message.Message):
+    """InspectionRowFailed is why svc-tickets opens a ticket, once for each row."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSPECTION_ID_FIELD_NUMBER: _builtins.int
+    ROW_ID_FIELD_NUMBER: _builtins.int
+    PLACES_FIELD_NUMBER: _builtins.int
+    PROPERTY_ID_FIELD_NUMBER: _builtins.int
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    ASSET_ID_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    CATEGORY_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    PHOTO_URL_FIELD_NUMBER: _builtins.int
+    ACTOR_FIELD_NUMBER: _builtins.int
+    inspection_id: _builtins.int
+    row_id: _builtins.int
+    property_id: _builtins.int
+    unit_id: _builtins.int
+    asset_id: _builtins.int
+    title: _builtins.str
+    """Of the ticket."""
+    description: _builtins.str
+    category: _builtins.str
+    priority: _builtins.str
+    photo_url: _builtins.str
+    actor: _builtins.str
+    """Who failed the row, as the audit log names them."""
+    @_builtins.property
+    def places(self) -> Global___References:
+        """The property, and the unit and the asset where the row is about one: no replica need have them yet."""
+
+    def __init__(
+        self,
+        *,
+        inspection_id: _builtins.int = ...,
+        row_id: _builtins.int = ...,
+        places: Global___References | None = ...,
+        property_id: _builtins.int = ...,
+        unit_id: _builtins.int | None = ...,
+        asset_id: _builtins.int | None = ...,
+        title: _builtins.str = ...,
+        description: _builtins.str = ...,
+        category: _builtins.str = ...,
+        priority: _builtins.str = ...,
+        photo_url: _builtins.str | None = ...,
+        actor: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_photo_url", b"_photo_url", "_unit_id", b"_unit_id", "asset_id", b"asset_id", "photo_url", b"photo_url", "places", b"places", "unit_id", b"unit_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id", "_photo_url", b"_photo_url", "_unit_id", b"_unit_id", "actor", b"actor", "asset_id", b"asset_id", "category", b"category", "description", b"description", "inspection_id", b"inspection_id", "photo_url", b"photo_url", "places", b"places", "priority", b"priority", "property_id", b"property_id", "row_id", b"row_id", "title", b"title", "unit_id", b"unit_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__asset_id: _TypeAlias = _typing.Literal["asset_id"]  # noqa: Y015
+    _WhichOneofArgType__asset_id: _TypeAlias = _typing.Literal["_asset_id", b"_asset_id"]  # noqa: Y015
+    _WhichOneofReturnType__photo_url: _TypeAlias = _typing.Literal["photo_url"]  # noqa: Y015
+    _WhichOneofArgType__photo_url: _TypeAlias = _typing.Literal["_photo_url", b"_photo_url"]  # noqa: Y015
+    _WhichOneofReturnType__unit_id: _TypeAlias = _typing.Literal["unit_id"]  # noqa: Y015
+    _WhichOneofArgType__unit_id: _TypeAlias = _typing.Literal["_unit_id", b"_unit_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__asset_id) -> _WhichOneofReturnType__asset_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__photo_url) -> _WhichOneofReturnType__photo_url | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unit_id) -> _WhichOneofReturnType__unit_id | None: ...
+
+Global___InspectionRowFailed: _TypeAlias = InspectionRowFailed  # noqa: Y015
 
 @_typing.final
 class References(_message.Message):
@@ -334,11 +408,14 @@ class VendorReference(_message.Message):
     COMPANY_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     EXTERNAL_ID_FIELD_NUMBER: _builtins.int
+    ON_HOLD_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     version: _builtins.int
     company_id: _builtins.int
     name: _builtins.str
     external_id: _builtins.str
+    on_hold: _builtins.bool
+    """No new work goes to a vendor on hold."""
     def __init__(
         self,
         *,
@@ -347,10 +424,11 @@ class VendorReference(_message.Message):
         company_id: _builtins.int = ...,
         name: _builtins.str = ...,
         external_id: _builtins.str | None = ...,
+        on_hold: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_external_id", b"_external_id", "external_id", b"external_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_external_id", b"_external_id", "company_id", b"company_id", "external_id", b"external_id", "id", b"id", "name", b"name", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_external_id", b"_external_id", "company_id", b"company_id", "external_id", b"external_id", "id", b"id", "name", b"name", "on_hold", b"on_hold", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__external_id: _TypeAlias = _typing.Literal["external_id"]  # noqa: Y015
     _WhichOneofArgType__external_id: _TypeAlias = _typing.Literal["_external_id", b"_external_id"]  # noqa: Y015

@@ -1,0 +1,41 @@
+"""What a context's clock starts: several sweeps, one after another, at every slot and when an operator asks."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from chassis import instants
+from chassis.identity import Call
+from makeready.common.v1 import stale_pb2 as pb
+
+PERIOD_SECONDS = 900  # the timezones' offsets are multiples of it
+
+# Does what is due as of an instant. How often each event fired, and how many records changed, each under its name.
+Sweep = Callable[[datetime.datetime], Awaitable[Mapping[str, int]]]
+
+
+class Stale:
+    """The sweeps of one context. Any number of processes may run them at once: what is due is done once."""
+
+    def __init__(self, sweeps: Sequence[Sweep]) -> None:
+        self._sweeps = sweeps
+
+    async def sweep(self, now: datetime.datetime) -> dict[str, int]:
+        """What was done. Every sweep is tried, whatever became of the one before; then the first fault is raised."""
+        done: dict[str, int] = {}
+        faults = []
+        for sweep in self._sweeps:
+            try:
+                done |= await sweep(now)
+            except Exception as fault:
+                faults.append(fault)
+        if faults:
+            raise faults[0]
+        return done
+
+    async def SweepStale(self, request: pb.SweepStaleRequest, _call: Call) -> pb.SweepStaleResponse:
+        now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
+        response = pb.SweepStaleResponse(done=await self.sweep(now))
+        response.now.FromDatetime(now)
+        return response
