@@ -136,11 +136,16 @@ def _request(verb: Verb, arguments: argparse.Namespace) -> Any:
 
 
 def shown(message: Message) -> dict[str, Any]:
-    """A response as `--json` prints it; a document is the record itself. What has presence and is absent is null."""
+    """A response as `--json` prints it; a document, and a message that is all there is, is the record itself. What has
+    presence and is absent is null."""
     fields: Mapping[str, Any] = message.DESCRIPTOR.fields_by_name
     if "document" in fields:
         record: dict[str, Any] = json.loads(message.document.json)  # type: ignore[attr-defined]
         return record
+    if len(fields) == 1:
+        ((name, one),) = fields.items()
+        if one.message_type is not None and not one.is_repeated and one.message_type is not Timestamp.DESCRIPTOR:
+            return shown(getattr(message, name))
     return {name: _shown(one, message, getattr(message, name)) for name, one in fields.items()}
 
 
