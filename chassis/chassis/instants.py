@@ -1,13 +1,17 @@
-"""Instants as the API prints them, UTC with six digits of a second, always the same length; and the slots of sweeps."""
+"""Instants as the API prints them, UTC with six digits of a second, always the same length; the slots of sweeps, and
+the mornings of companies."""
 
 from __future__ import annotations
 
 import datetime
+import zoneinfo
 from typing import overload
 
 import msgspec
 
 LENGTH = 27
+MORNING = datetime.time(6)
+_DAY = datetime.timedelta(days=1)
 
 
 def now() -> datetime.datetime:
@@ -33,3 +37,19 @@ def slot_of(instant: datetime.datetime, period_seconds: int) -> datetime.datetim
     """The last slot at or before `instant`: slots are multiples of the period since the epoch."""
     seconds = int(instant.timestamp()) // period_seconds * period_seconds
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+
+
+def overdue_before(now: datetime.datetime, timezone: str) -> datetime.date:
+    """The latest local date whose 06:00 has passed: what was to be done on an earlier one is overdue by now.
+
+    timezone: an IANA name; one that is not known here counts as UTC.
+    """
+    try:
+        zone = zoneinfo.ZoneInfo(timezone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        zone = zoneinfo.ZoneInfo("UTC")
+    day = now.astimezone(zone).date()
+    # Mostly once, twice where a place has skipped a day.
+    while datetime.datetime.combine(day, MORNING, zone).astimezone(datetime.UTC) > now:
+        day -= _DAY
+    return day

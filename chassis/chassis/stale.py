@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from chassis import instants
 from chassis.identity import Call
+from chassis.refusals import invalid_request
 from makeready.common.v1 import stale_pb2 as pb
 
 PERIOD_SECONDS = 900  # the timezones' offsets are multiples of it
+YEARS = range(1971, 9000)  # what local dates, and the times to come, can be reckoned for
 
 # Does what is due as of an instant. How often each event fired, and how many records changed, each under its name.
 Sweep = Callable[[datetime.datetime], Awaitable[Mapping[str, int]]]
@@ -36,6 +38,8 @@ class Stale:
 
     async def SweepStale(self, request: pb.SweepStaleRequest, _call: Call) -> pb.SweepStaleResponse:
         now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
+        if now.year not in YEARS:
+            raise invalid_request(f"now must lie in the years {YEARS.start} to {YEARS.stop - 1}.", "now")
         response = pb.SweepStaleResponse(done=await self.sweep(now))
         response.now.FromDatetime(now)
         return response

@@ -12,6 +12,7 @@ from sqlalchemy import (
     DateTime,
     ForeignKey,
     ForeignKeyConstraint,
+    Index,
     Integer,
     MetaData,
     Sequence,
@@ -97,6 +98,10 @@ ticket = Table(
     Column("source", Text, nullable=False),
     # The administrator who minted the key that opened it; null for the other sources.
     Column("created_by_administrator_id", BigInteger),
+    # When staff or a vendor last did something about it, and when the silence will have lasted too long; null where
+    # that can't be. Defaults of the server, so that a create over the API, which none of it concerns, brings neither.
+    Column("quiet_since", DateTime(timezone=True), server_default=text("NULL")),
+    Column("stale_due_at", DateTime(timezone=True), server_default=text("NULL")),
     UniqueConstraint("property_id", "ticket_number", name="ticket_number_in_property"),
     UniqueConstraint("company_id", "external_id", name="ticket_external_id"),
     _one_of("status", rules.STATUSES),
@@ -111,8 +116,17 @@ ticket = Table(
     ),
     CheckConstraint(f"char_length(title) <= {rules.TITLE_POINTS_MAX}", name="ticket_title"),
     CheckConstraint("updated_at >= created_at", name="ticket_updated_after_created"),
+    CheckConstraint(
+        "stale_due_at IS NULL OR quiet_since IS NOT NULL AND stale_due_at > quiet_since", name="ticket_stale_due_at"
+    ),
 )
 page_indexes(ticket)
+Index(
+    "ticket_stale_due",
+    ticket.c.company_id,
+    ticket.c.stale_due_at,
+    postgresql_where=text("stale_due_at IS NOT NULL"),
+)
 
 comment_id = Sequence("ticket_comment_id", metadata=metadata, data_type=BigInteger)
 

@@ -1,0 +1,72 @@
+"""The morning after, in the timezones of the world: what counts as overdue at an instant."""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chassis.instants import overdue_before
+
+ZONES = st.sampled_from(
+    [
+        "UTC",
+        "America/Chicago",
+        "America/St_Johns",
+        "Europe/London",
+        "Asia/Kathmandu",
+        "Australia/Lord_Howe",
+        "Pacific/Apia",
+        "Pacific/Chatham",
+        "Africa/Casablanca",
+    ]
+)
+MOMENTS = st.datetimes(datetime.datetime(2000, 1, 1), datetime.datetime(2060, 1, 1), timezones=st.just(datetime.UTC))
+
+
+@given(MOMENTS, ZONES)
+def test_the_day_is_the_latest_whose_six_o_clock_has_passed(now: datetime.datetime, timezone: str) -> None:
+    day = overdue_before(now, timezone)
+    zone = zoneinfo.ZoneInfo(timezone)
+    mornings = [
+        datetime.datetime.combine(one, datetime.time(6), zone).timestamp()
+        for one in (day, day + datetime.timedelta(days=1))
+    ]
+    assert mornings[0] <= now.timestamp() < mornings[1]
+
+
+@given(MOMENTS, st.timedeltas(datetime.timedelta(), datetime.timedelta(days=3)), ZONES)
+def test_what_is_overdue_stays_overdue(now: datetime.datetime, later: datetime.timedelta, timezone: str) -> None:
+    assert overdue_before(now, timezone) <= overdue_before(now + later, timezone)
+
+
+@pytest.mark.parametrize(
+    ("timezone", "day", "morning"),
+    [
+        # The night in which the clocks go forward is an hour shorter, the one in which they go back an hour longer.
+        ("America/Chicago", "2026-03-07", "2026-03-07T12:00:00Z"),
+        ("America/Chicago", "2026-03-08", "2026-03-08T11:00:00Z"),
+        ("America/Chicago", "2026-11-01", "2026-11-01T12:00:00Z"),
+        ("Europe/Berlin", "2026-03-29", "2026-03-29T04:00:00Z"),
+        ("Europe/Berlin", "2026-10-25", "2026-10-25T05:00:00Z"),
+        ("Australia/Lord_Howe", "2026-04-05", "2026-04-04T19:30:00Z"),
+        # After the 29th came the 31st.
+        ("Pacific/Apia", "2011-12-29", "2011-12-29T16:00:00Z"),
+        ("Pacific/Apia", "2011-12-31", "2011-12-30T16:00:00Z"),
+        ("Asia/Kathmandu", "2026-05-05", "2026-05-05T00:15:00Z"),
+    ],
+)
+def test_the_morning_comes_at_six_on_the_wall(timezone: str, day: str, morning: str) -> None:
+    at = datetime.datetime.fromisoformat(morning)
+    expected = datetime.date.fromisoformat(day)
+    assert overdue_before(at, timezone) == expected
+    assert overdue_before(at - datetime.timedelta(microseconds=1), timezone) < expected
+
+
+def test_a_timezone_that_is_not_known_counts_as_utc() -> None:
+    at = datetime.datetime(2026, 5, 5, 6, tzinfo=datetime.UTC)
+    for name in ("Mars/Olympus", "", "../etc/passwd", "America"):
+        assert overdue_before(at, name) == datetime.date(2026, 5, 5)
