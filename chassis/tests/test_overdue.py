@@ -1,0 +1,170 @@
+"""What time makes due: each row is handed on once, whoever asks, at a cost that grows with what is due."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from asyncpg import Record
+
+from chassis.database import Connection, Database
+from chassis.overdue import ROWS_AT_ONCE, Overdue
+from chassis.replicas import company_replica
+from chassis.statements import Statement, given
+from makeready_local.plans import statement_plan
+from makeready_local.testing import PostgresServer
+
+metadata = sa.MetaData()
+company = company_replica(metadata)
+chore = sa.Table(
+    "chore",
+    metadata,
+    sa.Column("company_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("due_date", sa.Date, nullable=False),
+    sa.Column("told", sa.Boolean, nullable=False, server_default=sa.text("false")),
+)
+sa.Index("chore_due", chore.c.company_id, chore.c.due_date, postgresql_where=sa.text("NOT told"))
+POSTGRESQL = sa.create_mock_engine("postgresql://", lambda *_: None).dialect
+TELL = Statement(
+    sa.update(chore).where(chore.c.id == sa.func.any(given("ids", sa.ARRAY(sa.BigInteger)))).values(told=sa.true())
+)
+NOW = datetime.datetime(2026, 3, 8, 12, 30, tzinfo=datetime.UTC)
+
+
+def overdue(database: Database) -> Overdue:
+    return Overdue(
+        database,
+        company,
+        chore,
+        lambda day, _now: (chore.c.due_date < day, sa.not_(chore.c.told)),
+        sa.select(chore.c.company_id, chore.c.id, chore.c.due_date),
+    )
+
+
+class Told:
+    """Tells of rows once, and keeps which."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.batches: list[int] = []
+
+    async def __call__(self, connection: Connection, rows: Sequence[Record]) -> None:
+        ids = [row["id"] for row in rows]
+        assert ids == sorted(ids)
+        await connection.execute(TELL, ids=ids)
+        self.ids += ids
+        self.batches.append(len(ids))
+
+
+@pytest.fixture(scope="module")
+async def opened(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    database = Database(postgres_server.create_database("overdue_test"), application="test")
+    await database.open()
+    async with database.connection() as connection:
+        for table in metadata.sorted_tables:
+            await connection.raw.execute(str(sa.schema.CreateTable(table).compile(dialect=POSTGRESQL)))
+            for index in table.indexes:
+                await connection.raw.execute(str(sa.schema.CreateIndex(index).compile(dialect=POSTGRESQL)))
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def database(opened: Database) -> Database:
+    async with opened.connection() as connection:
+        await connection.raw.execute("TRUNCATE company, chore")
+        await connection.raw.execute(
+            "INSERT INTO company (id, version, active, timezone) VALUES (1, 1, true, 'UTC'),"
+            " (2, 1, true, 'America/Los_Angeles'), (3, 1, false, 'UTC'), (4, 0, true, 'UTC'), (5, 1, true, 'nowhere')"
+        )
+    return opened
+
+
+async def _fill(database: Database, company_id: int, first_id: int, many: int, due: str = "2026-03-07") -> range:
+    async with database.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO chore (company_id, id, due_date) SELECT $1, n, $4 FROM generate_series($2::int, $3::int) n",
+            company_id,
+            first_id,
+            first_id + many - 1,
+            datetime.date.fromisoformat(due),
+        )
+    return range(first_id, first_id + many)
+
+
+async def test_the_company_and_its_morning_decide(database: Database) -> None:
+    """At 12:30 in UTC it is 05:30 in Los Angeles."""
+    for company_id in range(1, 7):
+        await _fill(database, company_id, 10 * company_id, 1)
+    await _fill(database, 1, 19, 1, due="2026-03-08")
+    told = Told()
+    assert await overdue(database).each(NOW, told) == 2
+    assert told.ids == [10, 50]
+    assert await overdue(database).each(NOW + datetime.timedelta(minutes=30), told) == 1
+    assert told.ids == [10, 50, 20]
+    assert await overdue(database).each(NOW, told) == 0
+
+
+async def test_many_go_a_few_at_a_time(database: Database) -> None:
+    ids = [*await _fill(database, 1, 1, 3 * ROWS_AT_ONCE + 7), *await _fill(database, 5, 5000, 2 * ROWS_AT_ONCE)]
+    told = Told()
+    assert await overdue(database).each(NOW, told) == len(ids)
+    assert sorted(told.ids) == ids
+    assert max(told.batches) <= ROWS_AT_ONCE
+
+
+async def test_several_at_once_hand_each_row_on_once(database: Database) -> None:
+    ids = [*await _fill(database, 1, 1, 450), *await _fill(database, 5, 5000, 150)]
+    tellers = [Told() for _ in range(4)]
+    done = await asyncio.gather(*(overdue(database).each(NOW, teller) for teller in tellers))
+    assert sorted(one for teller in tellers for one in teller.ids) == ids
+    assert sum(done) == len(ids)
+
+
+async def test_what_fails_is_due_again(database: Database) -> None:
+    ids = await _fill(database, 1, 1, 3)
+
+    async def fails(connection: Connection, rows: Sequence[Record]) -> None:
+        await Told()(connection, rows)
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        await overdue(database).each(NOW, fails)
+    told = Told()
+    assert await overdue(database).each(NOW, told) == 3
+    assert told.ids == [*ids]
+
+
+async def test_what_changed_before_the_lock_is_left(database: Database) -> None:
+    await _fill(database, 1, 1, 3)
+    told = Told()
+    async with database.transaction() as connection:
+        await connection.raw.execute("UPDATE chore SET due_date = '2026-03-20' WHERE id = 2")
+        sweep = asyncio.create_task(overdue(database).each(NOW, told))
+        async with asyncio.timeout(10):
+            while not await database.value(Statement(sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted"))):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    assert await sweep == 2
+    assert told.ids == [1, 3]
+
+
+async def test_cost_grows_with_what_is_due_and_not_with_the_table(database: Database) -> None:
+    await _fill(database, 1, 1, 20_000, due="2030-01-01")
+    await _fill(database, 3, 30_001, 20_000)
+    async with database.connection() as connection:
+        await connection.raw.execute("UPDATE chore SET told = true WHERE company_id = 3 AND id % 2 = 0")
+        await connection.raw.execute("INSERT INTO company (id, version) SELECT n, 1 FROM generate_series(1000, 1199) n")
+    due = await _fill(database, 5, 90_001, 12)
+    find: Any = overdue(database)._find
+    day = datetime.date(2026, 3, 8)
+    values = {"zones": ["UTC", "nowhere"], "days": [day, day], "first_company_id": 0, "rows": ROWS_AT_ONCE}
+    plan = await statement_plan(database, find, **values)
+    assert plan.returned == len(due)
+    assert "chore_due" in plan.indexes and "chore" not in plan.whole_tables
+    # Itself, and each company once.
+    assert plan.rows_met <= len(due) + 205
