@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
+from event_contract import check_outbox
 
 from chassis import migrations
 from chassis.database import Database
@@ -196,6 +197,7 @@ def service(
 async def catalog(service: RunningService) -> AsyncIterator[Catalog]:
     async with service.channel() as channel:
         yield Catalog(service, channel)
+    await check_outbox(service.database_url, events_pb2.Event.FromString)
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
+from event_contract import check_outbox
 from occupancy_house import Company, House, companies
 
 from chassis import migrations
 from chassis.database import Database
-from makeready.events.v1.events_pb2 import CompanyReference, References
+from makeready.events.v1.events_pb2 import CompanyReference, Event, References
 from makeready_local.nats import Nats
 from makeready_local.running import Keys, RunningService
 from makeready_local.testing import PostgresServer, server_folder
@@ -75,6 +76,7 @@ def occupancy(services: dict[str, RunningService]) -> RunningService:
 async def house(catalog: RunningService, occupancy: RunningService) -> AsyncIterator[House]:
     async with catalog.channel() as in_catalog, occupancy.channel() as in_occupancy:
         yield House(catalog, occupancy, (in_catalog, in_occupancy))
+    await check_outbox(occupancy.database_url, Event.FromString)
 
 
 @pytest.fixture(scope="session")

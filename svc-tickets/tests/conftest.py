@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
+from event_contract import check_outbox
 
 from chassis.database import Database
 from chassis.identity import CALLER, OPERATOR, Identity
@@ -107,6 +108,7 @@ def house(
 async def client(house: RunningService) -> AsyncIterator[Client]:
     async with house.channel() as channel:
         yield Client(house, channel)
+    await check_outbox(house.database_url, events_pb2.Event.FromString)
 
 
 @pytest.fixture(scope="session")

@@ -44,6 +44,7 @@ class Contract:
     def check_delivery(self, body: bytes) -> None:
         """Raises AssertionError where a delivery's body is not documented."""
         found = json.loads(body)
+        assert found.get("event") in self.document["webhooks"], f"no event: {body[:300]!r}"
         post = self.document["webhooks"][found["event"]]["post"]
         schema = post["requestBody"]["content"]["application/json"]["schema"]
         self._check_body(schema, found, f"delivery {body[:300]!r}")

@@ -59,6 +59,8 @@ class System:
         self.contract: Contract | None = None
         """What responses are held to, from the first start on."""
         self.output = state.with_name(state.name + ".output")
+        self.companies: dict[int, Company] = {}
+        """Those that the tests have made, by id."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -150,7 +152,9 @@ class System:
         company_id = self.makeready("company", "create", name)["company_id"]
         email = f"admin@{company_id}.test"
         self.makeready("administrator", "create", str(company_id), email, "--password-stdin", stdin="correct horse\n")
-        return Company(self, company_id, email, {scope: self.mint(company_id, scope, email) for scope in SCOPES})
+        keys = {scope: self.mint(company_id, scope, email) for scope in SCOPES}
+        made = self.companies[company_id] = Company(self, company_id, email, keys)
+        return made
 
     def mint(self, company_id: int, scope: str, email: str | None = None) -> str:
         words = ["key", "mint", str(company_id), "--scope", scope]
