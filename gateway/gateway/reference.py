@@ -35,6 +35,7 @@ class Reference:
         self.pages = {
             "/docs": Reply(200, _file("docs.html").replace(BASE_URL.encode(), escaped), _HTML),
             "/docs/changes": Reply(200, _file("changes.html"), _HTML),
+            "/docs/events": Reply(200, _file("events.html"), _HTML),
             "/docs/webhooks": Reply(200, _file("webhooks.html"), _HTML),
             **{f"/docs/webhooks/{name}": Reply(200, _file(f"{name}.txt"), _TEXT) for name in _RECEIVERS},
             "/docs/style.css": Reply(200, _file("style.css"), _CSS),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference import document, gate, page, records
+from reference import catalogue, document, gate, page, records
 from reference.structs import Undescribed
 
 RELEASED = document.ROOT / "openapi" / "released.json"
@@ -49,6 +49,9 @@ def _made() -> Iterator[tuple[Path, str]]:
             yield document.records_file(context), printed(found)
     made = document.made()
     yield SERVED / "openapi.json", printed(made)
+    events = catalogue.markdown(made["webhooks"], made["components"]["schemas"])
+    yield document.ROOT / "docs" / "events.md", catalogue.GENERATED + events
+    yield SERVED / "events.html", page.catalogue(events)
     yield SERVED / "docs.html", page.reference(made)
     yield SERVED / "changes.html", page.changes(document.CHANGES.read_text())
     yield SERVED / "webhooks.html", page.guide(page.GUIDE.read_text())

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.filters import LIMIT_DEFAULT, LIMIT_MAX
 from gateway.reference import BASE_URL
 from gateway.routes import OPERATIONS
-from reference import events
+from reference import deliveries, events
 from reference.errors import ERRORS
 from reference.operations import path_item
 from reference.records import CONTEXTS
@@ -38,7 +38,9 @@ def made() -> Schema:
         item = paths.setdefault(operation.route.path, {})
         item[operation.route.method.lower()] = path_item(operation, record_of, _example, shared)
     pages = {f"{record}Page": _page(record) for record in _listed(record_of)}
-    schemas |= pages | {"Error": _error()} | {events.schema_name(one): events.envelope(one) for one in events.EVENTS}
+    schemas |= (
+        pages | {"Error": _error()} | {deliveries.schema_name(one): deliveries.envelope(one) for one in events.EVENTS}
+    )
     for name in schemas:
         if "entity_type" in schemas[name].get("properties", {}):
             schemas[name]["examples"] = [_example(name)]
@@ -50,7 +52,7 @@ def made() -> Schema:
         "tags": [{"name": name, "description": TAGS[name]} for name in TAGS if _is_used(name, paths)]
         + [{"name": "Events", "description": "Signed deliveries to the subscriptions."}],
         "paths": paths,
-        "webhooks": {one.key: events.webhook(one, _example(one.data)) for one in events.EVENTS},
+        "webhooks": {one.key: deliveries.webhook(one, _example(one.data)) for one in events.EVENTS},
         "components": {
             "schemas": dict(sorted(schemas.items())),
             "responses": dict(sorted(shared.items())),

@@ -1,86 +1,139 @@
-"""The ten events as webhooks (spec 6): the envelope of each, its data and its change."""
+"""The ten events (spec 6.1): when each fires and how often, what its data are, what its change tells, an example.
+
+The OpenAPI document's `webhooks`, the reference and docs/events.md are all made of this.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 Schema = dict[str, Any]
 REF = "#/components/schemas/"
-TEXT: Schema = {"type": "string"}
 DAY: Schema = {"type": ["string", "null"], "format": "date"}
+URL: Schema = {"description": "Link that opens the record for a person.", "type": "string", "format": "uri"}
+MORNING = "at 06:00 in the company's timezone"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What `change` tells: the field, the schemas of its two values, and an example of them."""
+
+    field: str
+    before: Schema
+    after: Schema
+    example: tuple[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """data: the name of the record, or of an inline shape; change: the field that moved, and the schema of its values;
-    None where nothing moved."""
+    """data: the name of the record, or of an inline shape; change: None where `change` is null. occurred_at and told
+    are of the example: when it happened, and in what its data differ from the example of the record."""
 
     key: str
     fires_when: str
+    how_often: str
     data: str
-    change: tuple[str, Schema, Schema] | None = None
-    example: tuple[Any, Any] = (None, None)
+    occurred_at: str
+    change: Moved | None = None
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def description(self) -> str:
+        return f"{self.fires_when} {self.how_often}"
 
 
 EVENTS = (
     Event(
-        "ticket.created", "A ticket was opened by staff, a resident, a failed inspection row, or this API.", "Ticket"
+        "ticket.created",
+        "A ticket was opened by staff, by a resident, by a failed row of an inspection, or with `POST /tickets`; the "
+        "ticket's `source` tells which.",
+        "Once for each ticket; a row that fails again opens no other.",
+        "Ticket",
+        "2026-03-02T14:05:09.120000Z",
     ),
     Event(
         "ticket.status_changed",
-        "A ticket's status moved.",
+        "A ticket's status moved, by staff or with `PATCH /tickets/{ticket_id}`.",
+        "Once for each move. A ticket that is given the status that it has tells nothing.",
         "Ticket",
-        ("status", {"$ref": REF + "TicketStatus"}, {"$ref": REF + "TicketStatus"}),
-        ("Open", "In Progress"),
+        "2026-03-02T15:31:40.006000Z",
+        Moved("status", {"$ref": REF + "TicketStatus"}, {"$ref": REF + "TicketStatus"}, ("Open", "In Progress")),
+        {"status": "In Progress", "updated_at": "2026-03-02T15:31:40.006000Z"},
     ),
     Event(
         "turn.status_changed",
-        "A unit with a turn changed status. `from` and `to` are the unit's old and new status; `from` is null where "
-        "nothing was known of the unit before.",
+        "A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or because its resident's "
+        f"move-out date was the day before, {MORNING}, and nobody follows. `from` and `to` are the unit's old and new "
+        "status; `from` is null where nothing was known of the unit before. `data` is the unit's active turn, else its "
+        "newest.",
+        "Once for each move. A unit that never had a turn tells nothing.",
         "Turn",
-        ("unit_status", {"anyOf": [{"$ref": REF + "UnitStatus"}, {"type": "null"}]}, {"$ref": REF + "UnitStatus"}),
-        ("Occupied", "Notice"),
+        "2026-03-02T06:00:03.000000Z",
+        Moved(
+            "unit_status",
+            {"anyOf": [{"$ref": REF + "UnitStatus"}, {"type": "null"}]},
+            {"$ref": REF + "UnitStatus"},
+            ("Occupied", "Notice"),
+        ),
     ),
     Event(
         "turn.schedule_changed",
-        "A turn's projected ready date moved. Either date may be null.",
+        "A turn's projected ready date moved. Either date may be null: there was none before, or there is none now.",
+        "Once for each move. What becomes of make-ready tasks does not move the date.",
         "Turn",
-        ("projected_ready_on", DAY, DAY),
-        ("2026-03-14", "2026-03-17"),
+        "2026-03-05T17:48:20.310000Z",
+        Moved("projected_ready_on", DAY, DAY, ("2026-04-09", "2026-04-12")),
+        {"projected_ready_on": "2026-04-12", "updated_at": "2026-03-05T17:48:20.310000Z"},
     ),
     Event(
         "vendor.hold",
-        "A vendor was placed on hold, usually because its insurance lapsed. Once for each hold.",
+        "A vendor was placed on hold, by an administrator or because its insurance has lapsed.",
+        "Once for each hold. The end of a hold tells nothing.",
         "Vendor",
-        ("on_hold", {"type": "boolean", "const": False}, {"type": "boolean", "const": True}),
-        (False, True),
+        "2026-04-01T05:00:00.870000Z",
+        Moved("on_hold", {"type": "boolean", "const": False}, {"type": "boolean", "const": True}, (False, True)),
+        {"last_compliance_state": "noncompliant"},
     ),
     Event(
         "ticket.stale",
-        "A ticket that a resident opened has been quiet for longer than the company's threshold. Fires again while the "
-        "silence goes on.",
+        "A ticket that a resident opened has been quiet for longer than the company's threshold (72 hours unless the "
+        "company has set another): neither staff nor a vendor did anything about it. What residents do does not count, "
+        "and a ticket that is Completed or Cancelled is not stale.",
+        "Again with each further threshold of silence; after an outage once for all that were missed.",
         "Ticket",
+        "2026-03-05T14:15:00.420000Z",
     ),
     Event(
         "inspection.stale",
-        "An inspection was still open on the morning after its scheduled date. Once for each inspection.",
+        f"An inspection was not completed by the morning after its scheduled date, {MORNING}.",
+        "Once for each inspection, also where it is put off after that.",
         "Inspection",
+        "2026-03-21T11:00:00.530000Z",
     ),
-    Event("property.notice.published", "A property notice was published.", "PropertyNotice"),
+    Event(
+        "property.notice.published",
+        "A notice to the residents of a property was published.",
+        "Once for each notice.",
+        "PropertyNotice",
+        "2026-03-02T14:05:09.120000Z",
+    ),
     Event(
         "turn.task.stale",
-        "A make-ready task was still open on the morning after its scheduled date. Once for each task.",
+        f"A make-ready task of a turn was still open on the morning after its scheduled date, {MORNING}.",
+        "Once for each task, also where it is put off after that.",
         "StaleTurnTask",
+        "2026-04-08T11:00:00.610000Z",
     ),
     Event(
         "pm.stale",
-        "A preventive-maintenance task was still open on the morning after its due date. Once for each task.",
+        f"A preventive-maintenance task was still open on the morning after its due date, {MORNING}.",
+        "Once for each task, also where it is put off after that; what a repeated task is followed by is another task.",
         "StalePmTask",
+        "2026-03-02T12:00:00.290000Z",
     ),
 )
-
-URL: Schema = {"description": "Link that opens the record for a person.", "type": "string", "format": "uri"}
 
 
 def _inline(description: str, **properties: Schema) -> Schema:
@@ -118,131 +171,3 @@ INLINE = {
         url=URL,
     ),
 }
-
-
-def pascal(key: str) -> str:
-    return "".join(word.title() for word in key.replace("_", ".").split("."))
-
-
-def schema_name(event: Event) -> str:
-    return pascal(event.key) + "Event"
-
-
-def envelope(event: Event) -> Schema:
-    """The seven keys in their order (spec 6.2)."""
-    change: Schema = {"description": "Always null here.", "type": "null"}
-    if event.change:
-        field, before, after = event.change
-        change = {
-            "description": "What moved.",
-            "type": "object",
-            "properties": {
-                "field": {"description": "The field that moved.", "type": "string", "const": field},
-                "from": {"description": "Its value before.", **before},
-                "to": {"description": "Its value now.", **after},
-            },
-            "required": ["field", "from", "to"],
-        }
-    properties = {
-        "schema_version": {"description": "Version of the shape: 1.", "type": "integer", "const": 1},
-        "event_id": _text("Unique to the event; retries carry the same one. Use it to drop duplicates."),
-        "event": {
-            "description": "The event key. Ignore events whose key you do not know: new ones may come.",
-            "type": "string",
-            "const": event.key,
-        },
-        "occurred_at": {
-            "description": "When it happened; the delivery may come an hour later or more. Orders the events of one "
-            "record.",
-            "type": "string",
-            "format": "date-time",
-        },
-        "company_id": {"description": "The company that it happened in.", "type": "integer", "format": "int64"},
-        "data": {"$ref": REF + event.data},
-        "change": change,
-    }
-    return {
-        "description": event.fires_when,
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-    }
-
-
-def example(event: Event, data: Any) -> Any:
-    """A whole delivery's body around an example of its data."""
-    change = None
-    if event.change:
-        change = {"field": event.change[0], "from": event.example[0], "to": event.example[1]}
-    return {
-        "schema_version": 1,
-        "event_id": "019cb2f0-6c1e-7d3a-9b57-2f4c8e1a6d05",
-        "event": event.key,
-        "occurred_at": "2026-03-02T14:05:09.120000Z",
-        "company_id": 1,
-        "data": data,
-        "change": change,
-    }
-
-
-SIGNATURE = """\
-`t=<unix_timestamp>,v1=<hex_digest>`. The digest is HMAC-SHA256, in hex, over the bytes `<timestamp>.<raw body>` with
-the subscription's signing secret. Verify it over the raw body as it came, compare in constant time, and refuse a
-timestamp that is older than 300 seconds. Each attempt is signed anew."""
-HEADERS: tuple[tuple[str, str, Schema], ...] = (
-    ("Service-Signature", SIGNATURE, {"type": "string", "pattern": "^t=[0-9]+,v1=[0-9a-f]{64}$"}),
-    (
-        "Service-Attempt",
-        "Which attempt of this event to this subscription it is; the first is 1.",
-        {"type": "integer", "minimum": 1},
-    ),
-    (
-        "X-Request-Id",
-        "The request that caused the event, where one did: its response bore the same.",
-        {"type": "string"},
-    ),
-    (
-        "User-Agent",
-        "`Makeready-Webhooks/1`. It proves nothing: only the signature does.",
-        {"type": "string"},
-    ),
-)
-RESPONSES = {
-    "2XX": "Delivered. What the body says does not matter, but the whole response must have come within 10 seconds.",
-    "3XX": "Not delivered: redirects are not followed. Tried again later.",
-    "default": "Not delivered. Tried again 1, 2, 4, 8 and 24 hours after the first attempt, then parked. No response "
-    "within 10 seconds counts the same.",
-}
-
-
-def webhook(event: Event, data: Any) -> Schema:
-    """One entry of the document's `webhooks`."""
-    return {
-        "post": {
-            "operationId": "on" + pascal(event.key),
-            "summary": event.key,
-            "description": event.fires_when,
-            "tags": ["Events"],
-            "security": [],
-            "parameters": [
-                {
-                    "name": name,
-                    "in": "header",
-                    "required": name.startswith("Service-"),
-                    "description": description,
-                    "schema": schema,
-                }
-                for name, description, schema in HEADERS
-            ],
-            "requestBody": {
-                "required": True,
-                "content": {
-                    "application/json": {
-                        "schema": {"$ref": REF + schema_name(event)},
-                        "examples": {"delivery": {"value": example(event, data)}},
-                    }
-                },
-            },
-            "responses": {status: {"description": meaning} for status, meaning in RESPONSES.items()},
-        }
-    }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from html import escape
 
 from gateway.reference import BASE_URL
 from reference import html
+from reference.catalogue import anchor
 from reference.document import ROOT
 from reference.errors import ERRORS
 from reference.html import Schema
@@ -33,7 +35,8 @@ def _verifying() -> str:
 VERIFYING = _verifying()
 DELIVERY = """\
 Deliveries are JSON POSTs to the subscription's `destination_url`. [Receiving webhooks](docs/webhooks) is the guide for
-whoever takes them in: receivers to start from, test vectors, a checklist. In short:
+whoever takes them in: receivers to start from, test vectors, a checklist; [the event catalogue](docs/events) tells when
+each fires, and how often. In short:
 
 They come at least once: drop those whose `event_id` you have seen. Events wait for an hourly sweep; a failed attempt is
 tried again 1, 2, 4, 8 and 24 hours after the first one, then the delivery is parked, for an administrator to see and to
@@ -52,6 +55,7 @@ def reference(document: Schema) -> str:
         '<a class="skip" href="#content">Skip to the content</a>\n'
         f"<header><p>Makeready</p><h1>{escape(info['title'])}</h1>\n"
         f'<p>Version 1, last changed {escape(info["version"])} · <a href="docs/webhooks">Receiving webhooks</a> · '
+        '<a href="docs/events">Events</a> · '
         '<a href="docs/changes">Changes</a> · '
         f'<a href="{BASE_URL}/openapi.json">OpenAPI document</a></p>\n'
         f"<p>Base URL {html.code(BASE_URL)}</p></header>\n"
@@ -66,9 +70,20 @@ def guide(text: str) -> str:
     """docs/webhooks.md as a page."""
     body = (
         '<header><p><a href="../docs">Reference</a></p></header>\n'
-        f'<main id="content" class="alone">\n{html.markdown(text)}</main>\n'
+        f'<main id="content" class="alone">\n{html.markdown(text.replace("](events.md)", "](events)"))}</main>\n'
     )
     return html.document("Receiving webhooks", body, style="style.css")
+
+
+def catalogue(text: str) -> str:
+    """docs/events.md as a page."""
+    inside = html.markdown(text.replace("](webhooks.md)", "](webhooks)"))
+    for key in re.findall(r"(?m)^## (\S+)$", text):
+        inside = inside.replace(f"<h2>{key}</h2>", f'<h2 id="{anchor(key)}">{key}</h2>')
+    body = (
+        f'<header><p><a href="../docs">Reference</a></p></header>\n<main id="content" class="alone">\n{inside}</main>\n'
+    )
+    return html.document("Events", body, style="style.css")
 
 
 def changes(text: str) -> str:

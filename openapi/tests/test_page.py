@@ -7,15 +7,17 @@ import shlex
 from html.parser import HTMLParser
 
 import pytest
-from reference import document, page
+from reference import catalogue, document, page
 
 from gateway.reference import BASE_URL
 
 DOCUMENT = document.made()
+EVENTS = catalogue.markdown(DOCUMENT["webhooks"], DOCUMENT["components"]["schemas"])
 PAGES = {
     "docs": page.reference(DOCUMENT),
     "docs/changes": page.changes(document.CHANGES.read_text()),
     "docs/webhooks": page.guide(page.GUIDE.read_text()),
+    "docs/events": page.catalogue(EVENTS),
 }
 FILES = {f"webhooks/{file.name}" for file in page.GUIDE_FILES}
 VOID = {"meta", "link", "br", "hr"}
@@ -73,7 +75,15 @@ def test_every_link_leads_somewhere(path: str) -> None:
     reader = READ[path]
     assert len(set(reader.ids)) == len(reader.ids)
     for link in reader.links:
-        elsewhere = {"docs/changes", "docs/webhooks", "../docs", f"{BASE_URL}/openapi.json"}
+        elsewhere = {
+            "docs/changes",
+            "docs/events",
+            "docs/webhooks",
+            "../docs",
+            "webhooks",
+            "events",
+            f"{BASE_URL}/openapi.json",
+        }
         elsewhere |= FILES if path == "docs/webhooks" else set()
         assert link.removeprefix("#") in reader.ids or link in elsewhere
 
@@ -85,6 +95,18 @@ def test_every_operation_event_and_object_has_an_anchor() -> None:
     assert {f"event-{key}" for key in DOCUMENT["webhooks"]} <= ids
     assert {f"schema-{name}" for name in DOCUMENT["components"]["schemas"]} <= ids
     assert {"errors", "signature"} <= ids
+
+
+def test_the_catalogue_tells_all_of_each_event() -> None:
+    parts = dict(zip(DOCUMENT["webhooks"], EVENTS.split("\n## ")[1:], strict=True))
+    for key, part in parts.items():
+        assert part.startswith(f"{key}\n") and f"| [`{key}`](#{key.replace('.', '')}) |" in EVENTS
+        assert all(f"**{of}" in part for of in ("How often", "`data`", "`change`"))
+        found = json.loads(part.partition("```json\n")[2].partition("\n```")[0])
+        (example,) = DOCUMENT["webhooks"][key]["post"]["requestBody"]["content"]["application/json"][
+            "examples"
+        ].values()
+        assert found == example["value"] and found["event"] == key
 
 
 def test_every_operation_has_a_curl_line_that_a_shell_understands() -> None:

@@ -1,0 +1,100 @@
+"""docs/events.md: the event catalogue for people, from the document's `webhooks` and the declared events alone."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+
+from gateway.routes import OPERATIONS
+from reference.events import EVENTS, INLINE, REF, Event, Schema
+
+GENERATED = "<!-- Made by `make openapi` from openapi/reference/events.py: change that instead. -->\n\n"
+INTRODUCTION = """\
+# Events
+
+The ten events that a subscription can name: when each fires and how often, what `data` holds, what `change` tells, and
+a whole delivery of each. How deliveries come, are verified and retried stands in [Receiving webhooks](webhooks.md); the
+fields of each record, and the JSON Schema of every envelope, in the reference (`/docs` of the API) and in `webhooks` of
+the OpenAPI document (`/api/v1/openapi.json`).
+
+`data` is the record as it was right after the event: what its GET answered then, to the byte. Three events carry an
+object of their own instead: those keys and no others, without `schema_version`, `entity_type` and `entity_id`, and with
+nothing to fetch afterwards. `change` is `{field, from, to}` where something moved, else null.
+
+What happens at 06:00 in the company's timezone happens once a day there, when the clocks change too. Records that are
+imported from a file fire events where the import is told to; without that, whatever is overdue by then counts as told.
+An inactive company's records do not go stale until it is active again.
+"""
+
+
+def markdown(webhooks: Schema, schemas: Schema) -> str:
+    """The whole page. webhooks, schemas: of the document."""
+    rows = "".join(f"| [`{one.key}`](#{anchor(one.key)}) | {_data(one)} | {_change(one)} |\n" for one in EVENTS)
+    parts = [INTRODUCTION, f"| event | `data` | `change` |\n|---|---|---|\n{rows}"]
+    parts += ["".join(_event(one, webhooks[one.key], schemas)) for one in EVENTS]
+    return "\n".join(parts)
+
+
+def _event(event: Event, webhook: Schema, schemas: Schema) -> Iterator[str]:
+    yield f"## {event.key}\n\n{_filled(event.fires_when)}\n\n"
+    yield _filled(f"**How often.** {event.how_often}") + "\n\n**`data`.** "
+    if event.data in INLINE:
+        properties = schemas[event.data]["properties"]
+        yield "Exactly these keys:\n\n| key | type | |\n|---|---|---|\n"
+        yield from (f"| `{name}` | {_type(about)} | {about['description']} |\n" for name, about in properties.items())
+    else:
+        yield f"The {_data(event)}, as `GET {_place(event)}` serves it.\n"
+    if event.change is None:
+        yield "\n**`change`.** null.\n"
+    else:
+        before, after = (_values(one, schemas) for one in (event.change.before, event.change.after))
+        told = f"**`change`.** `field` is `{event.change.field}`; `from` is {before}; `to` is {after}."
+        yield f"\n{_filled(told)}\n"
+    (example,) = webhook["post"]["requestBody"]["content"]["application/json"]["examples"].values()
+    yield f"\n```json\n{json.dumps(example['value'], indent=2, ensure_ascii=False)}\n```\n"
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 120, break_on_hyphens=False)
+
+
+def anchor(heading: str) -> str:
+    """As sites that show Markdown make it of a heading."""
+    return heading.replace(".", "")
+
+
+def _data(event: Event) -> str:
+    if event.data in INLINE:
+        return ", ".join(f"`{name}`" for name in INLINE[event.data]["properties"])
+    return event.data.lower()
+
+
+def _change(event: Event) -> str:
+    return f"`{event.change.field}`" if event.change else "null"
+
+
+def _place(event: Event) -> str:
+    """The route that serves the record."""
+    routes = (one.route for one in OPERATIONS)
+    (path,) = (one.path for one in routes if one.method == "GET" and one.path.endswith(f"/{{{event.data.lower()}_id}}"))
+    return path
+
+
+def _type(schema: Schema) -> str:
+    form = f", {schema['format']}" if "format" in schema else ""
+    return f"{schema['type']}{form}"
+
+
+def _values(schema: Schema, schemas: Schema) -> str:
+    """The values that a schema allows, in words."""
+    if "$ref" in schema:
+        return _values(schemas[schema["$ref"].removeprefix(REF)], schemas)
+    if "anyOf" in schema:
+        return " or ".join(_values(one, schemas) for one in schema["anyOf"])
+    if "enum" in schema:
+        return "one of " + ", ".join(f"`{one}`" for one in schema["enum"])
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'])}`"
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return " or ".join("a date" if one == "string" and schema.get("format") == "date" else one for one in types)
