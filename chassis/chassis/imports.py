@@ -29,7 +29,7 @@ UNCHANGED, REJECTED = common.IMPORT_OUTCOME_UNCHANGED, common.IMPORT_OUTCOME_REJ
 ROWS_MAX = 2000
 ROWS_AT_ONCE = 250  # read in 2 ms, during which the process answers nobody else
 _TICK = datetime.timedelta(microseconds=1)
-_LOCK = Statement(sa.select(sa.func.pg_advisory_xact_lock(given("lock", sa.BigInteger)).label("locked")))
+_LOCKED = Statement(sa.select(sa.func.pg_advisory_xact_lock(given("lock", sa.BigInteger)).label("locked")))
 _KEPT = {"read": True, "key_share": True}
 
 Row = TypeVar("Row", bound=msgspec.Struct)
@@ -279,7 +279,7 @@ class Importer:
             return batch.results
         try:
             async with self._database.transaction() as connection:
-                await connection.execute(_LOCK, lock=_lock_of(company_id))
+                await alone(connection, company_id)
                 batch.moment = self._clock()
                 told = await save(connection, batch)
                 if request.dry_run:
@@ -296,7 +296,8 @@ class Importer:
         return batch.results
 
 
-def _lock_of(company_id: int) -> int:
-    """One batch of a company at a time: two that name the same records would wait for each other in a ring."""
+async def alone(connection: Connection, company_id: int) -> None:
+    """One batch of a company at a time: two that name the same records would wait for each other in a ring. Whatever
+    else makes what a batch may make, such as a building that a unit is the first to name, waits here too."""
     named = hashlib.blake2b(f"import/{company_id}".encode(), digest_size=8).digest()
-    return int.from_bytes(named, "big", signed=True)
+    await connection.execute(_LOCKED, lock=int.from_bytes(named, "big", signed=True))

@@ -20,7 +20,8 @@ from gateway.routes import OPERATIONS
 from gateway.service import CompaniesService, KeysService
 from gateway.service_actors import ActorsService
 from gateway.service_staff import StaffService
-from makeready.identity.v1 import actors_pb2, identity_pb2, staff_pb2
+from gateway.service_staff_desk import StaffDeskService
+from makeready.identity.v1 import actors_pb2, identity_pb2, staff_desk_pb2, staff_pb2
 
 NAME = "gateway"
 
@@ -36,6 +37,8 @@ def assemble(settings: config.Config) -> App:
     app.serve(actors_pb2.DESCRIPTOR.services_by_name["ActorsService"], ActorsService(app.database, app.issuer))
     staff = StaffService(app.database, Importer(app.database, outbox, instants.now))
     app.serve(staff_pb2.DESCRIPTOR.services_by_name["StaffService"], staff)
+    desk = staff_desk_pb2.DESCRIPTOR.services_by_name["StaffDeskService"]
+    app.serve(desk, StaffDeskService(app.database, acts))
     keys = Keys(app.database)
     app.background("keys", keys.listen)
     limits = Limits(settings.rate_limit_url)

@@ -87,7 +87,7 @@ staff = Table(
     UniqueConstraint("company_id", "external_id", name="staff_external_id"),
     CheckConstraint(f"char_length(name) BETWEEN 1 AND {rules.NAME_POINTS_MAX}", name="staff_name"),
     CheckConstraint("email = lower(email)", name="staff_email_lower_case"),
-    CheckConstraint("source IN ('import')", name="staff_source"),
+    CheckConstraint("source IN ('staff', 'import')", name="staff_source"),
 )
 
 api_key = Table(

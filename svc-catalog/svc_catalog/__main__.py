@@ -5,7 +5,7 @@ from __future__ import annotations
 from chassis import instants
 from chassis.imports import Importer
 from chassis.server import App, run_process
-from makeready.catalog.v1 import catalog_pb2, inspections_pb2, meters_pb2, vendors_pb2
+from makeready.catalog.v1 import catalog_pb2, inspections_pb2, meters_pb2, places_desk_pb2, vendors_pb2
 from svc_catalog import (
     config,
     consumers,
@@ -15,6 +15,7 @@ from svc_catalog import (
     service,
     service_inspections,
     service_meters,
+    service_places_desk,
     service_vendors,
     tables,
 )
@@ -28,7 +29,7 @@ def assemble(settings: config.Config) -> App:
     outbox = app.produces(tables.outbox, consumers=["svc-tickets", "svc-occupancy", "svc-webhooks"])
     app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
     importer = Importer(app.database, outbox, instants.now)
-    app.acts(tables.idempotency, tables.audit, outbox)
+    acts = app.acts(tables.idempotency, tables.audit, outbox)
     database, links_url = app.database, settings.service.links_url
     links = records.Links(links_url)
     served = catalog_pb2.DESCRIPTOR.services_by_name
@@ -36,6 +37,8 @@ def assemble(settings: config.Config) -> App:
     app.serve(served["UnitsService"], service.UnitsService(database, importer, links))
     app.serve(served["AssetsService"], service.AssetsService(database, importer, links))
     app.serve(served["ReferencesService"], service.ReferencesService(database))
+    desk = service_places_desk.PlacesDeskService(acts, links)
+    app.serve(places_desk_pb2.DESCRIPTOR.services_by_name["PlacesDeskService"], desk)
     vendors = service_vendors.VendorsService(database, importer, records_vendors.VendorLinks(links_url))
     app.serve(vendors_pb2.DESCRIPTOR.services_by_name["VendorsService"], vendors)
     inspections = service_inspections.InspectionsService(

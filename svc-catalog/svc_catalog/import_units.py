@@ -11,6 +11,7 @@ from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as q
 from svc_catalog import records_import as records
+from svc_catalog.rules_places import FLOORPLAN_MEASURES
 
 
 async def save(connection: Connection, batch: Batch[records.UnitRow]) -> References:
@@ -51,7 +52,7 @@ class _Measures:
 
     def take(self, line: Line[records.UnitRow]) -> None:
         """Raises Refusal where the row names no floorplan, or an earlier row says otherwise of the same one."""
-        stated = {name: value for name in q.FLOORPLAN_MEASURES if (value := getattr(line.row, name)) is not None}
+        stated = {name: value for name in FLOORPLAN_MEASURES if (value := getattr(line.row, name)) is not None}
         if not stated:
             return
         if line.row.floorplan is None:

@@ -152,17 +152,17 @@ _UNIT = by_id(_units, t.unit)
 _ASSET = by_id(_assets, t.asset)
 
 
-async def property_(database: Database, company_id: int, property_id: int) -> Record | None:
+async def property_(database: Connection | Database, company_id: int, property_id: int) -> Record | None:
     """A row of PROPERTY_COLUMNS."""
     return await database.row(_PROPERTY, company_id=company_id, entity_id=property_id)
 
 
-async def unit(database: Database, company_id: int, unit_id: int) -> Record | None:
+async def unit(database: Connection | Database, company_id: int, unit_id: int) -> Record | None:
     """A row of UNIT_COLUMNS."""
     return await database.row(_UNIT, company_id=company_id, entity_id=unit_id)
 
 
-async def asset(database: Database, company_id: int, asset_id: int) -> Record | None:
+async def asset(database: Connection | Database, company_id: int, asset_id: int) -> Record | None:
     """A row of ASSET_COLUMNS."""
     return await database.row(_ASSET, company_id=company_id, entity_id=asset_id)
 

@@ -13,6 +13,7 @@ from chassis.database import Connection
 from chassis.imports import Known, Stored
 from chassis.statements import Statement
 from svc_catalog import tables as t
+from svc_catalog.rules_places import FLOORPLAN_MEASURES
 
 _company_id = bindparam("company_id", type_=BigInteger)
 
@@ -97,7 +98,6 @@ FLOORS = Places(t.floor, "property_id", "name", "building_id")
 FLOORPLANS = Places(t.floorplan, "property_id", "name")
 LOCATIONS = Places(t.location, "property_id", "name", "location_type")
 
-FLOORPLAN_MEASURES = ("bedrooms", "bathrooms", "square_feet")
 _MEASURES = Statement(
     select(
         t.floorplan.c.company_id,

@@ -8,7 +8,7 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, DateTime, Integer, bindparam, literal_column, select, true
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.database import Database
+from chassis.database import Connection, Database
 from chassis.imports import Known, Stored
 from chassis.paging import ROWS_MAX, Pages
 from chassis.statements import Statement
@@ -67,7 +67,7 @@ METERS_PAGE = Pages(
 _METER = by_id(_meters, m.meter)
 
 
-async def meter(database: Database, company_id: int, meter_id: int) -> Record | None:
+async def meter(database: Connection | Database, company_id: int, meter_id: int) -> Record | None:
     """A row of METER_COLUMNS."""
     return await database.row(_METER, company_id=company_id, entity_id=meter_id)
 

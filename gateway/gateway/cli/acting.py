@@ -21,6 +21,7 @@ from gateway.cli import arguments as types
 from gateway.cli.answers import Answer, instant, labels, table
 from gateway.cli.companies import ensure_company
 from gateway.cli.system import Operator
+from makeready.common.v1.documents_pb2 import Document
 
 ACT, COMPANY = "idempotency_key", "company_id"
 _WHOLE = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_INT32)
@@ -139,8 +140,8 @@ def shown(message: Message) -> dict[str, Any]:
     """A response as `--json` prints it; a document, and a message that is all there is, is the record itself. What has
     presence and is absent is null."""
     fields: Mapping[str, Any] = message.DESCRIPTOR.fields_by_name
-    if "document" in fields:
-        record: dict[str, Any] = json.loads(message.document.json)  # type: ignore[attr-defined]
+    if isinstance(message, Document):
+        record: dict[str, Any] = json.loads(message.json)
         return record
     if len(fields) == 1:
         ((name, one),) = fields.items()
@@ -167,12 +168,12 @@ def _shown_one(one: FieldDescriptor, value: Any) -> Any:
 
 def worded(value: Mapping[str, Any]) -> str:
     """For a person: the rows of a list, else a line for each field."""
-    if len(value) == 1:
-        ((name, rows),) = value.items()
-        if isinstance(rows, list):
-            headers = list(rows[0]) if rows else []
-            lines = [[_cell(row[header]) for header in headers] for row in rows]
-            return table([header.upper() for header in headers], lines, f"No {name.replace('_', ' ')}.")
+    lists = {name: rows for name, rows in value.items() if isinstance(rows, list)}
+    if len(lists) == 1 and all(value[name] is None for name in value.keys() - lists.keys()):
+        ((name, rows),) = lists.items()
+        headers = list(rows[0]) if rows else []
+        lines = [[_cell(row[header]) for header in headers] for row in rows]
+        return table([header.upper() for header in headers], lines, f"No {name.replace('_', ' ')}.")
     return table(("FIELD", "VALUE"), [(name, _cell(one)) for name, one in value.items()], "Done.")
 
 

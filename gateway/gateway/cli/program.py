@@ -9,14 +9,26 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from gateway.cli import companies, keys, status, sweeps, tickets, vault, waiting, webhooks
+from gateway.cli import companies, keys, places, staff, status, sweeps, tickets, vault, waiting, webhooks
 from gateway.cli.answers import Answer
 from gateway.cli.arguments import Parser
 from gateway.cli.failures import Failed, Misused, printable
 from gateway.cli.importing import command as importing
 from gateway.cli.system import Operator, runtime
 
-GROUPS = (companies, keys, importing, tickets, webhooks, vault, sweeps, waiting, status)
+GROUPS = (
+    companies,
+    keys,
+    importing,
+    staff,
+    places,
+    tickets,
+    webhooks,
+    vault,
+    sweeps,
+    waiting,
+    status,
+)
 
 
 def parser() -> Parser:

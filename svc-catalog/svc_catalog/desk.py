@@ -1,0 +1,167 @@
+"""What the back office does alike with every kind of record: what a request may say, what is added and changed, who
+hears of it. The rules of a field are those of its row in an import."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from asyncpg import Record, UniqueViolationError
+from google.protobuf.message import Message
+
+from chassis import acts, bodies
+from chassis.database import Connection
+from chassis.refusals import Refusal, invalid_request
+from chassis.statements import Statement
+from makeready.common.v1 import options_pb2
+from makeready.common.v1.documents_pb2 import Document
+from makeready.events.v1.events_pb2 import References
+from svc_catalog import queries
+from svc_catalog.queries_desk import Kept
+from svc_catalog.service import document
+
+# What an audit entry need not say: it names the record itself, and when.
+_UNSAID = frozenset({"schema_version", "entity_type", "entity_id", "created_at", "updated_at", "source", "url"})
+
+
+def no_such(noun: str) -> Refusal:
+    """One sentence for a record that does not exist and for one of another company."""
+    return Refusal(404, "not_found", f"The company has no {noun} with that id; check the id.")
+
+
+class Fields:
+    """What requests say of a kind of record, checked by the rules of its row in an import."""
+
+    def __init__(self, row: type[msgspec.Struct], *names: str, ids: Sequence[str] = ()) -> None:
+        """names: the fields that requests and rows have in common; ids: those of requests that name other records."""
+        hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
+        fields: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
+        self._kind = msgspec.defstruct(row.__name__, fields, kw_only=True)
+        rowed = {field.name for field in msgspec.structs.fields(row) if field.required}
+        self._required = {*rowed, "property_id"} - {"external_id"}
+
+    def given(self, request: Message) -> dict[str, Any]:
+        """What the request says, by name; what it clears is None. Raises Refusal 400 or 422."""
+        known: Any = request.DESCRIPTOR.fields_by_name
+        found = acts.fields(request, *(name for name in self._kind.__struct_fields__ if name in known))
+        for name, value in found.items():
+            if known[name].enum_type is not None and value is not None:
+                found[name] = _label(known[name].enum_type, value)
+        checked = bodies.check(self._kind, found)
+        values = {name: getattr(checked, name) for name in found}
+        for name in self._required & values.keys():
+            if values[name] is None:
+                raise invalid_request(f"{name} can't be cleared.", name)
+        return values
+
+
+def _label(enum: Any, number: int) -> str:
+    """How the public API spells the value; none where it has no such one, for the field's check to refuse."""
+    value = enum.values_by_number.get(number)
+    return "" if value is None else value.GetOptions().Extensions[options_pb2.label]
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """A record that is about to change: its row, and what its GET serves."""
+
+    row: Record
+    record: Any
+    document: Document
+
+
+class Desk:
+    """The records of one kind."""
+
+    def __init__(
+        self,
+        noun: str,
+        kept: Kept,
+        served: Callable[[Connection, int, int], Awaitable[Record | None]],
+        shown: Callable[[Record], Any],
+        references: Statement | None = None,
+        told: str = "",
+    ) -> None:
+        """served, shown: as the kind's GET has them. references: what other contexts hear, in which part of
+        References."""
+        self.noun = noun
+        self._kept = kept
+        self._served = served
+        self._shown = shown
+        self._references = references
+        self._told = told
+
+    async def find(self, act: acts.Act, entity_id: int) -> Record:
+        """The record's row, which stays there until the commit. Raises Refusal 404."""
+        row = await self._kept.as_it_is(act.connection, act.company_id, entity_id)
+        if row is None:
+            raise no_such(self.noun)
+        return row
+
+    async def lock(self, act: acts.Act, entity_id: int) -> Locked:
+        """The record, for a change. Raises Refusal 404."""
+        row = await self._kept.for_update(act.connection, act.company_id, entity_id)
+        if row is None:
+            raise no_such(self.noun)
+        return Locked(row, *await self._rendered(act, entity_id))
+
+    async def add(self, act: acts.Act, values: Mapping[str, Any]) -> Document:
+        """A new record. Raises Refusal 422 where another has its external_id."""
+        try:
+            entity_id = await self._kept.insert(act.connection, act.company_id, values, act.now)
+        except UniqueViolationError as fault:
+            raise self._taken(fault) from None
+        record, found = await self._rendered(act, entity_id)
+        await act.record(f"{self.noun}.added", self.noun, entity_id, {}, _audited(record))
+        await self._tell(act, entity_id)
+        return found
+
+    async def change(self, act: acts.Act, locked: Locked, values: Mapping[str, Any], touched: bool = False) -> Document:
+        """The record with these values; as it was where they change nothing.
+
+        touched: whether it changes by what it names, though not in its own columns. Raises Refusal 422 where another
+        has its external_id.
+        """
+        before = locked.row
+        if not touched and all(before[name] == value for name, value in values.items()):
+            return locked.document
+        at = act.after(before["updated_at"]) if "updated_at" in self._kept.stamps else act.now
+        try:
+            await self._kept.update(act.connection, {**before, **values}, at)
+        except UniqueViolationError as fault:
+            raise self._taken(fault) from None
+        record, found = await self._rendered(act, before["id"])
+        await act.record(f"{self.noun}.updated", self.noun, before["id"], _audited(locked.record), _audited(record))
+        await self._tell(act, before["id"])
+        return found
+
+    async def _rendered(self, act: acts.Act, entity_id: int) -> tuple[Any, Document]:
+        row = await self._served(act.connection, act.company_id, entity_id)
+        assert row is not None
+        record = self._shown(row)
+        return record, document(record, row)
+
+    async def _tell(self, act: acts.Act, entity_id: int) -> None:
+        if self._references is None:
+            return
+        told = References()
+        for row in await queries.references(act.connection, self._references, act.company_id, [entity_id], []):
+            getattr(told, self._told).add(**dict(row))
+        await act.tell(told)
+
+    def _taken(self, fault: UniqueViolationError) -> Exception:
+        if fault.constraint_name != self._kept.unique:
+            return fault
+        article = "An" if self.noun[0] in "aeio" else "A"
+        return invalid_request(
+            f"{article} {self.noun} with that external_id exists; use another.", "external_id", status=422
+        )
+
+
+def _audited(record: msgspec.Struct) -> dict[str, Any]:
+    """A record's values as an audit entry tells them."""
+    values: dict[str, Any] = msgspec.to_builtins(record)
+    return {name: value for name, value in values.items() if name not in _UNSAID}
