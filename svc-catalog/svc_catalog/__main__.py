@@ -5,7 +5,7 @@ from __future__ import annotations
 from chassis import instants
 from chassis.imports import Importer
 from chassis.server import App, run_process
-from makeready.catalog.v1 import catalog_pb2, inspections_pb2, meters_pb2, places_desk_pb2, vendors_pb2
+from makeready.catalog.v1 import catalog_pb2, inspections_pb2, meters_desk_pb2, meters_pb2, places_desk_pb2, vendors_pb2
 from svc_catalog import (
     config,
     consumers,
@@ -15,6 +15,7 @@ from svc_catalog import (
     service,
     service_inspections,
     service_meters,
+    service_meters_desk,
     service_places_desk,
     service_vendors,
     tables,
@@ -47,6 +48,8 @@ def assemble(settings: config.Config) -> App:
     app.serve(inspections_pb2.DESCRIPTOR.services_by_name["InspectionsService"], inspections)
     meters = service_meters.MetersService(database, importer, links_url)
     app.serve(meters_pb2.DESCRIPTOR.services_by_name["MetersService"], meters)
+    meter_desk = service_meters_desk.MeterDeskService(acts, links_url)
+    app.serve(meters_desk_pb2.DESCRIPTOR.services_by_name["MeterDeskService"], meter_desk)
     return app
 
 

@@ -3,6 +3,7 @@ hears of it. The rules of a field are those of its row in an import."""
 
 from __future__ import annotations
 
+import datetime
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Fields:
         hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
         fields: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
         self._kind = msgspec.defstruct(row.__name__, fields, kw_only=True)
+        self._instants = {name for name in names if hints[name] is datetime.datetime}
         rowed = {field.name for field in msgspec.structs.fields(row) if field.required}
         self._required = {*rowed, "property_id"} - {"external_id"}
 
@@ -50,6 +52,8 @@ class Fields:
         for name, value in found.items():
             if known[name].enum_type is not None and value is not None:
                 found[name] = _label(known[name].enum_type, value)
+            elif name in self._instants and type(value) is str and len(value) == len("YYYY-MM-DD"):
+                found[name] = f"{value}T00:00:00Z"
         checked = bodies.check(self._kind, found)
         values = {name: getattr(checked, name) for name in found}
         for name in self._required & values.keys():
@@ -62,6 +66,14 @@ def _label(enum: Any, number: int) -> str:
     """How the public API spells the value; none where it has no such one, for the field's check to refuse."""
     value = enum.values_by_number.get(number)
     return "" if value is None else value.GetOptions().Extensions[options_pb2.label]
+
+
+def taken(fault: UniqueViolationError, noun: str) -> Exception:
+    """The refusal where another record of the kind has the external_id; else the fault itself."""
+    if fault.constraint_name != f"{noun}_external_id":
+        return fault
+    article = "An" if noun[0] in "aeio" else "A"
+    return invalid_request(f"{article} {noun} with that external_id exists; use another.", "external_id", status=422)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +125,9 @@ class Desk:
         try:
             entity_id = await self._kept.insert(act.connection, act.company_id, values, act.now)
         except UniqueViolationError as fault:
-            raise self._taken(fault) from None
+            raise taken(fault, self.noun) from None
         record, found = await self._rendered(act, entity_id)
-        await act.record(f"{self.noun}.added", self.noun, entity_id, {}, _audited(record))
+        await act.record(f"{self.noun}.added", self.noun, entity_id, {}, audited(record))
         await self._tell(act, entity_id)
         return found
 
@@ -132,9 +144,9 @@ class Desk:
         try:
             await self._kept.update(act.connection, {**before, **values}, at)
         except UniqueViolationError as fault:
-            raise self._taken(fault) from None
+            raise taken(fault, self.noun) from None
         record, found = await self._rendered(act, before["id"])
-        await act.record(f"{self.noun}.updated", self.noun, before["id"], _audited(locked.record), _audited(record))
+        await act.record(f"{self.noun}.updated", self.noun, before["id"], audited(locked.record), audited(record))
         await self._tell(act, before["id"])
         return found
 
@@ -152,16 +164,8 @@ class Desk:
             getattr(told, self._told).add(**dict(row))
         await act.tell(told)
 
-    def _taken(self, fault: UniqueViolationError) -> Exception:
-        if fault.constraint_name != self._kept.unique:
-            return fault
-        article = "An" if self.noun[0] in "aeio" else "A"
-        return invalid_request(
-            f"{article} {self.noun} with that external_id exists; use another.", "external_id", status=422
-        )
 
-
-def _audited(record: msgspec.Struct) -> dict[str, Any]:
+def audited(record: msgspec.Struct) -> dict[str, Any]:
     """A record's values as an audit entry tells them."""
     values: dict[str, Any] = msgspec.to_builtins(record)
     return {name: value for name, value in values.items() if name not in _UNSAID}

@@ -11,7 +11,7 @@ from chassis.imports import Batch, Line
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as q
-from svc_catalog import queries_meters
+from svc_catalog import queries_meters, rules_meters
 from svc_catalog import records_meters as records
 
 
@@ -30,17 +30,10 @@ async def save(connection: Connection, batch: Batch[records.MeterRow]) -> Refere
 def _place(line: Line[records.MeterRow], units: Mapping[str, Record]) -> None:
     """Settles the meter's scope by its unit. Raises Refusal with the field."""
     row, values = line.row, line.values
-    unit_id = line.after("unit_id")
-    if unit_id is None:
-        if row.scope == "unit":
-            raise invalid_request("A meter with the scope unit needs a unit.", "unit")
-        kept = None if "scope" in line.given else line.stored("scope")
-        values["scope"] = row.scope or (kept if kept != "unit" else None) or "master"
-        return
-    if row.unit is not None and units[row.unit]["property_id"] != values["property_id"]:
+    has_unit = line.after("unit_id") is not None
+    if has_unit and row.unit is not None and units[row.unit]["property_id"] != values["property_id"]:
         raise invalid_request("The unit lies in another property.", "unit")
-    if row.unit is None and line.stored("property_id") != values["property_id"]:
+    if has_unit and row.unit is None and line.stored("property_id") != values["property_id"]:
         raise invalid_request("The meter moves to another property; give its unit there.", "unit")
-    if row.scope not in (None, "unit"):
-        raise invalid_request("A meter of a unit has the scope unit.", "scope")
-    values["scope"] = "unit"
+    kept = None if "scope" in line.given else line.stored("scope")
+    values["scope"] = rules_meters.meter_scope(row.scope, kept, has_unit)

@@ -24,7 +24,6 @@ class Kept:
     def __init__(self, table: Table, *columns: str) -> None:
         self.columns = ("external_id", *(name for name in columns if name not in _STAMPS))
         self.stamps = tuple(name for name in _STAMPS if name in table.c)
-        self.unique = f"{table.name}_external_id"
         same = (table.c.company_id == given("company_id", BigInteger), table.c.id == given("entity_id", BigInteger))
         self._for_update = Statement(select(table).where(*same).with_for_update(key_share=True))
         self._as_it_is = Statement(select(table).where(*same).with_for_update(read=True, key_share=True))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Mapping
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, DateTime, Integer, bindparam, literal_column, select, true
+from sqlalchemy import BigInteger, DateTime, Integer, bindparam, insert, literal_column, select, true
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.database import Connection, Database
 from chassis.imports import Known, Stored
 from chassis.paging import ROWS_MAX, Pages
-from chassis.statements import Statement
+from chassis.statements import Statement, given
 from svc_catalog import tables as t
 from svc_catalog import tables_meters as m
 from svc_catalog.queries import by_id, is_given, named, rows_of
@@ -139,4 +141,22 @@ READINGS = Stored(
     "is_estimated",
     "created_at",
 )
+_fresh = ("company_id", *(name for name in READING_COLUMNS if name != "id"))
+_ADDED_READING = Statement(
+    insert(m.reading)
+    .values({name: given(name, m.reading.c[name].type) for name in _fresh})
+    .returning(*(m.reading.c[name] for name in READING_COLUMNS))
+)
+
+
+async def added_reading(
+    connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
+) -> Record:
+    """A row of READING_COLUMNS; columns without a value are null."""
+    row: dict[str, Any] = {**dict.fromkeys(_fresh), **values, "company_id": company_id, "source": "staff"}
+    found = await connection.row(_ADDED_READING, **{**row, "created_at": at})
+    assert found is not None
+    return found
+
+
 METERS_NAMED = Known(m.meter, "unit_of_measure")

@@ -1,0 +1,116 @@
+"""The RPCs by which people add and change meters and record readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from asyncpg import Record, UniqueViolationError
+
+from chassis.acts import Act, Acts
+from chassis.identity import Call
+from chassis.refusals import invalid_request
+from makeready.catalog.v1 import meters_desk_pb2 as pb
+from makeready.common.v1.documents_pb2 import Document
+from svc_catalog import queries_meters, records, records_meters, rules_meters
+from svc_catalog import service_places_desk as places
+from svc_catalog import tables_meters as m
+from svc_catalog.desk import Desk, Fields, audited, taken
+from svc_catalog.queries_desk import Kept
+
+METER = Fields(
+    records_meters.MeterRow,
+    "name",
+    "utility_type",
+    "scope",
+    "meter_number",
+    "unit_of_measure",
+    "is_active",
+    "external_id",
+    ids=("property_id", "unit_id"),
+)
+READING = Fields(
+    records_meters.ReadingRow,
+    "period_start",
+    "period_end",
+    "consumption",
+    "unit_of_measure",
+    "cost",
+    "is_estimated",
+    "external_id",
+    ids=("meter_id",),
+)
+
+
+class MeterDeskService:
+    """Adds and changes meters, and records readings."""
+
+    def __init__(self, acts: Acts, links_url: str) -> None:
+        self.acts = acts
+        links = records.Links(links_url)
+        self.properties, self.units = places.properties(links), places.units(links)
+        self.meters = Desk(
+            "meter",
+            Kept(m.meter, *queries_meters.METERS.changeable),
+            queries_meters.meter,
+            records_meters.Links(links_url).meter,
+        )
+
+    async def AddMeter(self, request: pb.AddMeterRequest, call: Call) -> pb.AddMeterResponse:
+        values = METER.given(request)
+
+        async def work(act: Act) -> pb.AddMeterResponse:
+            await self.properties.find(act, values["property_id"])
+            own = await self._scoped(act, {"is_active": True} | values, None)
+            return pb.AddMeterResponse(document=await self.meters.add(act, own))
+
+        return await self.acts.once(call, request, pb.AddMeterResponse, work)
+
+    async def UpdateMeter(self, request: pb.UpdateMeterRequest, call: Call) -> pb.UpdateMeterResponse:
+        values = METER.given(request)
+
+        async def work(act: Act) -> pb.UpdateMeterResponse:
+            locked = await self.meters.lock(act, request.meter_id)
+            if "property_id" in values:
+                await self.properties.find(act, values["property_id"])
+            own = await self._scoped(act, values, locked.row)
+            return pb.UpdateMeterResponse(document=await self.meters.change(act, locked, own))
+
+        return await self.acts.once(call, request, pb.UpdateMeterResponse, work)
+
+    async def _scoped(self, act: Act, values: Mapping[str, Any], before: Record | None) -> dict[str, Any]:
+        """The values of a meter's columns; its scope is settled by its unit, as in an import."""
+        own = dict(values)
+        if own.get("is_active", True) is None:
+            own["is_active"] = True
+        kept: Mapping[str, Any] = {} if before is None else dict(before)
+        property_id = own.get("property_id", kept.get("property_id"))
+        if own.get("unit_id") is not None:
+            unit = await self.units.find(act, own["unit_id"])
+            if unit["property_id"] != property_id:
+                raise invalid_request("The unit lies in another property.", "unit_id")
+        has_unit = (own["unit_id"] if "unit_id" in own else kept.get("unit_id")) is not None
+        if has_unit and "unit_id" not in own and property_id != kept["property_id"]:
+            raise invalid_request("The meter moves to another property; give its unit there.", "unit_id")
+        kept_scope = None if "scope" in own else kept.get("scope")
+        own["scope"] = rules_meters.meter_scope(own.get("scope"), kept_scope, has_unit)
+        return own
+
+    async def RecordReading(self, request: pb.RecordReadingRequest, call: Call) -> pb.RecordReadingResponse:
+        values = READING.given(request)
+        if values["period_end"] < values["period_start"]:
+            raise invalid_request("period_end must not be before period_start.", "period_end")
+
+        async def work(act: Act) -> pb.RecordReadingResponse:
+            meter = await self.meters.find(act, values["meter_id"])
+            own = {"unit_of_measure": meter["unit_of_measure"], "is_estimated": False} | values
+            try:
+                row = await queries_meters.added_reading(act.connection, act.company_id, own, act.now)
+            except UniqueViolationError as fault:
+                raise taken(fault, "reading") from None
+            record = records_meters.reading(row)
+            await act.record("reading.recorded", "reading", record.entity_id, {}, audited(record))
+            found = Document(json=records.encode(record), entity_id=record.entity_id, version=1)
+            return pb.RecordReadingResponse(document=found)
+
+        return await self.acts.once(call, request, pb.RecordReadingResponse, work)
