@@ -6,31 +6,36 @@ A field that the request always has is required, an optional one is an option, a
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
+from google.protobuf.descriptor_pb2 import MethodOptions
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from chassis.clients import PeerUnavailable
 from gateway.cli import arguments as types
+from gateway.cli.acting_arguments import ACT, add_actor, add_fields, check_actor, request_of
 from gateway.cli.answers import Answer, instant, labels, table
 from gateway.cli.companies import ensure_company
-from gateway.cli.system import Operator
+from gateway.cli.failures import Failed
+from gateway.cli.system import Operator, is_transient, told
 from makeready.common.v1.documents_pb2 import Document
 
-ACT, COMPANY = "idempotency_key", "company_id"
-_WHOLE = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_INT32)
+ATTEMPTS = 2
+PAUSE_SECONDS = 0.5
 _BROKEN_OFF = 60
+_NEXT = "next_"
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One command. places: the fields given by position, after the company; helps: a phrase for each other field."""
+    """One command. places: the fields given by position, after the company; helps: a phrase for each field."""
 
     name: str
     service: str
@@ -44,96 +49,56 @@ class Verb:
 def add(verbs: types.Commands, *several: Verb) -> None:
     for verb in several:
         parser = types.command(verbs, verb.name, verb.brief, verb.description)
-        parser.add_argument(COMPANY, metavar="COMPANY_ID", type=types.record_id)
-        fields = verb.rpc.input_type.fields_by_name
-        for name in verb.places:
-            parser.add_argument(name, metavar=name.upper(), type=_read(fields[name]))
-        for name, one in fields.items():
-            if name not in (ACT, COMPANY, *verb.places):
-                _add_option(parser, verb, one)
-        if ACT in fields:
-            parser.add_argument("--idempotency-key", metavar="KEY", help="do it once however often it is sent")
-        parser.add_argument(
-            "--as",
-            dest="actor",
-            metavar="WHO",
-            type=types.actor,
-            help="who does it: an administrator's email or staff:ID (default: the operator)",
-        )
+        add_fields(parser, verb.rpc, verb.places, verb.helps)
+        add_actor(parser, verb.rpc)
         parser.set_defaults(run=_runs(verb))
 
 
-def _add_option(parser: types.Parser, verb: Verb, one: FieldDescriptor) -> None:
-    option = "--" + one.name.replace("_", "-")
-    settings: dict[str, Any] = {"dest": one.name, "help": verb.helps.get(one.name)}
-    if one.type == FieldDescriptor.TYPE_BOOL:
-        parser.add_argument(option, action=argparse.BooleanOptionalAction, default=None, **settings)
-        return
-    settings |= {"type": _read(one), "metavar": one.name.upper()}
-    if one.is_repeated:
-        settings |= {"action": "append", "default": []}
-    elif not one.has_presence:
-        settings["required"] = True
-    if one.enum_type is not None:
-        settings["choices"] = list(labels(one.enum_type).values())
-    elif one.name == "clear":
-        settings["choices"] = [name for name, other in verb.rpc.input_type.fields_by_name.items() if other.has_presence]
-    parser.add_argument(option, **settings)
-
-
-def _read(one: FieldDescriptor) -> Callable[[str], Any]:
-    if one.type in _WHOLE:
-        return types.record_id if one.name.endswith(("_id", "_ids")) else types.whole_number
-    if one.type == FieldDescriptor.TYPE_DOUBLE:
-        return types.number
-    if one.message_type is not None:
-        assert one.message_type.full_name == Timestamp.DESCRIPTOR.full_name, f"{one.full_name} is no argument"
-        return types.instant
-    return str if one.enum_type is not None else types.any_text
-
-
-def _runs(verb: Verb) -> Callable[[Operator, argparse.Namespace], Any]:
+def _runs(verb: Verb) -> Callable[[Operator, argparse.Namespace], Awaitable[Answer]]:
     async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
+        check_actor(arguments, verb.rpc)
+        request = request_of(verb.rpc, verb.places, arguments)
         await ensure_company(operator, arguments.company_id)
-        request = _request(verb, arguments)
         if ACT in verb.rpc.input_type.fields_by_name:
             operator.trace()
-        method = operator.channel(verb.service).unary_unary(
-            f"/{verb.rpc.containing_service.full_name}/{verb.rpc.name}",
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=GetMessageClass(verb.rpc.output_type).FromString,
-        )
-        token = await operator.vouched(arguments.actor, arguments.company_id, verb.service) if arguments.actor else ""
-        found: Message = await operator.call(
-            verb.service,
-            method,
-            request,
-            company_id=arguments.company_id,
-            token=token,
-        )
-        value = shown(found)
+        value = shown(await _answered(operator, verb, request, arguments))
         return Answer(value, worded(value))
 
     return run
 
 
-def _request(verb: Verb, arguments: argparse.Namespace) -> Any:
-    request: Any = GetMessageClass(verb.rpc.input_type)()
-    for name, one in verb.rpc.input_type.fields_by_name.items():
-        value = getattr(arguments, name, None)
-        if name == ACT:
-            value = value or secrets.token_hex(16)
-        if value is None:
-            continue
-        if one.is_repeated:
-            getattr(request, name).extend(value)
-        elif one.message_type is not None:
-            getattr(request, name).FromDatetime(value)
-        elif one.enum_type is not None:
-            setattr(request, name, next(number for number, label in labels(one.enum_type).items() if label == value))
+async def token(operator: Operator, arguments: argparse.Namespace, service: str) -> str:
+    """The token of whoever `--as` names, for one service; empty where it is the operator."""
+    if arguments.actor is None:
+        return ""
+    return await operator.vouched(arguments.actor, arguments.company_id, service)
+
+
+async def _answered(operator: Operator, verb: Verb, request: Any, arguments: argparse.Namespace) -> Message:
+    """The RPC's response. What can be repeated without a second effect is, once, where no answer came."""
+    method = operator.channel(verb.service).unary_unary(
+        f"/{verb.rpc.containing_service.full_name}/{verb.rpc.name}",
+        request_serializer=type(request).SerializeToString,
+        response_deserializer=GetMessageClass(verb.rpc.output_type).FromString,
+    )
+    acts = ACT in verb.rpc.input_type.fields_by_name
+    reads = verb.rpc.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS
+    for attempt in range(ATTEMPTS if acts or reads else 1):
+        if attempt:
+            await asyncio.sleep(PAUSE_SECONDS)
+        who = await token(operator, arguments, verb.service)
+        try:
+            found: Message = await operator.ask(
+                verb.service, method, request, company_id=arguments.company_id, token=who
+            )
+        except PeerUnavailable as error:
+            unavailable = error
+            if not is_transient(error):
+                break
         else:
-            setattr(request, name, value)
-    return request
+            return found
+    again = f" To do it once all the same, repeat it with --idempotency-key {request.idempotency_key}." if acts else ""
+    raise Failed(told(verb.service, unavailable) + again) from None
 
 
 def shown(message: Message) -> dict[str, Any]:
@@ -167,17 +132,21 @@ def _shown_one(one: FieldDescriptor, value: Any) -> Any:
 
 
 def worded(value: Mapping[str, Any]) -> str:
-    """For a person: the rows of a list, else a line for each field."""
-    lists = {name: rows for name, rows in value.items() if isinstance(rows, list)}
-    if len(lists) == 1 and all(value[name] is None for name in value.keys() - lists.keys()):
-        ((name, rows),) = lists.items()
+    """For a person: the rows of a list and where it goes on, else a line for each field."""
+    lists = [name for name, rows in value.items() if isinstance(rows, list)]
+    rest = {name: one for name, one in value.items() if name not in lists}
+    if len(lists) == 1 and all(name.startswith(_NEXT) for name in rest):
+        ((name, rows),) = ((name, value[name]) for name in lists)
         headers = list(rows[0]) if rows else []
-        lines = [[_cell(row[header]) for header in headers] for row in rows]
-        return table([header.upper() for header in headers], lines, f"No {name.replace('_', ' ')}.")
-    return table(("FIELD", "VALUE"), [(name, _cell(one)) for name, one in value.items()], "Done.")
+        lines = [[cell(row[header]) for header in headers] for row in rows]
+        text = table([header.upper() for header in headers], lines, f"No {name.replace('_', ' ')}.")
+        more = (f"More with --{name.removeprefix(_NEXT).replace('_', '-')} {one}." for name, one in rest.items() if one)
+        return "\n".join((text, *more))
+    return table(("FIELD", "VALUE"), [(name, cell(one)) for name, one in value.items()], "Done.")
 
 
-def _cell(value: Any) -> object:
+def cell(value: Any) -> object:
+    """A value in a table."""
     if isinstance(value, Mapping) and "name" in value:
         return value["name"]
     if isinstance(value, bool):

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from gateway.cli import companies, keys, meters, places, staff, status, sweeps, tickets, vault, waiting, webhooks
+from gateway.cli import audit, companies, keys, meters, places, staff, status, sweeps, tickets, vault, waiting, webhooks
 from gateway.cli.answers import Answer
 from gateway.cli.arguments import Parser
 from gateway.cli.failures import Failed, Misused, printable
@@ -24,6 +24,7 @@ GROUPS = (
     places,
     meters,
     tickets,
+    audit,
     webhooks,
     vault,
     sweeps,
