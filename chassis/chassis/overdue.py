@@ -49,13 +49,20 @@ class Overdue:
             .order_by(company.c.id)
             .limit(given("rows", sa.Integer))
         )
-        key: dict[str, Any] = {"company_id": sa.BigInteger(), "id": sa.BigInteger(), "day": sa.Date()}
-        arrays = [given(f"{name}s", ARRAY(kind)) for name, kind in key.items()]
-        named = sa.func.unnest(*arrays).table_valued(*key, with_ordinality="n").render_derived(name="named")
+        named = _named(company_id=sa.BigInteger(), id=sa.BigInteger(), day=sa.Date())
         same = (table.c.company_id == named.c.company_id, table.c.id == named.c.id)
         # Checked once more under the lock: somebody else may have been here since.
-        held = shown.where(*same, *due(named.c.day, now)).with_for_update(key_share=True, of=table).lateral("held")
-        self._hold = Statement(sa.select(held).select_from(named.join(held, sa.true())).order_by(named.c.n))
+        due_yet = sa.select(table.c.id).where(*same, *due(named.c.day, now)).with_for_update(key_share=True)
+        held = due_yet.lateral("held")
+        self._hold = Statement(
+            sa.select(named.c.company_id, held.c.id).select_from(named.join(held, sa.true())).order_by(named.c.n)
+        )
+        # Read by a statement of its own: one that has waited for a lock shows the other tables as they were before. By
+        # keys alone, whatever the planner knows: OFFSET keeps it from joining whole tables.
+        named = _named(company_id=sa.BigInteger(), id=sa.BigInteger())
+        row = shown.where(table.c.company_id == named.c.company_id, table.c.id == named.c.id)
+        read = row.offset(sa.literal_column("0")).lateral("read")
+        self._read = Statement(sa.select(read).select_from(named.join(read, sa.true())).order_by(named.c.n))
 
     async def each(
         self, now: datetime.datetime, work: Callable[[Connection, Sequence[Record]], Awaitable[None]]
@@ -79,8 +86,15 @@ class Overdue:
                 async with self._database.transaction() as connection:
                     held = await connection.rows(self._hold, company_ids=companies, ids=ids, days=of_days, **at)
                     if held:
-                        await work(connection, held)
+                        key = {"company_ids": [row["company_id"] for row in held], "ids": [row["id"] for row in held]}
+                        await work(connection, await connection.rows(self._read, **key))
                 done += len(held)
                 first_company_id = companies[-1]
             if len(found) < ROWS_AT_ONCE:
                 return done
+
+
+def _named(**columns: Any) -> Any:
+    """The rows that parameters hold: an array for each column, by its name in the plural; n is a row's number."""
+    arrays = [given(f"{name}s", ARRAY(kind)) for name, kind in columns.items()]
+    return sa.func.unnest(*arrays).table_valued(*columns, with_ordinality="n").render_derived(name="named")
