@@ -8,6 +8,7 @@ from makeready.tickets.v1 import tickets_pb2
 from svc_tickets import config, consumers, records, tables
 from svc_tickets.owners import Owners
 from svc_tickets.service import TicketsService
+from svc_tickets.sweeps import QuietTickets
 
 NAME = "svc-tickets"
 
@@ -21,6 +22,7 @@ def assemble(settings: config.Config) -> App:
     links = records.TicketLinks(settings.service.links_url)
     service = TicketsService(app.database, outbox, owners, links, instants.now)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], service)
+    app.sweeps(QuietTickets(app.database, outbox, links, instants.now).sweep)
     return app
 
 

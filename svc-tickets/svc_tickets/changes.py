@@ -13,7 +13,7 @@ from chassis.idempotency import Decision
 from chassis.identity import Identity
 from chassis.outbox import Outbox
 from chassis.refusals import created_by_missing, not_found
-from svc_tickets import records, rules
+from svc_tickets import records, rules, rules_quiet
 from svc_tickets import tables as t
 from svc_tickets.queries import TICKET_COLUMNS
 from svc_tickets.queries_changes import CHANGED
@@ -58,7 +58,12 @@ class StatusChange:
         if changed.at is not None:
             shown[_AT["updated_at"]] = changed.at
             shown[_AT["version"]] += 1
+        # Where nothing is new, neither is this: the version then keeps the row from being written.
+        quiet = rules_quiet.quiet_from(
+            shown[_AT["source"]], after.status, shown[_AT["updated_at"]], row["stale_after_hours"]
+        )
         values = {f"new_{name}": shown[_AT[name]] for name in ("version", *CHANGED)}
+        values |= {"new_quiet_since": quiet.quiet_since, "new_stale_due_at": quiet.stale_due_at}
         values |= {"company_id": self.caller.company_id, "ticket_id": shown[_AT["id"]]}
         json = records.encode(self.links.ticket(tuple(shown)))
         rows = {} if changed.at is None else self._rows(shown, before.status, changed.at, json)

@@ -14,7 +14,7 @@ from chassis.imports import CHANGED, CREATED, Batch, Line
 from chassis.outbox import Outbox
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
-from svc_tickets import queries, records, rules
+from svc_tickets import queries, queries_quiet, records, rules, rules_quiet
 from svc_tickets import queries_import as q
 from svc_tickets.owners import Owners
 
@@ -34,6 +34,8 @@ _DEFAULTS: dict[str, Any] = {
     "permission_to_enter": False,
     "source": "import",
 }
+# What staff or a vendor do, where a file brings it.
+_STIRS = ("status", "assignee_id", "vendor_id")
 _CLOSING = ("completed_at", "cancelled_at", "cancellation_reason_code")
 
 
@@ -100,6 +102,7 @@ class TicketImport:
                 line.result.outcome = CHANGED
 
         batch.each(compare)
+        await self._listen(connection, batch, fresh, changed)
         await _number(connection, fresh, changed)
         await q.TICKETS.insert(connection, fresh)
         await q.TICKETS.update(connection, [row for _, row in changed])
@@ -112,6 +115,24 @@ class TicketImport:
                     happened[row["id"]] = (change, row["updated_at"])
             await self._announce(connection, batch.company_id, happened)
         return References()
+
+    async def _listen(
+        self,
+        connection: Connection,
+        batch: Batch[records.TicketRow],
+        fresh: Sequence[dict[str, Any]],
+        changed: Sequence[tuple[TicketLine, dict[str, Any]]],
+    ) -> None:
+        """Since when the residents' tickets have been quiet, and when that is too long."""
+        rows = [(None, row) for row in fresh] + [(line.before, row) for line, row in changed]
+        of_residents = any(row["source"] == rules_quiet.QUIET_SOURCE for _, row in rows)
+        hours = await queries_quiet.stale_after_hours(connection, batch.company_id) if of_residents else 0
+        for before, row in rows:
+            quiet = rules_quiet.NEVER_QUIET
+            if row["source"] == rules_quiet.QUIET_SOURCE:
+                ticket = _imported(before, row)
+                quiet = rules_quiet.quiet_on_import(ticket, hours, batch.moment, events=self._events)
+            row.update(quiet._asdict())
 
     def _check_places(self, line: TicketLine) -> None:
         for kind in ("unit", "asset"):
@@ -183,6 +204,9 @@ def _new(line: TicketLine, batch: Batch[records.TicketRow]) -> dict[str, Any]:
         "external_id": row.external_id,
         "created_at": created_at,
         "updated_at": updated_at,
+        # The file's last word about it.
+        "quiet_since": max(created_at, row.updated_at or created_at),
+        "stale_due_at": None,
     }
     return ticket | _standing(ticket)
 
@@ -204,6 +228,14 @@ def _changed(line: TicketLine, before: Record, batch: Batch[records.TicketRow]) 
     if all(after[name] == before[name] for name in q.CHANGEABLE):
         return None
     return after | {"updated_at": instant, "version": before["version"] + 1}
+
+
+def _imported(before: Record | None, row: Mapping[str, Any]) -> rules_quiet.Imported:
+    if before is None:
+        return rules_quiet.Imported(row["status"], False, row["quiet_since"], None)
+    stirred = any(before[name] != row[name] for name in _STIRS)
+    heard_at = row["updated_at"] if stirred else before["quiet_since"] or before["updated_at"]
+    return rules_quiet.Imported(row["status"], stirred, heard_at, before["stale_due_at"])
 
 
 def _standing(ticket: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from chassis.idempotency import DecideOnce
 from chassis.statements import Statement, given
 from svc_tickets import tables as t
 from svc_tickets.queries import TICKETS
+from svc_tickets.queries_quiet import QUIET, THRESHOLD_OF_RESIDENTS
 
 # As many of them as fit a message with the longest notes: 32 MiB.
 HISTORY_ROWS = 200
@@ -40,14 +41,14 @@ _change_ticket = (
     .where(*_same_ticket, t.ticket.c.version < given("new_version", BigInteger))
     .values(
         version=given("new_version", BigInteger),
-        **{name: given(f"new_{name}", t.ticket.c[name].type) for name in CHANGED},
+        **{name: given(f"new_{name}", t.ticket.c[name].type) for name in (*CHANGED, *QUIET)},
     )
 )
 
 CHANGE_STATUS = DecideOnce(
     t.idempotency,
     t.ticket,
-    _ticket_to_change,
+    _ticket_to_change.add_columns(THRESHOLD_OF_RESIDENTS),
     inserts=(t.ticket_comment, t.ticket_status_change, t.outbox),
     updates=(_change_ticket,),
 )

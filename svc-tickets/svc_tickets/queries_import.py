@@ -12,6 +12,7 @@ from chassis.database import Connection
 from chassis.imports import Known, Stored
 from chassis.statements import Statement
 from svc_tickets import tables as t
+from svc_tickets.queries_quiet import QUIET
 
 # What a row of a file may change in a ticket that is there already.
 CHANGEABLE = (
@@ -38,7 +39,7 @@ CHANGEABLE = (
     "cancellation_reason_code",
     "source",
 )
-TICKETS = Stored(t.ticket, "ticket_number", *CHANGEABLE)
+TICKETS = Stored(t.ticket, "ticket_number", *QUIET, *CHANGEABLE)
 
 # What a row names; in a replica those count that have arrived.
 NAMED = {
