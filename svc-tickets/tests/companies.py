@@ -1,0 +1,101 @@
+"""Companies of a test's own, for what the clock does to all of a company's records."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from chassis.database import Database
+from chassis.identity import CALLER, OPERATOR, Identity
+from chassis.statements import Statement
+from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, ImportRow
+from makeready.common.v1.stale_pb2 import SweepStaleRequest
+from makeready.common.v1.stale_pb2_grpc import StaleServiceStub
+from makeready.events.v1 import events_pb2
+from makeready.tickets.v1 import tickets_pb2 as pb
+from makeready_local.running import RunningService
+from svc_tickets import consumers
+from svc_tickets import tables as t
+
+_ids = itertools.count(70_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """One property with one unit; property and unit have the company's id too."""
+
+    id: int
+
+    @property
+    def operator(self) -> Identity:
+        return Identity(OPERATOR, "operator", self.id)
+
+    @property
+    def caller(self) -> Identity:
+        return Identity(CALLER, "gateway", self.id, 1, "write", 3)
+
+
+async def tell(database: Database, company_id: int, version: int, timezone: str, *, active: bool = True) -> None:
+    reference = events_pb2.CompanyReference(
+        id=company_id, version=version, name=f"Company {company_id}", active=active, timezone=timezone
+    )
+    async with database.transaction() as connection:
+        await consumers.put_references(connection, [events_pb2.References(companies=[reference])])
+
+
+async def new_company(database: Database, timezone: str = "UTC", *, known: bool = True) -> Company:
+    """known: whether the gateway's word of it has come."""
+    one = next(_ids)
+    if known:
+        await tell(database, one, 1, timezone)
+    references = events_pb2.References(
+        properties=[events_pb2.PropertyReference(id=one, version=1, company_id=one, name="Elm", external_id="P")],
+        units=[
+            events_pb2.UnitReference(id=one, version=1, company_id=one, property_id=one, name="1A", external_id="U")
+        ],
+        assets=[
+            events_pb2.AssetReference(id=one, version=1, company_id=one, property_id=one, name="Lift", external_id="A")
+        ],
+        staff=[events_pb2.StaffReference(id=one, version=1, company_id=one, name="Ada", external_id="S")],
+    )
+    async with database.transaction() as connection:
+        await consumers.put_references(connection, [references])
+    return Company(one)
+
+
+async def import_tickets(client: Any, company: Company, *rows: dict[str, Any], events: bool = False) -> None:
+    """Each row is whole but for its external_id, property, title and category."""
+    whole = [
+        {"external_id": secrets.token_hex(6), "property": "P", "title": "Lift stuck", "category": "Elevator"} | row
+        for row in rows
+    ]
+    sent = [ImportRow(line=n, json=json.dumps(row).encode()) for n, row in enumerate(whole, start=1)]
+    request = pb.ImportTicketsRequest(rows=sent, events=events)
+    answer = await client("ImportTickets", request, company.operator)
+    assert not [one for one in answer.results if one.outcome == IMPORT_OUTCOME_REJECTED], answer
+
+
+async def sweep(house: RunningService, now: Any) -> dict[str, int]:
+    """Does what is due as of `now` in all companies."""
+    async with house.channel() as channel:
+        request = SweepStaleRequest()
+        request.now.FromDatetime(now)
+        stub = StaleServiceStub(channel)
+        answer = await house.call(stub.SweepStale, request, Identity(OPERATOR, "operator"))
+        return dict(answer.done)
+
+
+async def fired(database: Database, company: Company, event: str) -> list[events_pb2.Event]:
+    """The company's events of that key, the oldest first."""
+    where = t.outbox.c.subject == f"events.svc-tickets.public.{event}"
+    rows = await database.rows(Statement(select(t.outbox.c.message).where(where).order_by(t.outbox.c.event_id)))
+    return [
+        one
+        for one in map(events_pb2.Event.FromString, (row["message"] for row in rows))
+        if one.company_id == company.id
+    ]
