@@ -234,6 +234,8 @@ def _text(rules: Text, value: Any, name: str) -> str:
         raise invalid_request(f"{name} must be a string.", name)
     if len(value) > rules.longest:
         raise invalid_request(f"{name} must be at most {rules.longest} characters.", name, rules.over)
+    if "\0" in value:  # no JSON brings it this far, a typed field may
+        raise invalid_request(f"{name} must not hold the character NUL.", name)
     if not rules.blank and not value.strip():
         raise invalid_request(f"{name} must not be blank.", name)
     return value

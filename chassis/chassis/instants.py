@@ -39,17 +39,25 @@ def slot_of(instant: datetime.datetime, period_seconds: int) -> datetime.datetim
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC)
 
 
+def local_date(now: datetime.datetime, timezone: str) -> datetime.date:
+    """The date on the calendars of a place. timezone: an IANA name; one that is not known here counts as UTC."""
+    return now.astimezone(_zone(timezone)).date()
+
+
 def overdue_before(now: datetime.datetime, timezone: str) -> datetime.date:
     """The latest local date whose 06:00 has passed: what was to be done on an earlier one is overdue by now.
 
-    timezone: an IANA name; one that is not known here counts as UTC.
+    timezone: as of `local_date`.
     """
-    try:
-        zone = zoneinfo.ZoneInfo(timezone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        zone = zoneinfo.ZoneInfo("UTC")
-    day = now.astimezone(zone).date()
+    zone, day = _zone(timezone), local_date(now, timezone)
     # Mostly once, twice where a place has skipped a day.
     while datetime.datetime.combine(day, MORNING, zone).astimezone(datetime.UTC) > now:
         day -= _DAY
     return day
+
+
+def _zone(timezone: str) -> zoneinfo.ZoneInfo:
+    try:
+        return zoneinfo.ZoneInfo(timezone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return zoneinfo.ZoneInfo("UTC")

@@ -31,9 +31,18 @@ class Overdue:
     The table's key is company_id and id. Every company costs one look into the index; all else grows with what is due.
     """
 
-    def __init__(self, database: Database, company: sa.Table, table: sa.Table, due: Due, shown: sa.Select[Any]) -> None:
-        """company: the replica. shown: what the work needs of each row; the rows of `table` alone are locked."""
-        self._database = database
+    def __init__(
+        self,
+        database: Database,
+        company: sa.Table,
+        table: sa.Table,
+        due: Due,
+        shown: sa.Select[Any],
+        day_of: Callable[[datetime.datetime, str], datetime.date] = overdue_before,
+    ) -> None:
+        """company: the replica. shown: what the work needs of each row; the rows of `table` alone are locked. day_of:
+        which day `due` is told of, at an instant in a timezone."""
+        self._database, self._day_of = database, day_of
         counts = (company.c.active, company.c.version > sa.text("0"))
         self._zones = Statement(sa.select(company.c.timezone).where(*counts).distinct())
         zones = sa.func.unnest(given("zones", TEXTS), given("days", ARRAY(sa.Date)))
@@ -72,7 +81,7 @@ class Overdue:
         work: must leave no row due that it was given. Any number may call this at once: each row is handed on once.
         """
         zones = [row["timezone"] for row in await self._database.rows(self._zones)]
-        days = {"zones": zones, "days": [overdue_before(now, zone) for zone in zones]}
+        days = {"zones": zones, "days": [self._day_of(now, zone) for zone in zones]}
         at = {"now": now} if "now" in self._find.parameters else {}
         first_company_id, done = 0, 0
         while True:

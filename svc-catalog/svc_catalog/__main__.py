@@ -5,7 +5,15 @@ from __future__ import annotations
 from chassis import instants
 from chassis.imports import Importer
 from chassis.server import App, run_process
-from makeready.catalog.v1 import catalog_pb2, inspections_pb2, meters_desk_pb2, meters_pb2, places_desk_pb2, vendors_pb2
+from makeready.catalog.v1 import (
+    catalog_pb2,
+    inspections_pb2,
+    meters_desk_pb2,
+    meters_pb2,
+    places_desk_pb2,
+    vendors_desk_pb2,
+    vendors_pb2,
+)
 from svc_catalog import (
     config,
     consumers,
@@ -18,6 +26,7 @@ from svc_catalog import (
     service_meters_desk,
     service_places_desk,
     service_vendors,
+    service_vendors_desk,
     tables,
 )
 from svc_catalog.owners import Staff
@@ -40,8 +49,11 @@ def assemble(settings: config.Config) -> App:
     app.serve(served["ReferencesService"], service.ReferencesService(database))
     desk = service_places_desk.PlacesDeskService(acts, links)
     app.serve(places_desk_pb2.DESCRIPTOR.services_by_name["PlacesDeskService"], desk)
-    vendors = service_vendors.VendorsService(database, importer, records_vendors.VendorLinks(links_url))
+    vendor_links = records_vendors.VendorLinks(links_url)
+    vendors = service_vendors.VendorsService(database, importer, vendor_links)
     app.serve(vendors_pb2.DESCRIPTOR.services_by_name["VendorsService"], vendors)
+    vendor_desk = service_vendors_desk.VendorDeskService(database, acts, vendor_links)
+    app.serve(vendors_desk_pb2.DESCRIPTOR.services_by_name["VendorDeskService"], vendor_desk)
     inspections = service_inspections.InspectionsService(
         database, importer, Staff(database, app.peer("gateway")), records_inspections.InspectionLinks(links_url)
     )

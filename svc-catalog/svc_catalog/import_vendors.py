@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import datetime
+from dataclasses import asdict
 from typing import Any
 
 from chassis.database import Connection
 from chassis.imports import Batch, Line
+from chassis.instants import local_date
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_vendors as q
 from svc_catalog import rules_vendors as rules
+from svc_catalog import rules_vendors_desk as desk
+from svc_catalog.queries_vendors_desk import timezone_of
 from svc_catalog.records_import_vendors import VendorRow
+from svc_catalog.rules_vendors_desk import Standing
 
-_DEFAULTS = {"rating_count": 0, "property_visibility": rules.DEFAULT_PROPERTY_VISIBILITY}
+_DEFAULTS = {
+    "rating_count": 0,
+    "property_visibility": rules.DEFAULT_PROPERTY_VISIBILITY,
+    "on_hold": False,
+    "insurance_tracked": False,
+}
 
 
-async def save(connection: Connection, batch: Batch[VendorRow]) -> References:
-    """Saves a batch's rows; returns what other contexts must hear of."""
+async def save(connection: Connection, batch: Batch[VendorRow], *, events: bool) -> References:
+    """Saves a batch's rows; returns what other contexts must hear of. events: whether a lapse is yet to be announced:
+    where not, whoever has lapsed already is on hold without vendor.hold."""
     await batch.meet(connection, q.VENDORS)
     await _Businesses(batch).resolve(connection)
+    today = local_date(batch.moment, await timezone_of(connection, batch.company_id))
     for line in batch.good.values():
         _stand(line, batch)
+        _insure(line, batch, today, events)
     told = References()
     for row in await batch.save(connection, q.VENDORS, _DEFAULTS):
         told.vendors.add(
@@ -30,6 +44,7 @@ async def save(connection: Connection, batch: Batch[VendorRow]) -> References:
             # Nickname or legal name, the row's name is what it was made of.
             name=batch.good[row["external_id"]].row.name,
             external_id=row["external_id"],
+            on_hold=row["on_hold"],
         )
     return told
 
@@ -41,6 +56,22 @@ def _stand(line: Line[VendorRow], batch: Batch[VendorRow]) -> None:
     if values.get("is_active") is None and (line.before is None or "is_active" in line.given):
         retired_at = values["retired_at"] if "retired_at" in line.given else line.stored("retired_at")
         values["is_active"] = retired_at is None
+
+
+def _insure(line: Line[VendorRow], batch: Batch[VendorRow], today: datetime.date, events: bool) -> None:
+    """Records the insurance that the row tells of; the next snapshot looks at it."""
+    expires_on = line.values.pop("insurance_expires_on", None)
+    before = Standing() if line.before is None else Standing(**{name: line.before[name] for name in q.STANDING})
+    after = before
+    if "last_compliance_state" in line.given:
+        after = desk.state(after, line.values["last_compliance_state"])
+    if "insurance_expires_on" in line.given:
+        after = desk.record_insurance(after, expires_on, today)
+        if after != before and not events:
+            after = desk.hold_if_lapsed(after, today)
+    line.values |= asdict(after)
+    if after.on_hold and not before.on_hold:
+        line.values["held_at"] = batch.moment
 
 
 class _Businesses:

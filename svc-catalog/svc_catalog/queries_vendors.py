@@ -40,19 +40,21 @@ VENDOR_COLUMNS: tuple[ColumnElement[Any], ...] = (
 
 _with_business = vendor.join(business, named(vendor, "business_id", business))
 _vendors = rows_of(VENDOR_COLUMNS, _with_business)
-_VENDOR = by_id(_vendors, vendor)
+VENDOR = by_id(_vendors, vendor)
 
 VENDORS_PAGE = Pages(_vendors, vendor.c.company_id, vendor.c.id, {})
 
 
 async def vendor_of(database: Database, company_id: int, vendor_id: int) -> Record | None:
     """A row of VENDOR_COLUMNS."""
-    return await database.row(_VENDOR, company_id=company_id, entity_id=vendor_id)
+    return await database.row(VENDOR, company_id=company_id, entity_id=vendor_id)
 
 
 # The fields of the message of the same name in makeready.events.v1.
 VENDOR_REFERENCES = Statement(
-    select(vendor.c.id, vendor.c.version, vendor.c.company_id, _name.label("name"), vendor.c.external_id)
+    select(
+        vendor.c.id, vendor.c.version, vendor.c.company_id, _name.label("name"), vendor.c.external_id, vendor.c.on_hold
+    )
     .select_from(_with_business)
     .where(
         vendor.c.company_id == _company_id,
@@ -61,6 +63,17 @@ VENDOR_REFERENCES = Statement(
             vendor.c.external_id == func.any(bindparam("external_ids", type_=ARRAY(Text))),
         ),
     )
+)
+
+# rules_vendors_desk.Standing
+STANDING = (
+    "on_hold",
+    "hold_reason",
+    "insurance_tracked",
+    "insurance_expires_on",
+    "lapse_held_for",
+    "compliance_due_on",
+    "last_compliance_state",
 )
 
 # Of an import
@@ -75,7 +88,8 @@ VENDORS = Stored(
     "property_visibility",
     "onboarded_at",
     "retired_at",
-    "last_compliance_state",
+    "held_at",
+    *STANDING,
 )
 
 _BUSINESSES = Statement(

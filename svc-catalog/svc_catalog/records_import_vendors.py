@@ -13,7 +13,10 @@ from svc_catalog.records_import import Count, ExternalId, Name
 
 
 class VendorRow(msgspec.Struct, kw_only=True):
-    """A vendor's row in an import. legal_name and website are the business's; legal_name is the name if not given."""
+    """A vendor's row in an import. legal_name and website are the business's; legal_name is the name if not given.
+
+    A file that has insurance_expires_on tracks the insurance of its vendors; blank, none is on record.
+    """
 
     external_id: ExternalId
     name: Name
@@ -26,3 +29,4 @@ class VendorRow(msgspec.Struct, kw_only=True):
     onboarded_at: datetime.datetime | None = None
     retired_at: datetime.datetime | None = None
     last_compliance_state: rules.ComplianceState | None = None
+    insurance_expires_on: datetime.date | None = None

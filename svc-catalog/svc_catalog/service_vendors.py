@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from chassis import identity
 from chassis.database import Database
 from chassis.imports import Importer
@@ -32,5 +34,6 @@ class VendorsService:
         return pb.GetVendorResponse(document=document(self.links.vendor(row), row))
 
     async def ImportVendors(self, request: pb.ImportVendorsRequest, call: identity.Call) -> pb.ImportVendorsResponse:
-        results = await self.importer.run(import_vendors.save, records_import_vendors.VendorRow, request, call)
+        save = functools.partial(import_vendors.save, events=request.events)
+        results = await self.importer.run(save, records_import_vendors.VendorRow, request, call)
         return pb.ImportVendorsResponse(results=results)

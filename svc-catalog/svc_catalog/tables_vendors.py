@@ -9,7 +9,9 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
+    Date,
     DateTime,
     Double,
     ForeignKeyConstraint,
@@ -18,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from svc_catalog import rules, rules_vendors
@@ -55,6 +58,15 @@ vendor = Table(
     Column("last_compliance_state", Text),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
+    Column("on_hold", Boolean, nullable=False, server_default=text("false")),
+    Column("hold_reason", Text),
+    # Of the newest hold; it stays when that ends.
+    Column("held_at", DateTime(timezone=True)),
+    # Insurance, and when the snapshot looks at it (rules_vendors_desk.Standing).
+    Column("insurance_tracked", Boolean, nullable=False, server_default=text("false")),
+    Column("insurance_expires_on", Date),
+    Column("lapse_held_for", Date),
+    Column("compliance_due_on", Date),
     UniqueConstraint("company_id", "external_id", name="vendor_external_id"),
     ForeignKeyConstraint(["company_id", "business_id"], ["business.company_id", "business.id"]),
     between("vendor", "avg_rating", 0, rules_vendors.RATING_MAX),
@@ -62,6 +74,21 @@ vendor = Table(
     one_of("vendor", "property_visibility", rules_vendors.PROPERTY_VISIBILITIES),
     one_of("vendor", "last_compliance_state", rules_vendors.COMPLIANCE_STATES),
     one_of("vendor", "source", rules.SOURCES),
+    CheckConstraint("on_hold = (hold_reason IS NOT NULL)", name="vendor_hold_has_a_reason"),
+    CheckConstraint("NOT on_hold OR held_at IS NOT NULL", name="vendor_hold_has_an_instant"),
+    CheckConstraint(
+        "insurance_tracked OR num_nonnulls(insurance_expires_on, lapse_held_for, compliance_due_on) = 0",
+        name="vendor_insurance_is_tracked",
+    ),
 )
 # Of an import: whether a business is one vendor's alone.
 Index("vendor_of_business", vendor.c.company_id, vendor.c.business_id)
+# The sweep's: those alone whose snapshot may change.
+Index(
+    "vendor_compliance_due",
+    vendor.c.company_id,
+    vendor.c.compliance_due_on,
+    vendor.c.id,
+    postgresql_where=vendor.c.compliance_due_on.is_not(None),
+)
+Index("vendor_on_hold", vendor.c.company_id, vendor.c.id, postgresql_where=vendor.c.on_hold)

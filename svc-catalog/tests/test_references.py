@@ -23,10 +23,10 @@ _WAITING = Statement(select(t.outbox.c.event_id).where(t.outbox.c.published_at.i
 
 
 async def events(database: Database, company_id: int) -> list[Event]:
-    rows = await database.rows(_RECORDED)
-    assert {row["subject"] for row in rows} <= {"events.svc-catalog.references"}
-    found = [Event.FromString(row["message"]) for row in rows]
-    return [event for event in found if event.company_id == company_id]
+    found = [(row["subject"], Event.FromString(row["message"])) for row in await database.rows(_RECORDED)]
+    theirs = [(subject, event) for subject, event in found if event.company_id == company_id]
+    assert {subject for subject, _ in theirs} <= {"events.svc-catalog.references"}
+    return [event for _, event in theirs]
 
 
 async def test_each_batch_tells_of_its_changed_rows_in_one_event(company: Any, database: Database) -> None:

@@ -9,7 +9,21 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from gateway.cli import audit, companies, keys, meters, places, staff, status, sweeps, tickets, vault, waiting, webhooks
+from gateway.cli import (
+    audit,
+    companies,
+    keys,
+    meters,
+    places,
+    staff,
+    status,
+    sweeps,
+    tickets,
+    vault,
+    vendors,
+    waiting,
+    webhooks,
+)
 from gateway.cli.answers import Answer
 from gateway.cli.arguments import Parser
 from gateway.cli.failures import Failed, Misused, printable
@@ -23,6 +37,7 @@ GROUPS = (
     staff,
     places,
     meters,
+    vendors,
     tickets,
     audit,
     webhooks,

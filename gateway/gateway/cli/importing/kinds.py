@@ -142,6 +142,7 @@ KINDS = {
                 "onboarded_at",
                 "retired_at",
                 "last_compliance_state",
+                "insurance_expires_on",
             ),
         ),
         Kind(

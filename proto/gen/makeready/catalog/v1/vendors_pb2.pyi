@@ -106,7 +106,10 @@ class ImportVendorsRequest(_message.Message):
 
     ROWS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
+    events: _builtins.bool
+    """Whether what is lapsed already is yet to be announced."""
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(
@@ -114,10 +117,11 @@ class ImportVendorsRequest(_message.Message):
         *,
         rows: _abc.Iterable[_documents_pb2.ImportRow] | None = ...,
         dry_run: _builtins.bool = ...,
+        events: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "events", b"events", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
