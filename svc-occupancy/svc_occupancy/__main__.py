@@ -5,10 +5,12 @@ from __future__ import annotations
 from chassis import instants
 from chassis.imports import Importer
 from chassis.server import App, run_process
-from makeready.occupancy.v1 import occupancy_pb2, residencies_pb2
-from svc_occupancy import config, consumers, records, service, tables
+from makeready.occupancy.v1 import board_pb2, occupancy_pb2, residencies_pb2, turn_tasks_pb2
+from svc_occupancy import config, consumers, records, service, sweeps, tables
 from svc_occupancy.owners import Owners
+from svc_occupancy.service_board import TurnBoardService
 from svc_occupancy.service_residencies import ResidenciesService
+from svc_occupancy.service_tasks import TurnTasksService
 
 NAME = "svc-occupancy"
 
@@ -19,12 +21,19 @@ def assemble(settings: config.Config) -> App:
     consumer = app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
     owners = Owners(app.database, app.peer("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, instants.now)
-    app.acts(tables.idempotency, tables.audit, outbox)
+    acts = app.acts(tables.idempotency, tables.audit, outbox)
     links_url = settings.service.links_url
-    turns = service.TurnsService(app.database, outbox, importer, owners, records.Links(links_url))
+    links = records.Links(links_url)
+    turns = service.TurnsService(app.database, outbox, importer, owners, links)
     residencies = ResidenciesService(app.database, outbox, owners, links_url, instants.now)
     app.serve(occupancy_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns)
     app.serve(residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"], residencies)
+    board = TurnBoardService(app.database, acts, owners, links)
+    app.serve(board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"], board)
+    tasks = TurnTasksService(app.database, acts, importer, owners)
+    app.serve(turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"], tasks)
+    vacating = sweeps.Vacating(app.database, acts.audit, outbox, links)
+    app.sweeps(vacating.sweep, sweeps.StaleTasks(app.database, outbox, links).sweep)
     return app
 
 

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from asyncpg import Record
 
+from chassis import instants
 from chassis.database import Connection
 from chassis.imports import Batch, Line
 from chassis.outbox import Outbox
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
-from svc_occupancy import queries, records, rules
+from svc_occupancy import queries, records, rules, rules_board
 from svc_occupancy import queries_import as q
 from svc_occupancy import tables as t
 from svc_occupancy.records_import import TurnRow
@@ -40,11 +41,12 @@ class TurnImport:
         for external_id, row in (await q.turns_named(connection, batch.company_id, named)).items():
             batch.good[external_id].before = row
         property_ids = {unit["id"]: unit["property_id"] for unit in held.values()}
-        batch.each(lambda line: _check(line, property_ids))
+        timezone = await q.timezone(connection, batch.company_id) or "UTC"
+        morning = instants.overdue_before(batch.moment, timezone)
+        batch.each(lambda line: _check(line, property_ids, morning))
         known = await q.states(connection, batch.company_id, {line.values["unit_id"] for line in batch.good.values()})
         units = {unit_id: _Unit(state) for unit_id, state in known.items()}
         batch.each(lambda line: units[line.values["unit_id"]].take(line))
-        timezone = await q.timezone(connection, batch.company_id) or "UTC"
         day = rules.today(batch.moment, timezone)
         told = References()
         changed = []
@@ -101,8 +103,11 @@ def _schedules(batch: Batch[TurnRow]) -> Iterator[Change]:
             yield Change("turn.schedule_changed", line.before["id"], "projected_ready_on", before, after)
 
 
-def _check(line: TurnLine, property_ids: Mapping[int, int]) -> None:
-    """Brings the row's values to their columns. Raises Refusal with the field."""
+def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.date) -> None:
+    """Brings the row's values to their columns. Raises Refusal with the field.
+
+    morning: see `instants.overdue_before`.
+    """
     row, values = line.row, line.values
     if line.moves("unit_id"):
         raise invalid_request("A turn stays with the unit that it was first imported for.", "unit")
@@ -113,6 +118,10 @@ def _check(line: TurnLine, property_ids: Mapping[int, int]) -> None:
         values["occupancy_source"] = rules.provider(row.occupancy_source, "occupancy_source")
     names = ("move_out_date", "projected_ready_on", "occupancy_source", "occupancy_fed_at")
     rules.check_turn(*(line.after(name) for name in names))
+    left = line.after("move_out_date")
+    if line.before is None or left != line.before["move_out_date"]:
+        # What the unit is after a departure long ago, the file itself has to say; no sweep says it again.
+        values["vacated_on"] = left if rules_board.is_over(left, morning) else None
 
 
 def _key(line: TurnLine) -> int | str:

@@ -30,6 +30,7 @@ TURNS = Stored(
     "occupancy_source",
     "occupancy_fed_at",
     "created_at",
+    "vacated_on",
 )
 
 INSERT_EVENTS = InsertMany(t.outbox, ("event_id", "subject", "message"))

@@ -27,6 +27,7 @@ NOTICE_NAMES = (
     "ntv_reason_code",
     "departure_destination_code",
     "notes",
+    "vacated_on",
 )
 
 

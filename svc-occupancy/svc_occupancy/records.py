@@ -63,6 +63,15 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     """Link that opens the turn's own page for a person."""
 
 
+class StaleTurnTask(msgspec.Struct, frozen=True, gc=False):
+    """The data of turn.task.stale (spec 6.1). property and unit are names."""
+
+    task_type: str
+    property: str
+    unit: str
+    url: str
+
+
 class Links:
     """Renders rows of `queries` with links that start at the given address."""
 
@@ -110,3 +119,8 @@ class Links:
             source,
             f"{self._prefix}{entity_id}",
         )
+
+    def stale_task(self, row: Record) -> StaleTurnTask:
+        """A row of `queries_sweeps.TASKS_TOLD_OF`. A task is opened on its turn's page."""
+        url = f"{self._prefix}{row['transition_id']}"
+        return StaleTurnTask(row["task_type"], row["property"], row["unit"], url)

@@ -1,4 +1,4 @@
-"""The row of a file in an import of turns."""
+"""The rows of files in imports of turns and of make-ready tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated
 import msgspec
 
 from chassis.bodies import Text
-from svc_occupancy import rules
+from svc_occupancy import rules, rules_board
+from svc_occupancy.records_board import TaskType
 
 ExternalId = Annotated[str, Text(longest=rules.EXTERNAL_ID_POINTS_MAX, blank=False)]
 
@@ -25,5 +26,19 @@ class TurnRow(msgspec.Struct, kw_only=True):
     occupancy_source: str | None = None
     occupancy_fed_at: datetime.datetime | None = None
     unit_status: rules.UnitStatus | None = None
+    created_at: datetime.datetime | None = None
+    updated_at: datetime.datetime | None = None
+
+
+class TaskRow(msgspec.Struct, kw_only=True):
+    """A make-ready task's row in an import. turn is the external_id of its turn."""
+
+    external_id: ExternalId
+    turn: ExternalId
+    task_type: TaskType
+    scheduled_date: datetime.date | None = None
+    status: rules_board.ShownTaskStatus | None = None
+    completed_at: datetime.datetime | None = None
+    cancelled_at: datetime.datetime | None = None
     created_at: datetime.datetime | None = None
     updated_at: datetime.datetime | None = None

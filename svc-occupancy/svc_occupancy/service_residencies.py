@@ -72,6 +72,8 @@ class ResidenciesService:
                 "ntv_reason_code": notice.ntv_reason_code,
                 "departure_destination_code": notice.departure_destination_code,
                 "notes": notice.notes,
+                # Somebody is there still, whatever the date: its morning after is to come, or to come again.
+                "vacated_on": None,
             }
             turn = {**unit.turn, **changes}
             values = {f"turn_{name}": value for name, value in changes.items()} | {"turn_id": turn["id"]}

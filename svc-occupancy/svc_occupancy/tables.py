@@ -19,8 +19,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
+    literal_column,
     text,
 )
+from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.audit import audit_table
 from chassis.consumer import inbox_table
@@ -28,7 +31,7 @@ from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
 from chassis.paging import page_indexes
 from chassis.replicas import company_replica, replica_table
-from svc_occupancy import rules
+from svc_occupancy import rules, rules_board
 from svc_occupancy import rules_residencies as residencies
 
 metadata = MetaData()
@@ -64,6 +67,9 @@ unit = replica_table(
     Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False),
     Column("unit_number", Text),
 )
+# The turn board goes through a company's units, or a property's.
+Index("unit_page", unit.c.company_id, unit.c.id)
+Index("unit_page_of_property", unit.c.company_id, unit.c.property_id, unit.c.id)
 
 # What this context owns.
 
@@ -99,6 +105,9 @@ transition = Table(
     Column("ntv_reason_code", Text),
     Column("departure_destination_code", Text),
     Column("notes", Text),
+    # The move_out_date whose morning after is dealt with: the unit was made vacant then, or something else was known
+    # of it. Another date, or the same one in a new notice, has a morning of its own.
+    Column("vacated_on", Date),
     _one_of("transition", "status", rules.TRANSITION_STATUSES),
     _one_of("transition", "source", rules.SOURCES),
     CheckConstraint("projected_ready_on IS NULL OR move_out_date IS NOT NULL", name="transition_ready_after_move_out"),
@@ -138,6 +147,15 @@ Index(
     transition.c.unit_id,
     unique=True,
     postgresql_where=text("status = 'active'"),
+)
+# Residents who leave, until the morning after is dealt with: what a sweep looks through.
+leaves: ColumnElement[bool] = transition.c.move_out_date.is_distinct_from(transition.c.vacated_on)
+Index(
+    "transition_to_vacate",
+    transition.c.company_id,
+    transition.c.move_out_date,
+    transition.c.id,
+    postgresql_where=and_(transition.c.status == literal_column("'active'"), leaves),
 )
 
 # The lease of a move-in that a feed told of. Whether it is for a fixed term follows from its end.
@@ -198,4 +216,50 @@ unit_state = Table(
     # Of the unit's active turn.
     Column("projected_ready_on", Date),
     _one_of("unit_state", "unit_status", rules.UNIT_STATUSES),
+)
+
+# What is to be done until a unit is ready.
+turn_task_id = Sequence("turn_task_id", metadata=metadata, data_type=BigInteger)
+turn_task = Table(
+    "turn_task",
+    metadata,
+    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
+    Column(
+        "id", BigInteger, primary_key=True, autoincrement=False, server_default=text(f"nextval('{turn_task_id.name}')")
+    ),
+    Column("version", BigInteger, nullable=False, server_default=text("1")),
+    Column("transition_id", BigInteger, nullable=False),
+    # The transition's.
+    Column("unit_id", BigInteger, nullable=False),
+    Column("task_type", Text, nullable=False),
+    # open -> completed; open -> cancelled
+    Column("status", Text, nullable=False),
+    Column("scheduled_date", Date),
+    Column("completed_at", DateTime(timezone=True)),
+    Column("cancelled_at", DateTime(timezone=True)),
+    # When it was told of as overdue, or counted as told of: once for ever.
+    Column("stale_at", DateTime(timezone=True)),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False),
+    Column("external_id", Text),
+    Column("source", Text, nullable=False),
+    ForeignKeyConstraint(["company_id", "transition_id"], ["transition.company_id", "transition.id"]),
+    _one_of("turn_task", "status", rules_board.TASK_STATUSES),
+    _one_of("turn_task", "source", ("staff", "import")),
+    CheckConstraint("(status = 'completed') = (completed_at IS NOT NULL)", name="turn_task_completed_at"),
+    CheckConstraint("(status = 'cancelled') = (cancelled_at IS NOT NULL)", name="turn_task_cancelled_at"),
+    CheckConstraint("updated_at >= created_at", name="turn_task_updated_after_created"),
+    *_at_most("turn_task", task_type=rules_board.TASK_TYPE_POINTS_MAX),
+)
+Index("turn_task_external_id", turn_task.c.company_id, turn_task.c.external_id, unique=True)
+Index("turn_task_of_transition", turn_task.c.company_id, turn_task.c.transition_id, turn_task.c.id)
+_open: ColumnElement[bool] = turn_task.c.status == literal_column("'open'")
+Index("turn_task_open_in_unit", turn_task.c.company_id, turn_task.c.unit_id, turn_task.c.id, postgresql_where=_open)
+# Tasks that may become overdue: what a sweep looks through.
+Index(
+    "turn_task_to_tell_of",
+    turn_task.c.company_id,
+    turn_task.c.scheduled_date,
+    turn_task.c.id,
+    postgresql_where=and_(_open, turn_task.c.stale_at.is_(None)),
 )

@@ -43,8 +43,8 @@ def tell(told: References, state: Mapping[str, Any]) -> None:
 class HeldUnit:
     """A unit whose row is locked, with its active transition and its state."""
 
-    def __init__(self, row: Record, day: datetime.date) -> None:
-        """row: of `queries_residencies`; day: today in the company's timezone."""
+    def __init__(self, row: Record, day: datetime.date = datetime.date.min) -> None:
+        """row: of `queries_residencies`; day: today in the company's timezone, where `residency` is asked for."""
         self._row = row
         self.turn: Row | None = None
         """The active transition as it is stored; None where the unit has none."""
@@ -62,9 +62,9 @@ class HeldUnit:
             for column in queries.TURN_COLUMNS
         )
 
-    def state(self, company_id: int, status: rules.UnitStatus, turn: Row) -> Row | None:
+    def state(self, company_id: int, status: rules.UnitStatus, turn: Row | None) -> Row | None:
         """The unit's row of unit_state once this transition is its active one; None where it stays."""
-        ready_on = turn["projected_ready_on"]
+        ready_on = None if turn is None else turn["projected_ready_on"]
         if (status, ready_on) == (self.status, self._row["unit_ready_on"]):
             return None
         return {

@@ -90,9 +90,12 @@ async def served(occupancy: RunningService) -> AsyncIterator[Database]:
 
 @pytest.fixture(scope="session")
 async def found(house: House, served: Database) -> Callable[[], Company]:
-    """Founds a company that has nothing yet. No gateway runs here: 2,000 companies are known from the start."""
+    """Founds a company that has nothing yet. No gateway runs here: 2,000 companies are known from the start.
+
+    They are inactive, which svc-occupancy leaves to the gateway, but for its sweeps: none of them comes in between.
+    """
     known = [
-        CompanyReference(id=number, version=1, name="C", active=True, timezone="UTC") for number in range(7_000, 9_000)
+        CompanyReference(id=number, version=1, name="C", active=False, timezone="UTC") for number in range(7_000, 9_000)
     ]
     async with served.transaction() as connection:
         await consumers.put_references(connection, [References(companies=known)])
@@ -102,6 +105,13 @@ async def found(house: House, served: Database) -> Callable[[], Company]:
 @pytest.fixture
 def company(found: Callable[[], Company]) -> Company:
     return found()
+
+
+@pytest.fixture
+async def going(company: Company, served: Database) -> Company:
+    """A company whose clock goes on: the service's sweeps look after it."""
+    await company.know(served, timezone="America/Toronto")
+    return company
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,27 @@ import grpc
 from sqlalchemy import select
 
 from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, Identity
+from chassis.identity import CALLER, OPERATOR, STAFF, Identity
 from chassis.statements import Statement
 from makeready.catalog.v1 import catalog_pb2, catalog_pb2_grpc
+from makeready.common.v1.audit_pb2 import ListAuditRequest
+from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow, WriteReply
-from makeready.occupancy.v1 import occupancy_pb2, occupancy_pb2_grpc, residencies_pb2, residencies_pb2_grpc
+from makeready.common.v1.stale_pb2 import SweepStaleRequest
+from makeready.common.v1.stale_pb2_grpc import StaleServiceStub
+from makeready.events.v1.events_pb2 import CompanyReference, Event, References
+from makeready.occupancy.v1 import (
+    board_pb2,
+    board_pb2_grpc,
+    occupancy_pb2,
+    occupancy_pb2_grpc,
+    residencies_pb2,
+    residencies_pb2_grpc,
+    turn_tasks_pb2,
+    turn_tasks_pb2_grpc,
+)
 from makeready_local.running import RunningService
+from svc_occupancy import consumers
 from svc_occupancy import tables as t
 
 companies = itertools.count(7_000)
@@ -26,6 +41,7 @@ KINDS = {
     "properties": ("ImportProperties", catalog_pb2.ImportPropertiesRequest),
     "units": ("ImportUnits", catalog_pb2.ImportUnitsRequest),
     "turns": ("ImportTurns", occupancy_pb2.ImportTurnsRequest),
+    "turn-tasks": ("ImportTurnTasks", turn_tasks_pb2.ImportTurnTasksRequest),
 }
 
 
@@ -53,6 +69,25 @@ async def until(found: Callable[[], Awaitable[Any]], expected: Any, seconds: flo
     assert last == expected
 
 
+_OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
+
+
+async def told(served: Database, company: Company) -> list[Event]:
+    """The company's events, in the order in which they were recorded."""
+    events = [Event.FromString(row["message"]) for row in await served.rows(_OUTBOX)]
+    return [event for event in events if event.company_id == company.id]
+
+
+async def fired(served: Database, company: Company, *but: str) -> list[tuple[str, int, Any, Any]]:
+    """The public events, but for those of these keys: key, id of the record, from, to (null: nothing moved)."""
+    found = []
+    for event in await told(served, company):
+        if event.HasField("public") and event.public.event not in but:
+            change = json.loads(event.public.change or b"{}")
+            found.append((event.public.event, event.public.entity_id, change.get("from"), change.get("to")))
+    return found
+
+
 class House:
     """The two services, called by RPC names."""
 
@@ -65,6 +100,10 @@ class House:
             (catalog, catalog_pb2_grpc.UnitsServiceStub(in_catalog)),
             (occupancy, occupancy_pb2_grpc.TurnsServiceStub(in_occupancy)),
             (occupancy, residencies_pb2_grpc.ResidenciesServiceStub(in_occupancy)),
+            (occupancy, board_pb2_grpc.TurnBoardServiceStub(in_occupancy)),
+            (occupancy, turn_tasks_pb2_grpc.TurnTasksServiceStub(in_occupancy)),
+            (occupancy, AuditServiceStub(in_occupancy)),
+            (occupancy, StaleServiceStub(in_occupancy)),
         ]
 
     async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:
@@ -81,6 +120,7 @@ class Company:
         self.caller = Identity(CALLER, "gateway", company_id, 1, "read")
         self.writer = Identity(CALLER, "gateway", company_id, 2, "write", 3)
         self.operator = Identity(OPERATOR, "operator", company_id)
+        self.staff = Identity(STAFF, "gateway", company_id, staff_id=12)
         self._keys = itertools.count()
 
     async def write(self, rpc: str, unit_id: int, body: Any, key: str = "", who: Identity | None = None) -> WriteReply:
@@ -103,6 +143,38 @@ class Company:
         reply = await self.write("RecordMoveIn", unit_id, move_in() | more)
         assert (reply.status, reply.replayed) == (201, False)
         return json.loads(reply.body)  # type: ignore[no-any-return]
+
+    async def act(self, rpc: str, who: Identity | None = None, **fields: Any) -> Any:
+        """What somebody (else: a member of staff) is answered on the turn board: the record, or a list of them; a new
+        idempotency key unless one is given."""
+        contract = board_pb2 if hasattr(board_pb2, f"{rpc}Request") else turn_tasks_pb2
+        request = getattr(contract, f"{rpc}Request")(**fields)
+        if "idempotency_key" in request.DESCRIPTOR.fields_by_name and "idempotency_key" not in fields:
+            request.idempotency_key = f"act {next(self._keys)}"
+        response = await self.house(rpc, request, who or self.staff)
+        ((name, _),) = response.DESCRIPTOR.fields_by_name.items()
+        found = getattr(response, name)
+        return json.loads(found.json) if name == "document" else found
+
+    async def audited(self) -> list[tuple[str, str, int, Any, Any]]:
+        """The audit log, the oldest first: actor, action, id of the record, what was, what is."""
+        entries = (await self.house("ListAudit", ListAuditRequest(limit=200), self.operator)).entries
+        return [
+            (one.actor, one.action, one.subject_id, json.loads(one.before), json.loads(one.after))
+            for one in reversed(entries)
+        ]
+
+    async def sweep(self, now: str) -> dict[str, int]:
+        """What the service's sweeps did as of an instant, in all companies."""
+        request = SweepStaleRequest()
+        request.now.FromJsonString(now)
+        return dict((await self.house("SweepStale", request, self.operator)).done)
+
+    async def served_turn(self, turn_id: int) -> bytes:
+        """The turn as GET /turns/{id} serves it."""
+        response = await self.house("GetTurn", occupancy_pb2.GetTurnRequest(turn_id=turn_id), self.caller)
+        found: bytes = response.document.json
+        return found
 
     async def results(self, kind: str, rows: Sequence[Any], **options: bool) -> list[ImportResult]:
         """What became of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
@@ -154,6 +226,13 @@ class Company:
         request = catalog_pb2.ListUnitsRequest(limit=200)
         data = (await self.house("ListUnits", request, self.caller)).page.data
         return {one["external_id"]: one["entity_id"] for one in json.loads(data)}
+
+    async def know(self, database: Database, *, timezone: str, active: bool = True) -> None:
+        """What svc-occupancy, whose database this is, hears of the company."""
+        version = await database.value(Statement(select(t.company.c.version).where(t.company.c.id == self.id)))
+        one = CompanyReference(id=self.id, version=version + 1, name="C", active=active, timezone=timezone)
+        async with database.transaction() as connection:
+            await consumers.put_references(connection, [References(companies=[one])])
 
     async def known_unit(self, database: Database) -> int:
         """A unit without any turn that svc-occupancy, whose database this is, knows already."""

@@ -13,9 +13,9 @@ from sqlalchemy import CheckConstraint
 from chassis.bodies import Text
 from chassis.database import Database
 from chassis.identity import KINDS, Identity, Issuer
-from makeready.common.v1 import options_pb2, retention_pb2
+from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, stale_pb2
 from makeready.events.v1 import events_pb2
-from makeready.occupancy.v1 import occupancy_pb2, residencies_pb2
+from makeready.occupancy.v1 import board_pb2, occupancy_pb2, residencies_pb2, turn_tasks_pb2
 from makeready_local.running import RunningService
 from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t
@@ -24,11 +24,21 @@ from svc_occupancy.records_residencies import PartyCreate
 SERVICES = [
     occupancy_pb2.DESCRIPTOR.services_by_name["TurnsService"],
     residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"],
+    board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"],
+    turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"],
+    audit_pb2.DESCRIPTOR.services_by_name["AuditService"],
+    stale_pb2.DESCRIPTOR.services_by_name["StaleService"],
     events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
     retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],
 ]
-ISSUERS = {"caller": "gateway", "staff": "gateway", "operator": "operator", "service": "svc-webhooks"}
+ISSUERS = {
+    "caller": "gateway",
+    "staff": "gateway",
+    "administrator": "gateway",
+    "operator": "operator",
+    "service": "svc-webhooks",
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -7,26 +7,17 @@ import json
 from typing import Any
 
 import pytest
-from occupancy_house import ANA, Company, move_in, until
+from occupancy_house import ANA, Company, move_in, told, until
 from sqlalchemy import select
 
 from chassis import instants
 from chassis.database import Database
 from chassis.refusals import Refusal
 from chassis.statements import Statement
-from makeready.events.v1.events_pb2 import CompanyReference, Event, References
-from makeready.occupancy.v1 import occupancy_pb2
+from makeready.events.v1.events_pb2 import CompanyReference, References
 from makeready_local.running import RunningService
 from svc_occupancy import consumers
 from svc_occupancy import tables as t
-
-_OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
-
-
-async def told(served: Database, company: Company) -> list[Event]:
-    """The company's events, in the order in which they were recorded."""
-    events = [Event.FromString(row["message"]) for row in await served.rows(_OUTBOX)]
-    return [event for event in events if event.company_id == company.id]
 
 
 async def changes(served: Database, company: Company) -> list[tuple[Any, Any]]:
@@ -45,13 +36,6 @@ async def states(served: Database, company: Company) -> list[tuple[int, str, str
     ]
 
 
-async def served_turn(company: Company, turn_id: int) -> bytes:
-    """The turn as GET /turns/{id} serves it."""
-    document = (await company.house("GetTurn", occupancy_pb2.GetTurnRequest(turn_id=turn_id), company.caller)).document
-    found: bytes = document.json
-    return found
-
-
 @pytest.fixture
 async def unit_id(company: Company) -> int:
     await company.make_units("U1")
@@ -63,12 +47,12 @@ async def test_each_change_of_the_unit_is_an_event_with_the_turn_as_it_is_served
 ) -> None:
     shown = []
     first = (await company.move_in(unit_id))["entity_id"]
-    shown.append(await served_turn(company, first))
+    shown.append(await company.served_turn(first))
     await company.notice(unit_id)
-    shown.append(await served_turn(company, first))
+    shown.append(await company.served_turn(first))
     await company.notice(unit_id, "2999-02-28")
     second = (await company.move_in(unit_id, predecessor_transition_id=first))["entity_id"]
-    shown.append(await served_turn(company, second))
+    shown.append(await company.served_turn(second))
     public = [event for event in await told(served, company) if event.HasField("public")]
     assert [event.public.data for event in public] == shown
     assert [event.public.entity_id for event in public] == [first, first, second]

@@ -24,7 +24,9 @@ from makeready.common.v1 import documents_pb2 as common
 from makeready.identity.v1 import staff_pb2 as staff
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from makeready.occupancy.v1 import occupancy_pb2 as occupancy
+from makeready.occupancy.v1 import turn_tasks_pb2 as turn_tasks
 from makeready.occupancy.v1.occupancy_pb2_grpc import TurnsServiceStub
+from makeready.occupancy.v1.turn_tasks_pb2_grpc import TurnTasksServiceStub
 from makeready.tickets.v1 import tickets_pb2 as tickets
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 
@@ -230,6 +232,14 @@ KINDS = {
                 "created_at",
                 "updated_at",
             ),
+        ),
+        Kind(
+            "turn-tasks",
+            "svc-occupancy",
+            lambda channel: TurnTasksServiceStub(channel).ImportTurnTasks,
+            turn_tasks.ImportTurnTasksRequest,
+            ("external_id", "turn", "task_type"),
+            ("scheduled_date", "status", "completed_at", "cancelled_at", "created_at", "updated_at"),
         ),
     )
 }

@@ -1,0 +1,112 @@
+"""The RPCs of TurnTasksService: make-ready tasks, added, changed and brought to their end, once each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chassis import acts, bodies, identity
+from chassis.acts import Act, Acts
+from chassis.database import Database
+from chassis.imports import Batch, Importer
+from makeready.occupancy.v1 import turn_tasks_pb2 as pb
+from svc_occupancy import queries_board, records_board, rules_board
+from svc_occupancy import queries_tasks as q
+from svc_occupancy.imports_tasks import TaskImport
+from svc_occupancy.owners import Owners
+from svc_occupancy.records_import import TaskRow
+from svc_occupancy.service_board import held_turn, not_of_company, record_task
+
+_FIELDS = ("task_type", "scheduled_date")
+_DONE = {"complete": "completed_at", "cancel": "cancelled_at"}
+
+
+class TurnTasksService:
+    """Keeps the tasks of turns."""
+
+    def __init__(self, database: Database, made: Acts, importer: Importer, owners: Owners) -> None:
+        self.database = database
+        self.acts = made
+        self.importer = importer
+        self.owners = owners
+
+    async def AddTask(self, request: pb.AddTaskRequest, call: identity.Call) -> pb.AddTaskResponse:
+        wanted = bodies.check(records_board.Task, acts.fields(request, *_FIELDS))
+
+        async def work(act: Act) -> pb.AddTaskResponse:
+            _, turn = await held_turn(act, request.turn_id)
+            rules_board.check_new_task(turn["status"])
+            task = await q.add_task(
+                act.connection,
+                {
+                    "company_id": act.company_id,
+                    "transition_id": turn["id"],
+                    "unit_id": turn["unit_id"],
+                    "task_type": wanted.task_type,
+                    "status": "open",
+                    "scheduled_date": wanted.scheduled_date,
+                    "created_at": act.now,
+                    "updated_at": act.now,
+                    "source": "staff",
+                },
+            )
+            await record_task(act, "added", {}, task)
+            return pb.AddTaskResponse(task=records_board.turn_task(task))
+
+        return await self.acts.once(call, request, pb.AddTaskResponse, work)
+
+    async def UpdateTask(self, request: pb.UpdateTaskRequest, call: identity.Call) -> pb.UpdateTaskResponse:
+        given = acts.fields(request, *_FIELDS)
+
+        async def work(act: Act) -> pb.UpdateTaskResponse:
+            return pb.UpdateTaskResponse(task=await self._act(act, request.task_id, "change", given))
+
+        return await self.acts.once(call, request, pb.UpdateTaskResponse, work)
+
+    async def CompleteTask(self, request: pb.CompleteTaskRequest, call: identity.Call) -> pb.CompleteTaskResponse:
+        async def work(act: Act) -> pb.CompleteTaskResponse:
+            return pb.CompleteTaskResponse(task=await self._act(act, request.task_id, "complete", {}))
+
+        return await self.acts.once(call, request, pb.CompleteTaskResponse, work)
+
+    async def CancelTask(self, request: pb.CancelTaskRequest, call: identity.Call) -> pb.CancelTaskResponse:
+        async def work(act: Act) -> pb.CancelTaskResponse:
+            return pb.CancelTaskResponse(task=await self._act(act, request.task_id, "cancel", {}))
+
+        return await self.acts.once(call, request, pb.CancelTaskResponse, work)
+
+    async def ListTasks(self, request: pb.ListTasksRequest, call: identity.Call) -> pb.ListTasksResponse:
+        company_id = identity.company_id(call)
+        if await queries_board.turn(self.database, company_id, request.turn_id) is None:
+            raise not_of_company("turn")
+        rows = await q.tasks(self.database, company_id, request.turn_id)
+        return pb.ListTasksResponse(tasks=map(records_board.turn_task, rows))
+
+    async def ImportTurnTasks(
+        self, request: pb.ImportTurnTasksRequest, call: identity.Call
+    ) -> pb.ImportTurnTasksResponse:
+        work = TaskImport(events=request.events)
+
+        async def prepare(batch: Batch[TaskRow]) -> None:
+            await self.owners.fetch_company(batch.company_id)
+
+        results = await self.importer.run(work.save, TaskRow, request, call, prepare)
+        return pb.ImportTurnTasksResponse(results=results)
+
+    async def _act(self, act: Act, task_id: int, what: rules_board.TaskAct, given: dict[str, Any]) -> pb.TurnTask:
+        """The task after an act. Its own lock is enough: whether its turn is over makes no difference."""
+        task = await q.task_for_update(act.connection, act.company_id, task_id)
+        if task is None:
+            raise not_of_company("task")
+        status = rules_board.after_act(task["status"], what)
+        # As a new task would be checked, so that what must be there can't be cleared.
+        scheduled = task["scheduled_date"]
+        now = {"task_type": task["task_type"], "scheduled_date": None if scheduled is None else scheduled.isoformat()}
+        wanted = bodies.check(records_board.Task, now | given)
+        after = {**task, "task_type": wanted.task_type, "scheduled_date": wanted.scheduled_date, "status": status}
+        if after != task:
+            at = act.after(task["updated_at"])
+            after |= {"updated_at": at} | ({_DONE[what]: at} if what in _DONE else {})
+            await q.save_task(act.connection, after)
+            words = {"change": "changed", "complete": "completed", "cancel": "cancelled"}
+            await record_task(act, words[what], task, after)
+        return records_board.turn_task(after)
