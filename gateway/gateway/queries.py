@@ -101,8 +101,8 @@ _NEW_ADMINISTRATOR = Statement(
     .returning(t.administrator.c.id)
 )
 _ADMINISTRATOR_BY_EMAIL = Statement(
-    select(t.administrator.c.id).where(
-        t.administrator.c.company_id == _company_id, t.administrator.c.email == bindparam("email", type_=Text)
+    select(t.administrator.c.id, t.administrator.c.company_id).where(
+        t.administrator.c.email == bindparam("email", type_=Text)
     )
 )
 
@@ -116,9 +116,14 @@ async def new_administrator_id(
     return found
 
 
+async def administrator(connection: Connection | Database, email: str) -> Record | None:
+    """id and company_id; an email names one administrator alone."""
+    return await connection.row(_ADMINISTRATOR_BY_EMAIL, email=email)
+
+
 async def administrator_id(connection: Connection, company_id: int, email: str) -> int | None:
-    found: int | None = await connection.value(_ADMINISTRATOR_BY_EMAIL, company_id=company_id, email=email)
-    return found
+    found = await administrator(connection, email)
+    return found["id"] if found is not None and found["company_id"] == company_id else None
 
 
 # Keys

@@ -12,7 +12,7 @@ from asyncpg import Record
 
 from chassis.audit import Audit
 from chassis.database import Connection, Database
-from chassis.identity import Call
+from chassis.identity import ADMINISTRATOR, Call
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
 from gateway import passwords, queries, rules
@@ -38,6 +38,15 @@ def no_company() -> Refusal:
     return Refusal(404, "not_found", "No company has that id; list the companies to see their ids.")
 
 
+def no_key() -> Refusal:
+    return Refusal(404, "not_found", "No key has that id; list the company's keys to see their ids.")
+
+
+def administers(call: Call, company_id: int) -> bool:
+    """Whether the caller looks after this company: an administrator after one, the operator after all."""
+    return call.identity.kind != ADMINISTRATOR or call.identity.company_id == company_id
+
+
 class CompaniesService:
     """Companies and their administrators. What other contexts keep of a company goes out as a reference."""
 
@@ -59,6 +68,10 @@ class CompaniesService:
 
     async def UpdateCompany(self, request: pb.UpdateCompanyRequest, call: Call) -> pb.UpdateCompanyResponse:
         timezone = _checked(rules.timezone, request.timezone) if request.HasField("timezone") else None
+        if not administers(call, request.company_id):
+            raise no_company()
+        if request.HasField("active") and call.identity.kind == ADMINISTRATOR:
+            raise Refusal(403, "insufficient_scope", "The operator alone opens and closes a company; leave active out.")
         async with self.database.transaction() as connection:
             row = await queries.company_for_update(connection, request.company_id)
             if row is None:
@@ -99,7 +112,7 @@ class CompaniesService:
                     "administrator",
                     found,
                     {},
-                    {"email": email},
+                    {"email": email, "name": name},
                 )
         except asyncpg.UniqueViolationError as error:
             if error.constraint_name != "administrator_email":
@@ -144,15 +157,19 @@ class KeysService:
         email = _checked(rules.email, request.administrator_email) if request.administrator_email else ""
         key = rules.new_key()
         async with self.database.transaction() as connection:
+            if not administers(call, request.company_id):
+                raise no_company()
             if await queries.company(connection, request.company_id) is None:
                 raise no_company()
-            administrator_id = None
+            administrator_id = call.identity.administrator_id
             if email:
                 administrator_id = await queries.administrator_id(connection, request.company_id, email)
                 if administrator_id is None:
                     raise Refusal(
                         404, "not_found", "No administrator of that company has that email; create one first."
                     )
+            if call.identity.kind == ADMINISTRATOR and administrator_id != call.identity.administrator_id:
+                raise invalid_request("An administrator mints keys in their own name; leave the email out.", status=422)
             key_id = await queries.new_key_id(
                 connection,
                 request.company_id,
@@ -169,8 +186,8 @@ class KeysService:
     async def RevokeKey(self, request: pb.RevokeKeyRequest, call: Call) -> pb.RevokeKeyResponse:
         async with self.database.transaction() as connection:
             row = await queries.key_for_update(connection, request.key_id)
-            if row is None:
-                raise Refusal(404, "not_found", "No key has that id; list the company's keys to see their ids.")
+            if row is None or not administers(call, row["company_id"]):
+                raise no_key()
             revoked_at = row["revoked_at"]
             if revoked_at is None:
                 revoked_at = await queries.key_revoked_at(connection, row["id"])
@@ -182,7 +199,9 @@ class KeysService:
             await queries.notify(connection, f"key {row['id']}")
         return pb.RevokeKeyResponse(key=_key(row, revoked_at))
 
-    async def ListKeys(self, request: pb.ListKeysRequest, _call: Call) -> pb.ListKeysResponse:
+    async def ListKeys(self, request: pb.ListKeysRequest, call: Call) -> pb.ListKeysResponse:
+        if not administers(call, request.company_id):
+            raise no_company()
         async with self.database.connection() as connection:
             if await queries.company(connection, request.company_id) is None:
                 raise no_company()

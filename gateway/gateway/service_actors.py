@@ -24,11 +24,10 @@ class ActorsService:
         return pb.VouchResponse(token=self.issuer.token(request.audience, who))
 
     async def _administrator(self, company_id: int, email: str) -> Identity:
-        async with self.database.connection() as connection:
-            found = await queries.administrator_id(connection, company_id, email.strip().lower())
-        if found is None:
+        found = await queries.administrator(self.database, email.strip().lower())
+        if found is None or company_id not in (0, found["company_id"]):
             raise Refusal(404, "not_found", "No administrator of that company has that email; create one first.")
-        return Identity(ADMINISTRATOR, self.issuer.name, company_id, administrator_id=found)
+        return Identity(ADMINISTRATOR, self.issuer.name, found["company_id"], administrator_id=found["id"])
 
     async def _member(self, company_id: int, staff_id: int) -> Identity:
         if not await queries_staff.staff_references(self.database, company_id, [staff_id], []):

@@ -27,7 +27,7 @@ def assemble(settings: config.Config) -> App:
     # One plan does not suit both a day of deliveries and a partition's last.
     app = App(NAME, settings.service, plans="auto")
     clock = instants.now
-    app.audits(tables.audit)
+    audit = app.audits(tables.audit)
     allow_many_connections()
     egress = Egress(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)
@@ -53,9 +53,9 @@ def assemble(settings: config.Config) -> App:
     subscriptions = SubscriptionsService(app.database, settings.vault, egress, eraser, clock)
     app.serve(services["SubscriptionsService"], subscriptions)
     app.serve(services["DeliveriesService"], DeliveriesService(app.database, sweeper, clock))
-    administration = AdministrationService(app.database, settings.vault, sweeper, clock)
+    administration = AdministrationService(app.database, audit, settings.vault, sweeper, clock)
     app.serve(services["AdministrationService"], administration)
-    vault = VaultService(app.database, settings.vault)
+    vault = VaultService(app.database, audit, settings.vault)
     app.background("vault", functools.partial(every_hour, vault.every_hour))
     app.serve(services["VaultService"], vault)
     return app

@@ -20,7 +20,12 @@ _administered = (*SHOWN, t.subscription.c.company_id, t.subscription.c.paused_at
 # Subscriptions
 
 _STANDING = Statement(
-    select(t.subscription.c.health, t.subscription.c.failures_in_a_row, t.subscription.c.paused_at)
+    select(
+        t.subscription.c.company_id,
+        t.subscription.c.health,
+        t.subscription.c.failures_in_a_row,
+        t.subscription.c.paused_at,
+    )
     .where(_own)
     .with_for_update(key_share=True)
 )
@@ -34,7 +39,9 @@ _SAVE_STANDING = Statement(
     )
     .returning(*_administered)
 )
-_SECRET_PREFIX = Statement(select(t.subscription.c.secret_prefix).where(_own))
+_SECRET_PREFIX = Statement(
+    select(t.subscription.c.company_id, t.subscription.c.secret_prefix, t.subscription.c.secret_key_id).where(_own)
+)
 _SAVE_SECRET = Statement(
     update(t.subscription)
     .where(_own, t.subscription.c.secret_prefix == bindparam("known_prefix", type_=Text))
@@ -53,7 +60,7 @@ _COMPANY = Statement(
 
 
 async def standing_for_update(connection: Connection, sub_id: int) -> Record | None:
-    """health, failures_in_a_row and paused_at, locked; fan-outs go on beside."""
+    """company_id, health, failures_in_a_row and paused_at, locked; fan-outs go on beside."""
     return await connection.row(_STANDING, sub_id=sub_id)
 
 
@@ -72,19 +79,19 @@ async def standing_saved(
     return row
 
 
-async def secret_prefix(database: Database, sub_id: int) -> str | None:
-    found: str | None = await database.value(_SECRET_PREFIX, sub_id=sub_id)
-    return found
+async def secret_known(database: Database, sub_id: int) -> Record | None:
+    """company_id, secret_prefix, secret_key_id."""
+    return await database.row(_SECRET_PREFIX, sub_id=sub_id)
 
 
 async def secret_replaced(
-    database: Database, sub_id: int, known_prefix: str, *, prefix: str, key_id: str, sealed: bytes
+    connection: Connection, sub_id: int, known_prefix: str, *, prefix: str, key_id: str, sealed: bytes
 ) -> Record | None:
     """The subscription with its new secret; None where that of `known_prefix` is not its secret any more.
 
     All that belongs to a secret is replaced at once. A secret that was merely encrypted anew has its prefix still.
     """
-    return await database.row(
+    return await connection.row(
         _SAVE_SECRET,
         sub_id=sub_id,
         known_prefix=known_prefix,
@@ -162,8 +169,8 @@ async def make_due(connection: Connection, event_id: uuid.UUID, sub_id: int, now
 
 
 async def parked_made_due(
-    database: Database, sub_id: int, now: datetime.datetime, after_event_id: uuid.UUID, rows: int
+    connection: Connection, sub_id: int, now: datetime.datetime, after_event_id: uuid.UUID, rows: int
 ) -> list[uuid.UUID]:
     """The events of up to `rows` deliveries that were parked and wait again, oldest first after an event."""
-    found = await database.rows(_MAKE_PARKED_DUE, sub_id=sub_id, now=now, after_event_id=after_event_id, rows=rows)
+    found = await connection.rows(_MAKE_PARKED_DUE, sub_id=sub_id, now=now, after_event_id=after_event_id, rows=rows)
     return [row["event_id"] for row in found]

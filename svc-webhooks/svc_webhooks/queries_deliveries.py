@@ -83,11 +83,13 @@ def _newest(state: str | None) -> Statement:
 
 
 _NEWEST = {state: _newest(state) for state in (None, *rules.DELIVERY_STATES)}
-_SUBSCRIPTION_EXISTS = Statement(select(t.subscription.c.id).where(t.subscription.c.id == bigint("sub_id")))
+_COMPANY_OF = Statement(select(t.subscription.c.company_id).where(t.subscription.c.id == bigint("sub_id")))
 
 
-async def subscription_exists(database: Database, sub_id: int) -> bool:
-    return await database.value(_SUBSCRIPTION_EXISTS, sub_id=sub_id) is not None
+async def company_of(database: Database, sub_id: int) -> int | None:
+    """The subscription's company; None where there is no such subscription."""
+    found: int | None = await database.value(_COMPANY_OF, sub_id=sub_id)
+    return found
 
 
 async def deliveries_newest(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, LargeBinary, Text, bindparam, func, select, update
 
-from chassis.database import Database
+from chassis.database import Connection, Database
 from chassis.statements import Statement
 from svc_webhooks import tables as t
 from svc_webhooks.queries import array_rows, bigint
@@ -72,13 +72,14 @@ def _reseal() -> Statement:
             t.subscription.c.secret_sealed == made.c.old_sealed,
         )
         .values(secret_key_id=made.c.key_id, secret_sealed=made.c.sealed)
+        .returning(t.subscription.c.id, t.subscription.c.company_id, made.c.old_key_id)
     )
 
 
 _RESEAL = _reseal()
 
 
-async def secrets_resealed(database: Database, made: Sequence[Resealed]) -> int:
-    """Writes those that are still what was read; returns how many."""
+async def secrets_resealed(connection: Connection, made: Sequence[Resealed]) -> list[Record]:
+    """Writes those that are still what was read; returns their id, company_id and old_key_id."""
     columns = dict(zip(Resealed._fields, map(list, zip(*made, strict=True)), strict=True))
-    return int((await database.execute(_RESEAL, **columns)).split()[-1])
+    return await connection.rows(_RESEAL, **columns)

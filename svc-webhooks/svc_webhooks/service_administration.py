@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import datetime
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
-import structlog
 from asyncpg import Record
 
 from chassis import identity
-from chassis.database import Database
+from chassis.audit import Audit
+from chassis.database import Connection, Database
 from chassis.refusals import invalid_request
 from makeready.common.v1.documents_pb2 import Document
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_administration as queries
 from svc_webhooks import queries_deliveries, records, rules
 from svc_webhooks.days import NEWEST, OLDEST, first_day_kept, first_id
-from svc_webhooks.service_deliveries import event_id_of, shown, state_of
+from svc_webhooks.service_deliveries import administers, event_id_of, shown, state_of
 from svc_webhooks.sweeps import Sweeper
 from svc_webhooks.turns import LEASE_SECONDS
 from svc_webhooks.vault import Vault, new_secret, prefix_of
@@ -27,18 +28,19 @@ from svc_webhooks.vault import Vault, new_secret, prefix_of
 UNDELIVERED_DEFAULT, UNDELIVERED_MAX = 50, 1000
 MADE_DUE_AT_ONCE = 1000
 POLL_SECONDS = 0.1
+SUBJECT = "webhook_subscription"
 
 Clock = Callable[[], datetime.datetime]
 
-log = structlog.stdlib.get_logger(__name__)
 _encode = msgspec.json.Encoder().encode
 
 
 class AdministrationService:
-    """Each change leaves a line in the log: who asked with which request, and what was before and after."""
+    """Each change leaves an entry in the audit log: who asked with which request, and what was before and after."""
 
-    def __init__(self, database: Database, vault: Vault | None, sweeper: Sweeper, clock: Clock) -> None:
+    def __init__(self, database: Database, audit: Audit, vault: Vault | None, sweeper: Sweeper, clock: Clock) -> None:
         self.database = database
+        self.audit = audit
         self.vault = vault
         self.sweeper = sweeper
         self.clock = clock
@@ -46,60 +48,62 @@ class AdministrationService:
     async def PauseSubscription(
         self, request: pb.PauseSubscriptionRequest, call: identity.Call
     ) -> pb.PauseSubscriptionResponse:
-        row = await self._standing_changed(call, request.sub_id, "subscription_paused", rules.paused())
+        row = await self._standing_changed(call, request.sub_id, "subscription.paused", rules.paused())
         return pb.PauseSubscriptionResponse(subscription=_document(row))
 
     async def ResumeSubscription(
         self, request: pb.ResumeSubscriptionRequest, call: identity.Call
     ) -> pb.ResumeSubscriptionResponse:
-        row = await self._standing_changed(call, request.sub_id, "subscription_resumed", rules.resumed())
+        row = await self._standing_changed(call, request.sub_id, "subscription.resumed", rules.resumed())
         return pb.ResumeSubscriptionResponse(subscription=_document(row))
 
     async def _standing_changed(self, call: identity.Call, sub_id: int, what: str, after: rules.Standing) -> Record:
         async with self.database.transaction() as connection:
             before = await queries.standing_for_update(connection, sub_id)
-            if before is None:
+            if before is None or not administers(call, before["company_id"]):
                 raise rules.no_such_subscription()
             paused_at = (before["paused_at"] or self.clock()) if after.health == rules.PAUSED else None
             row = await queries.standing_saved(connection, sub_id, after, paused_at)
-        log.info(
-            what,
-            by=call.identity.kind,
-            sub_id=sub_id,
-            company_id=row["company_id"],
-            before=before["health"],
-            failures_before=before["failures_in_a_row"],
-            after=row["health"],
-        )
+            sides = [{name: side[name] for name in ("health", "failures_in_a_row")} for side in (before, row)]
+            if sides[0] != sides[1]:
+                await self._record(connection, call, what, row["company_id"], sub_id, *sides)
         return row
+
+    async def _record(
+        self,
+        connection: Connection,
+        call: identity.Call,
+        what: str,
+        company_id: int,
+        sub_id: int,
+        before: Mapping[str, Any],
+        after: Mapping[str, Any],
+    ) -> None:
+        await self.audit.add(connection, call, company_id, what, SUBJECT, sub_id, before, after)
 
     async def RotateSecret(self, request: pb.RotateSecretRequest, call: identity.Call) -> pb.RotateSecretResponse:
         if self.vault is None:
             raise rules.vault_unavailable("nothing was changed")
-        known_prefix = await queries.secret_prefix(self.database, request.sub_id)
-        if known_prefix is None:
+        known = await queries.secret_known(self.database, request.sub_id)
+        if known is None or not administers(call, known["company_id"]):
             raise rules.no_such_subscription()
         secret = new_secret()
         sealed = self.vault.seal(request.sub_id, secret)
-        row = await queries.secret_replaced(
-            self.database,
-            request.sub_id,
-            known_prefix,
-            prefix=prefix_of(secret),
-            key_id=sealed.key_id,
-            sealed=sealed.sealed,
-        )
-        if row is None:
-            raise rules.secret_just_rotated()
-        log.info(
-            "secret_rotated",
-            by=call.identity.kind,
-            sub_id=request.sub_id,
-            company_id=row["company_id"],
-            before=known_prefix,
-            after=row["secret_prefix"],
-            key_id=sealed.key_id,
-        )
+        async with self.database.transaction() as connection:
+            row = await queries.secret_replaced(
+                connection,
+                request.sub_id,
+                known["secret_prefix"],
+                prefix=prefix_of(secret),
+                key_id=sealed.key_id,
+                sealed=sealed.sealed,
+            )
+            if row is None:
+                raise rules.secret_just_rotated()
+            before = {"secret_prefix": known["secret_prefix"], "secret_key_id": known["secret_key_id"]}
+            after = {"secret_prefix": row["secret_prefix"], "secret_key_id": sealed.key_id}
+            company_id = known["company_id"]
+            await self._record(connection, call, "subscription.secret_rotated", company_id, row["id"], before, after)
         return pb.RotateSecretResponse(subscription=_document(row), secret=secret)
 
     async def RetryDelivery(self, request: pb.RetryDeliveryRequest, call: identity.Call) -> pb.RetryDeliveryResponse:
@@ -108,20 +112,20 @@ class AdministrationService:
             raise rules.no_such_delivery()
         async with self.database.transaction() as connection:
             before = await queries.delivery_for_update(connection, event_id, request.sub_id)
-            if before is None:
+            if before is None or not administers(call, before["company_id"]):
                 raise rules.no_such_delivery()
             rules.check_retry(before["state"], before["health"], before["active"])
             await queries.make_due(connection, event_id, request.sub_id, rules.first_due(self.clock()))
-        log.info(
-            "delivery_retried",
-            by=call.identity.kind,
-            event_id=request.event_id,
-            sub_id=request.sub_id,
-            company_id=before["company_id"],
-            before=before["state"],
-            after=rules.WAITING,
-            attempts=before["attempts"],
-        )
+            after = {"state": rules.WAITING, "event_id": request.event_id}
+            await self._record(
+                connection,
+                call,
+                "delivery.retried",
+                before["company_id"],
+                request.sub_id,
+                {"state": before["state"]},
+                after,
+            )
         (delivery,) = await shown(self.database, [await self._attempted(event_id, request.sub_id, before["attempts"])])
         return pb.RetryDeliveryResponse(delivery=delivery)
 
@@ -143,25 +147,24 @@ class AdministrationService:
 
     async def RetryParked(self, request: pb.RetryParkedRequest, call: identity.Call) -> pb.RetryParkedResponse:
         found = await queries.company_of(self.database, request.sub_id)
-        if found is None:
+        if found is None or not administers(call, found["company_id"]):
             raise rules.no_such_subscription()
         rules.check_retries(found["health"], found["active"])
         now = rules.first_due(self.clock())
         count = 0
         # Forward through the events: one that a sweep parks again meanwhile had its attempt.
         last = OLDEST
-        while some := await queries.parked_made_due(self.database, request.sub_id, now, last, MADE_DUE_AT_ONCE):
+        before = {"state": rules.PARKED}
+        while True:
+            async with self.database.transaction() as connection:
+                some = await queries.parked_made_due(connection, request.sub_id, now, last, MADE_DUE_AT_ONCE)
+                if not some:
+                    break
+                after = {"state": rules.WAITING, "deliveries": len(some)}
+                company_id = found["company_id"]
+                await self._record(connection, call, "deliveries.retried", company_id, request.sub_id, before, after)
             count += len(some)
             last = max(some)
-        log.info(
-            "parked_deliveries_due",
-            by=call.identity.kind,
-            sub_id=request.sub_id,
-            company_id=found["company_id"],
-            before=rules.PARKED,
-            after=rules.WAITING,
-            deliveries=count,
-        )
         return pb.RetryParkedResponse(deliveries=count)
 
     async def ListUndelivered(
@@ -187,10 +190,10 @@ class AdministrationService:
         deliveries = await shown(self.database, rows[:limit], last_alone=True)
         return pb.ListUndeliveredResponse(deliveries=deliveries, more=len(rows) > limit)
 
-    async def GetEvent(self, request: pb.GetEventRequest, _call: identity.Call) -> pb.GetEventResponse:
+    async def GetEvent(self, request: pb.GetEventRequest, call: identity.Call) -> pb.GetEventResponse:
         event_id = event_id_of(request.event_id)
         event = await queries_deliveries.event(self.database, event_id) if event_id else None
-        if event_id is None or event is None:
+        if event_id is None or event is None or not administers(call, event["company_id"]):
             raise rules.no_such_event()
         response = pb.GetEventResponse(
             event_id=request.event_id,

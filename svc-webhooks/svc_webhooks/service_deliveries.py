@@ -55,18 +55,22 @@ class DeliveriesService:
         response.now.FromDatetime(now)
         return response
 
-    async def ListDeliveries(
-        self, request: pb.ListDeliveriesRequest, _call: identity.Call
-    ) -> pb.ListDeliveriesResponse:
+    async def ListDeliveries(self, request: pb.ListDeliveriesRequest, call: identity.Call) -> pb.ListDeliveriesResponse:
         before = event_id_of(request.before_event_id) if request.before_event_id else None
         if request.before_event_id and before is None:
             raise invalid_request("before_event_id must be the id of an event.", "before_event_id")
         limit = min(request.limit, DELIVERIES_MAX) if request.limit > 0 else DELIVERIES_DEFAULT
         state = state_of(request.state)
-        if not await queries.subscription_exists(self.database, request.sub_id):
+        company_id = await queries.company_of(self.database, request.sub_id)
+        if company_id is None or not administers(call, company_id):
             raise rules.no_such_subscription()
         rows = await queries.deliveries_newest(self.database, request.sub_id, state, before, limit)
         return pb.ListDeliveriesResponse(deliveries=await shown(self.database, rows))
+
+
+def administers(call: identity.Call, company_id: int) -> bool:
+    """Whether the caller looks after this company: an administrator after one, the operator after all."""
+    return call.identity.kind != identity.ADMINISTRATOR or call.identity.company_id == company_id
 
 
 def event_id_of(text: str) -> uuid.UUID | None:

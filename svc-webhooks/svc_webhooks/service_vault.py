@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 
 import structlog
 from asyncpg import Record
 from prometheus_client import Gauge
 
 from chassis import identity
+from chassis.audit import Audit
 from chassis.database import Database
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_vault as queries
@@ -24,11 +26,12 @@ SECRETS = Gauge("makeready_webhooks_secrets", "Signing secrets by the key that s
 class VaultService:
     """Keeps the signing secrets under the key that encrypts."""
 
-    def __init__(self, database: Database, vault: Vault | None) -> None:
+    def __init__(self, database: Database, audit: Audit, vault: Vault | None) -> None:
         self.database = database
+        self.audit = audit
         self.vault = vault
 
-    async def ResealSecrets(self, _request: pb.ResealSecretsRequest, _call: identity.Call) -> pb.ResealSecretsResponse:
+    async def ResealSecrets(self, _request: pb.ResealSecretsRequest, call: identity.Call) -> pb.ResealSecretsResponse:
         """Any number may do so at once, beside rotations too: a secret is written where it is still what was read."""
         if self.vault is None:
             raise rules.vault_unavailable("nothing was changed")
@@ -48,11 +51,29 @@ class VaultService:
                     old = (row["id"], row["secret_key_id"], row["secret_sealed"])
                     made.append(queries.Resealed(*old, anew.key_id, anew.sealed))
             if made:
-                response.resealed += await queries.secrets_resealed(self.database, made)
+                response.resealed += await self._save(call, made, self.vault.key_id)
         keys = [row["secret_key_id"] for row in await self.look()]
         response.keys_needed.extend(key_id for key_id in keys if key_id != self.vault.key_id)
         log.info("secrets_resealed", key_id=response.key_id, secrets=response.resealed, unopened=response.unopened)
         return response
+
+    async def _save(self, call: identity.Call, made: Sequence[queries.Resealed], key_id: str) -> int:
+        """Writes those that are still what was read, each with its entry in the audit log; returns how many."""
+        async with self.database.transaction() as connection:
+            done = await queries.secrets_resealed(connection, made)
+            for row in done:
+                before, after = {"secret_key_id": row["old_key_id"]}, {"secret_key_id": key_id}
+                await self.audit.add(
+                    connection,
+                    call,
+                    row["company_id"],
+                    "subscription.secret_resealed",
+                    "webhook_subscription",
+                    row["id"],
+                    before,
+                    after,
+                )
+        return len(done)
 
     async def every_hour(self, _slot: datetime.datetime) -> None:
         """Says at every start, and from then on, what each key seals: a key may have left the ring too early."""

@@ -59,13 +59,14 @@ async def house(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[House]:
     folder = tmp_path_factory.mktemp("svc-webhooks")
-    make_keys(folder / "keys", ["gateway", "operator", "svc-tickets", "svc-occupancy", "svc-webhooks"])
-    names = ("gateway", "svc-tickets", "svc-occupancy", "svc-webhooks")
+    make_keys(folder / "keys", ["gateway", "operator", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
+    names = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
     targets = {name: f"127.0.0.1:{free_port()}" for name in names}
     shared = os.environ | {
         "MAKEREADY_NATS_URL": nats_server.url,
         "MAKEREADY_IDENTITY_RING_FILE": str(folder / "keys" / "ring.jwks"),
         "MAKEREADY_GATEWAY_ADDRESS": targets["gateway"],
+        "MAKEREADY_CATALOG_ADDRESS": targets["svc-catalog"],
         "MAKEREADY_TICKETS_ADDRESS": targets["svc-tickets"],
         "MAKEREADY_OCCUPANCY_ADDRESS": targets["svc-occupancy"],
     }
@@ -80,7 +81,7 @@ async def house(
         }
         return Process([sys.executable, *command], shared | own | more, targets[name], folder / f"{name}.log")
 
-    producers = {name: process(name, [str(HERE / "webhooks_producer.py"), name]) for name in names[:3]}
+    producers = {name: process(name, [str(HERE / "webhooks_producer.py"), name]) for name in names[:-1]}
     for one in producers.values():
         await _create_outbox(one.environment["MAKEREADY_DATABASE_URL"])
         one.start()

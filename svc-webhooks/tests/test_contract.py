@@ -24,7 +24,13 @@ SERVICES = [
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
     retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],
 ]
-ISSUERS = {"caller": "gateway", "staff": "gateway", "operator": "operator", "service": "svc-tickets"}
+ISSUERS = {
+    "caller": "gateway",
+    "staff": "gateway",
+    "administrator": "gateway",
+    "operator": "operator",
+    "service": "svc-tickets",
+}
 
 
 async def test_a_migrated_database_is_what_the_tables_say(house: House) -> None:

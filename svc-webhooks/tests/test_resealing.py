@@ -6,15 +6,18 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from webhooks_house import Client, House, Producer, operator
 from webhooks_receivers import Receiver
 
+from chassis.audit import Audit
 from chassis.database import Database
 from chassis.identity import Call
 from chassis.refusals import Refusal
+from chassis.statements import Statement
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import VaultServiceStub
-from svc_webhooks import queries_vault
+from svc_webhooks import queries_vault, tables
 from svc_webhooks.service_vault import VaultService
 from svc_webhooks.signature import service_signature
 from svc_webhooks.vault import Vault, new_secret
@@ -22,6 +25,10 @@ from svc_webhooks.vault import Vault, new_secret
 OLD, NEW = b"v" * 32, b"n" * 32
 OLD_KEY, NEW_KEY = ("k1:" + base64.b64encode(OLD).decode(), "k2:" + base64.b64encode(NEW).decode())
 CALL = Call(operator(), "")
+
+
+def vault_service(database: Database, vault: Vault | None) -> VaultService:
+    return VaultService(database, Audit(tables.audit, database), vault)
 
 
 @pytest.fixture
@@ -124,7 +131,7 @@ async def test_a_rotation_beside_it_wins(client: Client, database: Database) -> 
             "UPDATE subscription SET secret_key_id = $2, secret_sealed = $3 WHERE id = $1",
             sub_id, rotated.key_id, rotated.sealed,
         )  # fmt: skip
-        resealing = asyncio.create_task(VaultService(database, newer).ResealSecrets(pb.ResealSecretsRequest(), CALL))
+        resealing = asyncio.create_task(vault_service(database, newer).ResealSecrets(pb.ResealSecretsRequest(), CALL))
         await asyncio.wait({resealing}, timeout=0.5)
         assert not resealing.done()
     assert (await resealing).resealed == 1
@@ -137,15 +144,20 @@ async def test_several_at_once_leave_each_secret_sealed_once(client: Client, dat
     for _ in range(20):
         await client.create()
     newer = Vault({"k2": NEW, "k1": OLD})
-    services = [VaultService(database, newer) for _ in range(4)]
+    services = [vault_service(database, newer) for _ in range(4)]
     done = await asyncio.gather(*(one.ResealSecrets(pb.ResealSecretsRequest(), CALL) for one in services))
     assert sum(one.resealed for one in done) == 20
+    log = await database.rows(Statement(select(tables.audit).where(tables.audit.c.company_id == client.company_id)))
+    assert len(log) == len({row["subject_id"] for row in log}) == 20
+    assert {(row["actor"], row["action"], row["before"], row["after"]) for row in log} == {
+        ("operator", "subscription.secret_resealed", '{"secret_key_id": "k1"}', '{"secret_key_id": "k2"}')
+    }
     assert {tuple(one.keys_needed) for one in done} == {()}
 
 
 async def test_another_key_under_the_same_id_is_told(client: Client, database: Database) -> None:
     await client.create()
-    done = await VaultService(database, Vault({"k1": NEW})).ResealSecrets(pb.ResealSecretsRequest(), CALL)
+    done = await vault_service(database, Vault({"k1": NEW})).ResealSecrets(pb.ResealSecretsRequest(), CALL)
     assert (done.resealed, done.unopened, list(done.keys_needed)) == (0, 1, [])
 
 
@@ -153,6 +165,6 @@ async def test_without_a_keyring_nothing_is_encrypted_anew(client: Client, datab
     await client.create()
     before = await queries_vault.secrets_sealed(database, 0, 10)
     with pytest.raises(Refusal) as refused:
-        await VaultService(database, None).ResealSecrets(pb.ResealSecretsRequest(), CALL)
+        await vault_service(database, None).ResealSecrets(pb.ResealSecretsRequest(), CALL)
     assert (refused.value.status, refused.value.code) == (503, "vault_unavailable")
     assert await queries_vault.secrets_sealed(database, 0, 10) == before

@@ -6,6 +6,9 @@ from typing import Any
 
 from webhooks_house import Client, operator
 
+from chassis.identity import ADMINISTRATOR, Identity
+from makeready.common.v1.audit_pb2 import ListAuditRequest
+from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
 
@@ -16,13 +19,27 @@ RUNGS = (0, 1, 2, 4, 8, 24)
 class Administrator:
     """Of one company; a refusal comes out as Refusal."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, who: Identity | None = None) -> None:
         self.client = client
+        self.who = who or operator(client.company_id)
         self._stub: Any = AdministrationServiceStub(client._channel)
         self._deliveries: Any = DeliveriesServiceStub(client._channel)
+        self._audit: Any = AuditServiceStub(client._channel)
+
+    def of(self, company_id: int) -> "Administrator":
+        """An administrator of a company, who calls as such."""
+        return Administrator(self.client, Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=7))
 
     async def _call(self, name: str, request: Any) -> Any:
-        return await self.client.call(getattr(self._stub, name), request, operator(self.client.company_id))
+        return await self.client.call(getattr(self._stub, name), request, self.who)
+
+    async def audit(self, sub_id: int) -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+        """What was done about a subscription, the oldest first: actor, action, before, after."""
+        request = ListAuditRequest(subject="webhook_subscription", subject_id=sub_id, limit=200)
+        answer = await self.client.call(self._audit.ListAudit, request, self.who)
+        return [
+            (one.actor, one.action, json.loads(one.before), json.loads(one.after)) for one in reversed(answer.entries)
+        ]
 
     async def pause(self, sub_id: int) -> dict[str, Any]:
         answer = await self._call("PauseSubscription", pb.PauseSubscriptionRequest(sub_id=sub_id))
@@ -59,7 +76,7 @@ class Administrator:
 
     async def deliveries(self, sub_id: int, **fields: Any) -> list[pb.Delivery]:
         request = pb.ListDeliveriesRequest(sub_id=sub_id, **fields)
-        answer = await self.client.call(self._deliveries.ListDeliveries, request, operator())
+        answer = await self.client.call(self._deliveries.ListDeliveries, request, self.who)
         return list(answer.deliveries)
 
     async def subscribe(self, path: str = "/hook", host: str = "receiver.test") -> int:

@@ -261,7 +261,7 @@ class MintKeyRequest(_message.Message):
     company_id: _builtins.int
     scope: Global___Scope.ValueType
     administrator_email: _builtins.str
-    """The minting administrator's email; empty: none on record."""
+    """The minting administrator's email; empty: none on record, or the administrator who calls."""
     name: _builtins.str
     def __init__(
         self,

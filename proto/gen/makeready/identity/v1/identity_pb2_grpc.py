@@ -69,7 +69,7 @@ class CompaniesServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateCompany(self, request, context):
-        """Changes a company; absent fields stay.
+        """Changes a company; absent fields stay. The operator alone opens and closes it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -234,7 +234,7 @@ class CompaniesService:
 
 
 class KeysServiceStub:
-    """KeysService owns API keys.
+    """KeysService owns API keys. An administrator sees those of the own company alone.
     """
 
     def __init__(self, channel):
@@ -261,7 +261,7 @@ class KeysServiceStub:
 
 
 class KeysServiceServicer:
-    """KeysService owns API keys.
+    """KeysService owns API keys. An administrator sees those of the own company alone.
     """
 
     def MintKey(self, request, context):
@@ -312,7 +312,7 @@ def add_KeysServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class KeysService:
-    """KeysService owns API keys.
+    """KeysService owns API keys. An administrator sees those of the own company alone.
     """
 
     @staticmethod

@@ -36,7 +36,7 @@ class CompaniesServiceStub:
     CreateCompany: _grpc.UnaryUnaryMultiCallable[_identity_pb2.CreateCompanyRequest, _identity_pb2.CreateCompanyResponse]
     """Creates a company."""
     UpdateCompany: _grpc.UnaryUnaryMultiCallable[_identity_pb2.UpdateCompanyRequest, _identity_pb2.UpdateCompanyResponse]
-    """Changes a company; absent fields stay."""
+    """Changes a company; absent fields stay. The operator alone opens and closes it."""
     ListCompanies: _grpc.UnaryUnaryMultiCallable[_identity_pb2.ListCompaniesRequest, _identity_pb2.ListCompaniesResponse]
     """Lists all companies ascending by id."""
     CreateAdministrator: _grpc.UnaryUnaryMultiCallable[_identity_pb2.CreateAdministratorRequest, _identity_pb2.CreateAdministratorResponse]
@@ -50,7 +50,7 @@ class CompaniesServiceAsyncStub(CompaniesServiceStub):
     CreateCompany: _aio.UnaryUnaryMultiCallable[_identity_pb2.CreateCompanyRequest, _identity_pb2.CreateCompanyResponse]  # type: ignore[assignment]
     """Creates a company."""
     UpdateCompany: _aio.UnaryUnaryMultiCallable[_identity_pb2.UpdateCompanyRequest, _identity_pb2.UpdateCompanyResponse]  # type: ignore[assignment]
-    """Changes a company; absent fields stay."""
+    """Changes a company; absent fields stay. The operator alone opens and closes it."""
     ListCompanies: _aio.UnaryUnaryMultiCallable[_identity_pb2.ListCompaniesRequest, _identity_pb2.ListCompaniesResponse]  # type: ignore[assignment]
     """Lists all companies ascending by id."""
     CreateAdministrator: _aio.UnaryUnaryMultiCallable[_identity_pb2.CreateAdministratorRequest, _identity_pb2.CreateAdministratorResponse]  # type: ignore[assignment]
@@ -73,7 +73,7 @@ class CompaniesServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _identity_pb2.UpdateCompanyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_identity_pb2.UpdateCompanyResponse, _abc.Awaitable[_identity_pb2.UpdateCompanyResponse]]:
-        """Changes a company; absent fields stay."""
+        """Changes a company; absent fields stay. The operator alone opens and closes it."""
 
     @_abc_1.abstractmethod
     def ListCompanies(
@@ -94,7 +94,7 @@ class CompaniesServiceServicer(metaclass=_abc_1.ABCMeta):
 def add_CompaniesServiceServicer_to_server(servicer: CompaniesServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class KeysServiceStub:
-    """KeysService owns API keys."""
+    """KeysService owns API keys. An administrator sees those of the own company alone."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -109,7 +109,7 @@ class KeysServiceStub:
 
 @_typing.type_check_only
 class KeysServiceAsyncStub(KeysServiceStub):
-    """KeysService owns API keys."""
+    """KeysService owns API keys. An administrator sees those of the own company alone."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     MintKey: _aio.UnaryUnaryMultiCallable[_identity_pb2.MintKeyRequest, _identity_pb2.MintKeyResponse]  # type: ignore[assignment]
@@ -120,7 +120,7 @@ class KeysServiceAsyncStub(KeysServiceStub):
     """Lists a company's keys, without the keys themselves."""
 
 class KeysServiceServicer(metaclass=_abc_1.ABCMeta):
-    """KeysService owns API keys."""
+    """KeysService owns API keys. An administrator sees those of the own company alone."""
 
     @_abc_1.abstractmethod
     def MintKey(

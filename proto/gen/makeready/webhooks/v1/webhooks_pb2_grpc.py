@@ -310,7 +310,8 @@ class DeliveriesService:
 
 
 class AdministrationServiceStub:
-    """AdministrationService is what an administrator does about subscriptions, deliveries and events.
+    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
+    those of another are not there.
     """
 
     def __init__(self, channel):
@@ -357,7 +358,8 @@ class AdministrationServiceStub:
 
 
 class AdministrationServiceServicer:
-    """AdministrationService is what an administrator does about subscriptions, deliveries and events.
+    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
+    those of another are not there.
     """
 
     def PauseSubscription(self, request, context):
@@ -456,7 +458,8 @@ def add_AdministrationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdministrationService:
-    """AdministrationService is what an administrator does about subscriptions, deliveries and events.
+    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
+    those of another are not there.
     """
 
     @staticmethod

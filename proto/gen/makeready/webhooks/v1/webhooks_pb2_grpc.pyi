@@ -125,7 +125,9 @@ class DeliveriesServiceServicer(metaclass=_abc_1.ABCMeta):
 def add_DeliveriesServiceServicer_to_server(servicer: DeliveriesServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class AdministrationServiceStub:
-    """AdministrationService is what an administrator does about subscriptions, deliveries and events."""
+    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
+    those of another are not there.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -148,7 +150,9 @@ class AdministrationServiceStub:
 
 @_typing.type_check_only
 class AdministrationServiceAsyncStub(AdministrationServiceStub):
-    """AdministrationService is what an administrator does about subscriptions, deliveries and events."""
+    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
+    those of another are not there.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     PauseSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.PauseSubscriptionRequest, _webhooks_pb2.PauseSubscriptionResponse]  # type: ignore[assignment]
@@ -167,7 +171,9 @@ class AdministrationServiceAsyncStub(AdministrationServiceStub):
     """One event with its deliveries and their attempts."""
 
 class AdministrationServiceServicer(metaclass=_abc_1.ABCMeta):
-    """AdministrationService is what an administrator does about subscriptions, deliveries and events."""
+    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
+    those of another are not there.
+    """
 
     @_abc_1.abstractmethod
     def PauseSubscription(
