@@ -8,6 +8,7 @@ from chassis.database import Connection
 from chassis.replicas import Replica
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets import tables as t
+from svc_tickets.failed_rows import FailedRows
 
 SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references", "causes"]}
 
@@ -29,5 +30,15 @@ async def put_references(connection: Connection, references: Sequence[pb.Referen
     await _staff.put(connection, (row for one in references for row in one.staff))
 
 
-async def apply(connection: Connection, events: Sequence[pb.Event]) -> None:
-    await put_references(connection, [event.references for event in events if event.HasField("references")])
+class Applier:
+    """Applies events: references, then what happened elsewhere and has an effect here."""
+
+    def __init__(self, failed_rows: FailedRows) -> None:
+        self._failed_rows = failed_rows
+
+    async def apply(self, connection: Connection, events: Sequence[pb.Event]) -> None:
+        failed = [event for event in events if event.HasField("inspection_row_failed")]
+        references = [event.references for event in events if event.HasField("references")]
+        await put_references(connection, [*references, *(one.inspection_row_failed.places for one in failed)])
+        for event in failed:
+            await self._failed_rows.open(connection, event)

@@ -34,8 +34,11 @@ class Owners:
         self,
         company_id: int,
         *,
+        property_ids: Sequence[int] = (),
         unit_ids: Sequence[int] = (),
         asset_ids: Sequence[int] = (),
+        vendor_ids: Sequence[int] = (),
+        staff_ids: Sequence[int] = (),
         property_external_ids: Sequence[str] = (),
         unit_external_ids: Sequence[str] = (),
         asset_external_ids: Sequence[str] = (),
@@ -44,8 +47,10 @@ class Owners:
     ) -> None:
         """Takes into the replicas whatever of these exists. Raises Unavailable where an owner does not answer."""
         of_catalog = catalog_pb2.BatchGetReferencesRequest(
-            unit_ids=[one for one in unit_ids if one > 0],
-            asset_ids=[one for one in asset_ids if one > 0],
+            property_ids=_possible(property_ids),
+            unit_ids=_possible(unit_ids),
+            asset_ids=_possible(asset_ids),
+            vendor_ids=_possible(vendor_ids),
             property_external_ids=property_external_ids,
             unit_external_ids=unit_external_ids,
             asset_external_ids=asset_external_ids,
@@ -55,8 +60,10 @@ class Owners:
         if of_catalog.ListFields():
             of_catalog.company_id = company_id
             asked.append(self._ask_catalog(of_catalog))
-        if staff_external_ids:
-            asked.append(self._ask_gateway(company_id, staff_external_ids))
+        of_gateway = staff_pb2.BatchGetStaffRequest(ids=_possible(staff_ids), external_ids=staff_external_ids)
+        if of_gateway.ListFields():
+            of_gateway.company_id = company_id
+            asked.append(self._ask_gateway(of_gateway))
         found = await asyncio.gather(*asked)
         if found:
             async with self._database.transaction() as connection:
@@ -66,7 +73,11 @@ class Owners:
         answer = await self._catalog.call(self._references.BatchGetReferences, request, company_id=request.company_id)
         return answer.references
 
-    async def _ask_gateway(self, company_id: int, external_ids: Sequence[str]) -> References:
-        request = staff_pb2.BatchGetStaffRequest(company_id=company_id, external_ids=external_ids)
-        answer = await self._gateway.call(self._staff.BatchGetStaff, request, company_id=company_id)
+    async def _ask_gateway(self, request: staff_pb2.BatchGetStaffRequest) -> References:
+        answer = await self._gateway.call(self._staff.BatchGetStaff, request, company_id=request.company_id)
         return References(staff=answer.staff)
+
+
+def _possible(ids: Sequence[int]) -> list[int]:
+    """Without those that nobody has."""
+    return [one for one in ids if one > 0]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Boolean, DateTime, Integer, Text, bindparam, func, select, text
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy import BigInteger, DateTime, Integer, Text, bindparam, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.database import Connection, Database
@@ -99,34 +99,3 @@ async def tickets(connection: Connection, company_id: int, ticket_ids: Sequence[
 
 
 CREATE_TICKET = InsertTogether(t.idempotency, t.ticket, t.outbox)
-
-
-def _save_policy() -> Statement:
-    photo = bindparam("photo_required_to_complete", type_=Boolean)
-    stale = bindparam("stale_after_hours", type_=Integer)
-    put = insert(t.ticket_policy).values(
-        company_id=_company_id,
-        photo_required_to_complete=func.coalesce(photo, text("false")),
-        stale_after_hours=func.coalesce(stale, text(str(rules.STALE_AFTER_HOURS))),
-    )
-    return Statement(
-        put.on_conflict_do_update(
-            index_elements=["company_id"],
-            set_={
-                "photo_required_to_complete": func.coalesce(photo, t.ticket_policy.c.photo_required_to_complete),
-                "stale_after_hours": func.coalesce(stale, t.ticket_policy.c.stale_after_hours),
-            },
-        ).returning(t.ticket_policy.c.photo_required_to_complete, t.ticket_policy.c.stale_after_hours)
-    )
-
-
-_SAVE_POLICY = _save_policy()
-
-
-async def save_policy(database: Database, company_id: int, photo: bool | None, stale_hours: int | None) -> Record:
-    """Stores what is not None and returns the whole policy."""
-    row = await database.row(
-        _SAVE_POLICY, company_id=company_id, photo_required_to_complete=photo, stale_after_hours=stale_hours
-    )
-    assert row is not None
-    return row

@@ -27,10 +27,10 @@ _photo_required = (
     .where(t.ticket_policy.c.company_id == given("company_id", BigInteger))
     .scalar_subquery()
 )
+PHOTO_REQUIRED = func.coalesce(_photo_required, text("false")).label("photo_required")
+HAS_PHOTO = _has_photo.label("has_photo")
 # The columns of a served ticket, then what the rule asks: the policy as it is while the ticket is held.
-_ticket_to_change = TICKETS.add_columns(
-    func.coalesce(_photo_required, text("false")).label("photo_required"), _has_photo.label("has_photo")
-).where(*_same_ticket)
+_ticket_to_change = TICKETS.add_columns(PHOTO_REQUIRED, HAS_PHOTO).where(*_same_ticket)
 
 # What a change of status may change.
 CHANGED = ("status", "updated_at", "completed_at", "cancelled_at", "cancellation_reason_code")
@@ -76,6 +76,7 @@ def _history() -> Statement:
             comment.c.body.label("note"),
             change.c.api_key_id,
             change.c.administrator_id,
+            change.c.actor,
             change.c.request_id,
         )
         .select_from(t.ticket.outerjoin(change, of_ticket).outerjoin(comment, its_comment))

@@ -250,6 +250,13 @@ def change(field: str, before: str | None, after: str | None) -> bytes:
     return encode(Change(field, before, after))
 
 
+def actor_of(row: Record) -> str:
+    """Who did it, from a row that has `actor` where somebody in the back office did."""
+    if row["actor"] is not None:
+        return str(row["actor"])
+    return "" if row["api_key_id"] is None else f"caller:{row['api_key_id']}"
+
+
 def told(row: Record) -> pb.TicketChange:
     """An entry of a ticket's history, from a row of `queries_changes.history`."""
     entry = pb.TicketChange(
@@ -261,6 +268,7 @@ def told(row: Record) -> pb.TicketChange:
         api_key_id=row["api_key_id"] or 0,
         administrator_id=row["administrator_id"] or 0,
         request_id=row["request_id"],
+        actor=actor_of(row),
     )
     entry.occurred_at.FromDatetime(row["occurred_at"])
     return entry

@@ -9,15 +9,15 @@ from typing import Any
 from asyncpg import Record
 
 from chassis import bodies, idempotency, identity
+from chassis.acts import Acts
 from chassis.database import Database
 from chassis.ids import Ids
 from chassis.imports import Importer
-from chassis.outbox import Outbox
 from chassis.paging import page
-from chassis.refusals import Refusal, created_by_missing, invalid_request, not_found
+from chassis.refusals import Refusal, created_by_missing, not_found
 from makeready.common.v1.documents_pb2 import Document, WriteReply
 from makeready.tickets.v1 import tickets_pb2 as pb
-from svc_tickets import queries, queries_changes, records, rules
+from svc_tickets import policy, queries, queries_changes, records, rules
 from svc_tickets import tables as t
 from svc_tickets.changes import StatusChange
 from svc_tickets.imports import TicketImport
@@ -30,13 +30,14 @@ _STATUS_LABELS = dict(enumerate(rules.STATUSES, start=1))
 
 
 class TicketsService:
-    """Lists, fetches and opens tickets, and changes their status (spec 4.2)."""
+    """Lists, fetches and opens tickets, and changes their status (spec 4.2); their history, imports, the policy."""
 
     def __init__(
-        self, database: Database, outbox: Outbox, owners: Owners, links: records.TicketLinks, clock: Clock
+        self, database: Database, acts: Acts, owners: Owners, links: records.TicketLinks, clock: Clock
     ) -> None:
         self.database = database
-        self.outbox = outbox
+        self.acts = acts
+        self.outbox = outbox = acts.outbox
         self.owners = owners
         self.links = links
         self.clock = clock
@@ -189,14 +190,13 @@ class TicketsService:
     async def UpdateTicketPolicy(
         self, request: pb.UpdateTicketPolicyRequest, call: identity.Call
     ) -> pb.UpdateTicketPolicyResponse:
-        hours = request.stale_after_hours if request.HasField("stale_after_hours") else None
-        if hours is not None and not 1 <= hours <= 8760:
-            raise invalid_request("stale_after_hours must be from 1 to 8760.", "stale_after_hours")
-        photo = request.photo_required_to_complete if request.HasField("photo_required_to_complete") else None
-        row = await queries.save_policy(self.database, identity.company_id(call), photo, hours)
-        return pb.UpdateTicketPolicyResponse(
-            photo_required_to_complete=row["photo_required_to_complete"], stale_after_hours=row["stale_after_hours"]
-        )
+        changes: dict[str, Any] = {}
+        if request.HasField("photo_required_to_complete"):
+            changes["photo_required_to_complete"] = request.photo_required_to_complete
+        if request.HasField("stale_after_hours"):
+            changes["stale_after_hours"] = request.stale_after_hours
+        kept = await policy.update(self.database, self.acts, call, changes)
+        return pb.UpdateTicketPolicyResponse(**kept)
 
 
 def _shown(column: Any, row: dict[str, Any], place: Record) -> Any:

@@ -28,7 +28,7 @@ from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
 from chassis.paging import page_indexes
 from chassis.replicas import company_replica, replica_table
-from svc_tickets import rules
+from svc_tickets import rules, rules_desk
 
 metadata = MetaData()
 
@@ -56,7 +56,7 @@ unit = replica_table(
     Column("unit_number", Text),
 )
 asset = replica_table(metadata, "asset", Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False))
-vendor = replica_table(metadata, "vendor")
+vendor = replica_table(metadata, "vendor", Column("on_hold", Boolean, nullable=False, server_default=text("false")))
 staff = replica_table(metadata, "staff")
 
 # What this context owns.
@@ -130,7 +130,7 @@ Index(
 
 comment_id = Sequence("ticket_comment_id", metadata=metadata, data_type=BigInteger)
 
-# What people wrote about a ticket. The kinds that come with a change of its status are those of today.
+# What people wrote about a ticket, or photographed: the body of a photo is its address.
 ticket_comment = Table(
     "ticket_comment",
     metadata,
@@ -140,11 +140,17 @@ ticket_comment = Table(
     Column("kind", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
-    # Who wrote it: the administrator, and the key where it came over the API.
+    # Who brought it: the administrator, and the key where it came over the API; in the back office whoever acted, as
+    # the audit log names them, and whose words or photo it is.
     Column("administrator_id", BigInteger),
     Column("api_key_id", BigInteger),
+    Column("author", Text, server_default=text("NULL")),
+    Column("actor", Text, server_default=text("NULL")),
     ForeignKeyConstraint(["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_comment_of"),
-    _one_of("kind", rules.COMMENT_KINDS.values(), "ticket_comment"),
+    _one_of("kind", (*rules.COMMENT_KINDS.values(), rules_desk.COMMENT, rules_desk.PHOTO), "ticket_comment"),
+    CheckConstraint(f"author IN {rules_desk.AUTHORS}", name="ticket_comment_whose"),
+    CheckConstraint("(author IS NULL) = (actor IS NULL)", name="ticket_comment_actor"),
+    CheckConstraint("(author IS NULL) <> (api_key_id IS NULL)", name="ticket_comment_brought"),
     CheckConstraint("body <> ''", name="ticket_comment_body"),
     CheckConstraint("api_key_id IS NULL OR administrator_id IS NOT NULL", name="ticket_comment_author"),
 )
@@ -162,9 +168,10 @@ ticket_status_change = Table(
     Column("to_status", Text, nullable=False),
     Column("cancellation_reason_code", Text),
     Column("comment_id", BigInteger),
-    # As with comments; both null where an import made the change.
+    # As with comments; all null where an import made the change.
     Column("administrator_id", BigInteger),
     Column("api_key_id", BigInteger),
+    Column("actor", Text, server_default=text("NULL")),
     Column("request_id", Text, nullable=False),
     ForeignKeyConstraint(
         ["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_status_change_of"
@@ -193,6 +200,19 @@ ticket_status_change = Table(
         name="ticket_status_change_note_given",
     ),
     CheckConstraint("api_key_id IS NULL OR administrator_id IS NOT NULL", name="ticket_status_change_author"),
+)
+
+# The tickets that failed inspection rows opened, each row one.
+ticket_of_inspection_row = Table(
+    "ticket_of_inspection_row",
+    metadata,
+    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("inspection_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("row_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("ticket_id", BigInteger, nullable=False),
+    ForeignKeyConstraint(
+        ["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_of_inspection_row_is"
+    ),
 )
 
 ticket_number = Table(

@@ -84,7 +84,7 @@ def test_the_operator_reads_a_history_line_by_line(system: System, company: Comp
     notes = {"cancellation_reason_code": "see_notes", "cancellation_notes": "The resident\nfixed it\x1b[2J by herself"}
     assert change(company, ticket["entity_id"], {"status": "Cancelled", **notes}).status == 200
     headers, line = system.run(*words).stdout.splitlines()
-    assert headers.split() == "OCCURRED FROM TO REASON KEY ADMINISTRATOR REQUEST NOTE".split()
+    assert headers.split() == "OCCURRED FROM TO REASON BY ADMINISTRATOR REQUEST NOTE".split()
     assert "see_notes" in line and "\x1b" not in line and "by herself" in line
 
 

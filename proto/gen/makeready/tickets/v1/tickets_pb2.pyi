@@ -316,6 +316,7 @@ class TicketChange(_message.Message):
     ADMINISTRATOR_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    ACTOR_FIELD_NUMBER: _builtins.int
     from_status: _builtins.str
     """The statuses as they are served; equal where only a reason or a note was added."""
     to_status: _builtins.str
@@ -328,6 +329,8 @@ class TicketChange(_message.Message):
     request_id: _builtins.str
     version: _builtins.int
     """The ticket's version that it made."""
+    actor: _builtins.str
+    """Who made it, as the audit log names them: "staff:12", "caller:KEY" for a key of the API; empty for an import."""
     @_builtins.property
     def occurred_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
@@ -342,10 +345,11 @@ class TicketChange(_message.Message):
         administrator_id: _builtins.int = ...,
         request_id: _builtins.str = ...,
         version: _builtins.int = ...,
+        actor: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["occurred_at", b"occurred_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["administrator_id", b"administrator_id", "api_key_id", b"api_key_id", "cancellation_reason_code", b"cancellation_reason_code", "from_status", b"from_status", "note", b"note", "occurred_at", b"occurred_at", "request_id", b"request_id", "to_status", b"to_status", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "administrator_id", b"administrator_id", "api_key_id", b"api_key_id", "cancellation_reason_code", b"cancellation_reason_code", "from_status", b"from_status", "note", b"note", "occurred_at", b"occurred_at", "request_id", b"request_id", "to_status", b"to_status", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

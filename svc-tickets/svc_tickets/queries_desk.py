@@ -1,0 +1,292 @@
+"""The SQL statements of the back office."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from asyncpg import Record
+from sqlalchemy import BigInteger, and_, func, insert, literal_column, select, text, true, update
+
+from chassis.database import Connection, Database
+from chassis.statements import TIME, Statement, given
+from svc_tickets import queries, rules
+from svc_tickets import tables as t
+from svc_tickets.queries_changes import HAS_PHOTO, PHOTO_REQUIRED
+from svc_tickets.queries_import import take_numbers
+
+# As many of them as fit a message with the longest texts: 32 MiB.
+COMMENT_ROWS = 200
+
+_company_id = given("company_id", BigInteger)
+_same_ticket = (t.ticket.c.company_id == _company_id, t.ticket.c.id == given("ticket_id", BigInteger))
+
+# Where a ticket may be.
+
+
+def _place() -> Statement:
+    """The property, and what is there of the unit and the asset; ids that nobody has are 0."""
+    here = t.property_.c.id
+    its_unit = and_(t.unit.c.id == given("unit_id", BigInteger), t.unit.c.property_id == here, t.unit.c.version > 0)
+    its_asset = and_(
+        t.asset.c.id == given("asset_id", BigInteger), t.asset.c.property_id == here, t.asset.c.version > 0
+    )
+    rows = select(here.label("property_id"), t.unit.c.id.label("unit_id"), t.asset.c.id.label("asset_id"))
+    return Statement(
+        rows.select_from(t.property_.outerjoin(t.unit, its_unit).outerjoin(t.asset, its_asset)).where(
+            here == given("property_id", BigInteger), t.property_.c.company_id == _company_id, t.property_.c.version > 0
+        )
+    )
+
+
+_PLACE = _place()
+
+
+async def place(database: Database, company_id: int, property_id: int, unit_id: int, asset_id: int) -> Record | None:
+    """property_id, unit_id, asset_id as far as the replicas have them; None where they lack the property."""
+    return await database.row(
+        _PLACE, company_id=company_id, property_id=property_id, unit_id=unit_id, asset_id=asset_id
+    )
+
+
+def _known(table: Any) -> Statement:
+    mine = (table.c.company_id == _company_id, table.c.id == given("id", BigInteger), table.c.version > 0)
+    return Statement(select(true()).where(*mine))
+
+
+_KNOWN = {"assignee_id": _known(t.staff), "vendor_id": _known(t.vendor)}
+
+
+async def lacking(database: Database, company_id: int, named: Mapping[str, int]) -> list[str]:
+    """Which of assignee_id and vendor_id the replicas do not have."""
+    async with database.connection() as connection:
+        return [
+            name
+            for name, entity_id in named.items()
+            if not await connection.value(_KNOWN[name], company_id=company_id, id=entity_id)
+        ]
+
+
+_ON_HOLD = Statement(
+    select(t.vendor.c.on_hold).where(t.vendor.c.company_id == _company_id, t.vendor.c.id == given("id", BigInteger))
+)
+
+
+async def is_on_hold(connection: Connection, company_id: int, vendor_id: int) -> bool:
+    return bool(await connection.value(_ON_HOLD, company_id=company_id, id=vendor_id))
+
+
+# New tickets.
+
+# What an opened ticket has from its opening; all else is as the table or `_insert_ticket` say.
+OPENED = (
+    "title",
+    "description",
+    "category",
+    "subcategory",
+    "priority",
+    "room",
+    "room_instance",
+    "permission_to_enter",
+    "preferred_access_time",
+    "photo_url",
+    "source",
+    "quiet_since",
+    "stale_due_at",
+)
+
+
+def _insert_ticket(number: Any) -> Any:
+    """A new ticket on the place that the replicas have: a unit or asset that is not on the property is left out."""
+    now = given("now", TIME)
+    property_id = given("property_id", BigInteger)
+    on_unit = (t.unit.c.id == given("unit_id", BigInteger), t.unit.c.property_id == property_id)
+    on_asset = (t.asset.c.id == given("asset_id", BigInteger), t.asset.c.property_id == property_id)
+    values = {
+        "company_id": _company_id,
+        "id": number,
+        "ticket_number": given("ticket_number", t.ticket.c.ticket_number.type),
+        "status": literal_column("'Open'"),
+        "property_id": property_id,
+        "unit_id": select(t.unit.c.id).where(*on_unit).scalar_subquery(),
+        "unit_number": select(t.unit.c.unit_number).where(*on_unit).scalar_subquery(),
+        "asset_id": select(t.asset.c.id).where(*on_asset).scalar_subquery(),
+        "created_at": now,
+        "updated_at": now,
+        **{name: given(name, t.ticket.c[name].type) for name in OPENED},
+    }
+    return list(values), list(values.values())
+
+
+def _open_ticket() -> Statement:
+    names, values = _insert_ticket(t.ticket_id.next_value())
+    return Statement(
+        insert(t.ticket).from_select(names, select(*values), include_defaults=False).returning(t.ticket.c.id)
+    )
+
+
+def _open_ticket_of_row() -> Statement:
+    row = t.ticket_of_inspection_row
+    key = ("company_id", "inspection_id", "row_id")
+    names, values = _insert_ticket(given("ticket_id", BigInteger))
+    claim = insert(row).values({name: given(name, BigInteger) for name in (*key, "ticket_id")})
+    opened = insert(t.ticket).from_select(names, select(*values), include_defaults=False)
+    return Statement(select(claim.returning(row.c.ticket_id).cte("claim").c.ticket_id).add_cte(opened.cte("opened")))
+
+
+_OPEN_TICKET, _OPEN_TICKET_OF_ROW = _open_ticket(), _open_ticket_of_row()
+_NEXT_ID = Statement(select(t.ticket_id.next_value()))
+_OPENED_BY_ROW = Statement(
+    select(t.ticket_of_inspection_row.c.ticket_id).where(
+        *(
+            t.ticket_of_inspection_row.c[name] == given(name, BigInteger)
+            for name in ("company_id", "inspection_id", "row_id")
+        )
+    )
+)
+
+
+_STALE_AFTER = func.coalesce(
+    select(t.ticket_policy.c.stale_after_hours).where(t.ticket_policy.c.company_id == _company_id).scalar_subquery(),
+    text(str(rules.STALE_AFTER_HOURS)),
+).label("stale_after_hours")
+_POLICY = Statement(select(_STALE_AFTER))
+
+
+async def stale_after_hours(connection: Connection, company_id: int) -> int:
+    """The company's threshold."""
+    hours: int = await connection.value(_POLICY, company_id=company_id)
+    return hours
+
+
+async def take_number(connection: Connection, property_id: int) -> int:
+    return (await take_numbers(connection, {property_id: 1}))[property_id]
+
+
+async def open_ticket(connection: Connection, **values: Any) -> int:
+    """Inserts a ticket: OPENED, company_id, property_id, unit_id, asset_id (0: none), ticket_number, now."""
+    ticket_id: int = await connection.value(_OPEN_TICKET, **values)
+    return ticket_id
+
+
+async def ticket_of_row(connection: Connection, company_id: int, inspection_id: int, row_id: int) -> int | None:
+    """The ticket that the failed row has opened already."""
+    found: int | None = await connection.value(
+        _OPENED_BY_ROW, company_id=company_id, inspection_id=inspection_id, row_id=row_id
+    )
+    return found
+
+
+async def open_ticket_of_row(connection: Connection, **values: Any) -> int:
+    """As `open_ticket`, and says of inspection_id and row_id that this is theirs. Fails where they have one."""
+    ticket_id: int = await connection.value(_NEXT_ID)
+    await connection.execute(_OPEN_TICKET_OF_ROW, ticket_id=ticket_id, **values)
+    return ticket_id
+
+
+# Tickets that are there.
+
+_LOCK = Statement(select(text("1")).select_from(t.ticket).where(*_same_ticket).with_for_update(key_share=True))
+_HELD = Statement(select(t.ticket, PHOTO_REQUIRED, _STALE_AFTER, HAS_PHOTO).where(*_same_ticket))
+# What an act may change in a ticket.
+CHANGEABLE = (
+    "version",
+    "updated_at",
+    "status",
+    "completed_at",
+    "cancelled_at",
+    "cancellation_reason_code",
+    "assignee_id",
+    "vendor_id",
+    "photo_url",
+    "quiet_since",
+    "stale_due_at",
+)
+_SAVE = Statement(
+    update(t.ticket)
+    .where(*_same_ticket)
+    .values({name: given(f"new_{name}", t.ticket.c[name].type) for name in CHANGEABLE})
+)
+_SERVED = Statement(queries.TICKETS.where(*_same_ticket))
+
+
+async def ticket_for_update(connection: Connection, company_id: int, ticket_id: int) -> dict[str, Any] | None:
+    """The ticket's own columns, held until the end of the transaction; photo_required, stale_after_hours and has_photo
+    as they are then."""
+    key = {"company_id": company_id, "ticket_id": ticket_id}
+    # Two statements: what is read while a lock is waited for is older than the lock.
+    await connection.execute(_LOCK, **key)
+    row = await connection.row(_HELD, **key)
+    return None if row is None else dict(row)
+
+
+async def save_ticket(connection: Connection, ticket: Mapping[str, Any]) -> None:
+    """Stores CHANGEABLE of a ticket that is held."""
+    values = {f"new_{name}": ticket[name] for name in CHANGEABLE}
+    await connection.execute(_SAVE, company_id=ticket["company_id"], ticket_id=ticket["id"], **values)
+
+
+async def served(connection: Connection, company_id: int, ticket_id: int) -> Record:
+    """The columns of a served ticket, within a transaction."""
+    row = await connection.row(_SERVED, company_id=company_id, ticket_id=ticket_id)
+    assert row is not None
+    return row
+
+
+# Comments, and the history of a ticket's status.
+
+
+def _insert(table: Any, names: Sequence[str], **more: Any) -> Any:
+    return insert(table).values({name: given(name, table.c[name].type) for name in names} | more)
+
+
+_COMMENT = ("company_id", "ticket_id", "kind", "body", "created_at", "administrator_id", "author", "actor")
+_ADD_COMMENT = Statement(
+    _insert(t.ticket_comment, _COMMENT, id=t.comment_id.next_value()).returning(t.ticket_comment.c.id)
+)
+_ENTRY = (
+    "company_id",
+    "ticket_id",
+    "version",
+    "occurred_at",
+    "from_status",
+    "to_status",
+    "cancellation_reason_code",
+    "comment_id",
+    "administrator_id",
+    "actor",
+    "request_id",
+)
+_ADD_ENTRY = Statement(_insert(t.ticket_status_change, _ENTRY))
+
+
+async def add_comment(connection: Connection, **values: Any) -> int:
+    """Inserts a comment of a ticket, and returns its id."""
+    comment_id: int = await connection.value(_ADD_COMMENT, **values)
+    return comment_id
+
+
+async def add_entry(connection: Connection, **values: Any) -> None:
+    """Adds to the history of a ticket's status."""
+    await connection.execute(_ADD_ENTRY, **values)
+
+
+def _comments() -> Statement:
+    comment = t.ticket_comment
+    of_ticket = and_(
+        comment.c.company_id == t.ticket.c.company_id,
+        comment.c.ticket_id == t.ticket.c.id,
+        comment.c.id > given("after_id", BigInteger),
+    )
+    names = ("id", "created_at", "kind", "body", "author", "actor", "api_key_id")
+    rows = select(*(comment.c[name] for name in names)).select_from(t.ticket.outerjoin(comment, of_ticket))
+    return Statement(rows.where(*_same_ticket).order_by(comment.c.id).limit(literal_column(str(COMMENT_ROWS + 1))))
+
+
+_COMMENTS = _comments()
+
+
+async def comments(database: Database, company_id: int, ticket_id: int, after_id: int) -> list[Record] | None:
+    """Up to COMMENT_ROWS + 1, the oldest first; None where there is no such ticket."""
+    rows = await database.rows(_COMMENTS, company_id=company_id, ticket_id=ticket_id, after_id=after_id)
+    return [row for row in rows if row["id"] is not None] if rows else None
