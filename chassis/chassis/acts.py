@@ -35,10 +35,14 @@ def fields(request: Message, *names: str) -> dict[str, Any]:
 
     A field of text or a number that has no presence is always given; an optional one where it is set; one that
     `clear`, a list of names that some requests have, names is given as null. Raises Refusal 400 for a name that can't
-    be cleared and for one that is both set and cleared.
+    be cleared, for one that is both set and cleared, and for a text with the character NUL, which can't be stored.
     """
     known: Any = request.DESCRIPTOR.fields_by_name
     given = {name: getattr(request, name) for name in names if not known[name].has_presence or request.HasField(name)}
+    for name, value in given.items():
+        several = value if known[name].is_repeated else [value]
+        if any(isinstance(one, str) and "\0" in one for one in several):
+            raise invalid_request(f"{name} must not hold the character NUL.", name)
     for name in getattr(request, "clear", ()):
         if name not in names or not known[name].has_presence:
             raise invalid_request("clear may name the optional fields of the request only.", "clear")

@@ -11,8 +11,9 @@ import pytest
 from event_contract import check_outbox
 
 from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, Identity
+from chassis.identity import ADMINISTRATOR, CALLER, OPERATOR, STAFF, Identity
 from makeready.events.v1 import events_pb2
+from makeready.tickets.v1.desk_pb2_grpc import TicketDeskServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from makeready_local.running import Keys, RunningService
 from makeready_local.testing import PostgresServer, Server
@@ -28,10 +29,11 @@ class Client:
 
     def __init__(self, house: RunningService, channel: grpc.aio.Channel) -> None:
         self.house = house
-        self.stub: Any = TicketsServiceStub(channel)
+        self.stubs: list[Any] = [TicketsServiceStub(channel), TicketDeskServiceStub(channel)]
 
     async def __call__(self, rpc: str, request: Any, who: Identity | None = None) -> Any:
-        return await self.house.call(getattr(self.stub, rpc), request, who or caller())
+        (method,) = (getattr(stub, rpc) for stub in self.stubs if hasattr(stub, rpc))
+        return await self.house.call(method, request, who or caller())
 
 
 def caller(company_id: int = COMPANY, api_key_id: int = 1, administrator_id: int | None = 3) -> Identity:
@@ -173,3 +175,14 @@ def stranger() -> Identity:
 @pytest.fixture
 def operator() -> Identity:
     return Identity(OPERATOR, "operator", COMPANY)
+
+
+@pytest.fixture
+def staff() -> Identity:
+    """A member of the company's staff."""
+    return Identity(STAFF, "gateway", COMPANY, staff_id=30)
+
+
+@pytest.fixture
+def administrator() -> Identity:
+    return Identity(ADMINISTRATOR, "gateway", COMPANY, administrator_id=3)

@@ -10,14 +10,17 @@ from sqlalchemy import text
 
 from chassis.database import Database
 from chassis.identity import KINDS, Identity
-from makeready.common.v1 import options_pb2, retention_pb2
+from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2
 from makeready.events.v1 import events_pb2
+from makeready.tickets.v1 import desk_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from makeready_local.revise import differences
-from svc_tickets import rules, tables
+from svc_tickets import rules, rules_desk, tables
 
 SERVICES = [
     pb.DESCRIPTOR.services_by_name["TicketsService"],
+    desk_pb2.DESCRIPTOR.services_by_name["TicketDeskService"],
+    audit_pb2.DESCRIPTOR.services_by_name["AuditService"],
     events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
     retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],
@@ -27,6 +30,12 @@ SERVICES = [
 def test_the_proto_lists_the_statuses_of_the_rules_in_their_order() -> None:
     labels = [value.GetOptions().Extensions[options_pb2.label] for value in pb.TicketStatus.DESCRIPTOR.values[1:]]
     assert tuple(labels) == rules.STATUSES
+
+
+@pytest.mark.parametrize(("enum", "words"), [("Opener", tuple(rules_desk.SOURCES)), ("Author", rules_desk.AUTHORS)])
+def test_the_proto_lists_who_acts_as_the_rules_do(enum: str, words: tuple[str, ...]) -> None:
+    values = desk_pb2.DESCRIPTOR.enum_types_by_name[enum].values[1:]
+    assert tuple(value.GetOptions().Extensions[options_pb2.label] for value in values) == words
 
 
 async def test_a_migrated_database_is_what_the_tables_say(house: Any) -> None:
@@ -47,7 +56,13 @@ async def test_the_database_refuses_a_state_without_its_instant(database: Databa
             await connection.raw.execute(str(text(f"INSERT INTO ticket ({columns}) VALUES ({values})")))
 
 
-ISSUERS = {"caller": "gateway", "staff": "gateway", "operator": "operator", "service": "svc-webhooks"}
+ISSUERS = {
+    "caller": "gateway",
+    "staff": "gateway",
+    "administrator": "gateway",
+    "operator": "operator",
+    "service": "svc-webhooks",
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
