@@ -9,6 +9,7 @@ from chassis.database import Database
 from chassis.identity import Call, company_id
 from chassis.refusals import invalid_request
 from svc_tickets import queries_policy as q
+from svc_tickets import queries_quiet
 
 HOURS_MAX = 8760
 
@@ -26,6 +27,8 @@ async def update(database: Database, acts: Acts, call: Call, changes: dict[str, 
         after = before | changes
         if after != before:
             await q.save_policy(connection, company, **after)
+            if after["stale_after_hours"] != before["stale_after_hours"]:
+                await queries_quiet.reckon_anew(connection, company, after["stale_after_hours"])
             await acts.audit.add(
                 connection, call, company, "ticket_policy.changed", "ticket_policy", company, before, after
             )

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, and_, func, insert, literal_column, select, text, true, update
+from sqlalchemy import BigInteger, and_, insert, literal_column, or_, select, text, true, tuple_, update
 
 from chassis.database import Connection, Database
 from chassis.statements import TIME, Statement, given
-from svc_tickets import queries, rules
+from svc_tickets import queries
 from svc_tickets import tables as t
 from svc_tickets.queries_changes import HAS_PHOTO, PHOTO_REQUIRED
 from svc_tickets.queries_import import take_numbers
+from svc_tickets.queries_quiet import QUIET, THRESHOLD_OF_RESIDENTS
 
 # As many of them as fit a message with the longest texts: 32 MiB.
 COMMENT_ROWS = 200
@@ -91,8 +92,7 @@ OPENED = (
     "preferred_access_time",
     "photo_url",
     "source",
-    "quiet_since",
-    "stale_due_at",
+    *QUIET,
 )
 
 
@@ -146,19 +146,6 @@ _OPENED_BY_ROW = Statement(
 )
 
 
-_STALE_AFTER = func.coalesce(
-    select(t.ticket_policy.c.stale_after_hours).where(t.ticket_policy.c.company_id == _company_id).scalar_subquery(),
-    text(str(rules.STALE_AFTER_HOURS)),
-).label("stale_after_hours")
-_POLICY = Statement(select(_STALE_AFTER))
-
-
-async def stale_after_hours(connection: Connection, company_id: int) -> int:
-    """The company's threshold."""
-    hours: int = await connection.value(_POLICY, company_id=company_id)
-    return hours
-
-
 async def take_number(connection: Connection, property_id: int) -> int:
     return (await take_numbers(connection, {property_id: 1}))[property_id]
 
@@ -187,7 +174,7 @@ async def open_ticket_of_row(connection: Connection, **values: Any) -> int:
 # Tickets that are there.
 
 _LOCK = Statement(select(text("1")).select_from(t.ticket).where(*_same_ticket).with_for_update(key_share=True))
-_HELD = Statement(select(t.ticket, PHOTO_REQUIRED, _STALE_AFTER, HAS_PHOTO).where(*_same_ticket))
+_HELD = Statement(select(t.ticket, PHOTO_REQUIRED, THRESHOLD_OF_RESIDENTS, HAS_PHOTO).where(*_same_ticket))
 # What an act may change in a ticket.
 CHANGEABLE = (
     "version",
@@ -199,8 +186,7 @@ CHANGEABLE = (
     "assignee_id",
     "vendor_id",
     "photo_url",
-    "quiet_since",
-    "stale_due_at",
+    *QUIET,
 )
 _SAVE = Statement(
     update(t.ticket)
@@ -272,15 +258,19 @@ async def add_entry(connection: Connection, **values: Any) -> None:
 
 
 def _comments() -> Statement:
-    comment = t.ticket_comment
-    of_ticket = and_(
-        comment.c.company_id == t.ticket.c.company_id,
-        comment.c.ticket_id == t.ticket.c.id,
-        comment.c.id > given("after_id", BigInteger),
-    )
+    """In the order of their instants: ids come from blocks, of which each process has its own."""
+    comment, last = t.ticket_comment, t.ticket_comment.alias("last")
+    of_ticket = [
+        and_(one.c.company_id == t.ticket.c.company_id, one.c.ticket_id == t.ticket.c.id) for one in (comment, last)
+    ]
+    is_last = and_(of_ticket[1], last.c.id == given("after_id", BigInteger))
+    is_later = tuple_(comment.c.created_at, comment.c.id) > tuple_(last.c.created_at, last.c.id)
     names = ("id", "created_at", "kind", "body", "author", "actor", "api_key_id")
-    rows = select(*(comment.c[name] for name in names)).select_from(t.ticket.outerjoin(comment, of_ticket))
-    return Statement(rows.where(*_same_ticket).order_by(comment.c.id).limit(literal_column(str(COMMENT_ROWS + 1))))
+    rows = select(*(comment.c[name] for name in names)).select_from(
+        t.ticket.outerjoin(last, is_last).outerjoin(comment, and_(of_ticket[0], or_(last.c.id.is_(None), is_later)))
+    )
+    in_order = rows.where(*_same_ticket).order_by(comment.c.created_at, comment.c.id)
+    return Statement(in_order.limit(literal_column(str(COMMENT_ROWS + 1))))
 
 
 _COMMENTS = _comments()

@@ -41,15 +41,14 @@ def check_vendor(before: int | None, after: int | None, *, on_hold: bool) -> Non
         )
 
 
-def quiet(ticket: Mapping[str, Any], author: str, at: datetime.datetime) -> dict[str, datetime.datetime | None]:
-    """quiet_since and stale_due_at once somebody did something about a ticket; what residents do breaks no silence.
+def quiet(ticket: Mapping[str, Any], author: str, at: datetime.datetime) -> dict[str, Any]:
+    """The columns of `rules_quiet.Quiet` once somebody did something about a ticket; none where a resident did.
 
     ticket: with its source and status as they are from then on, and the company's stale_after_hours.
     """
-    if author == "resident" or ticket["source"] != rules_quiet.QUIET_SOURCE:
+    if author == "resident":
         return {}
-    due = rules_quiet.stale_due_at(ticket["source"], ticket["status"], at, ticket["stale_after_hours"])
-    return {"quiet_since": at, "stale_due_at": due}
+    return rules_quiet.quiet_from(ticket["source"], ticket["status"], at, ticket["stale_after_hours"])._asdict()
 
 
 def of_failed_row(title: str, category: str, priority: str) -> tuple[str, str, str]:

@@ -15,7 +15,7 @@ from chassis.refusals import Refusal, invalid_request
 from makeready.common.v1.documents_pb2 import Document
 from makeready.tickets.v1 import desk_pb2 as pb
 from svc_tickets import queries_desk as q
-from svc_tickets import records, records_desk, rules, rules_desk
+from svc_tickets import queries_quiet, records, records_desk, rules, rules_desk, rules_quiet
 from svc_tickets.owners import Owners
 
 _STATUS_LABELS = dict(enumerate(rules.STATUSES, start=1))
@@ -54,10 +54,8 @@ class TicketDeskService:
                 "permission_to_enter": wanted.permission_to_enter or False,
                 "source": source,
             }
-            hours = await q.stale_after_hours(act.connection, act.company_id)
-            quiet = rules_desk.quiet(
-                {**opened, "status": "Open", "stale_after_hours": hours}, rules_desk.STAFF, act.now
-            )
+            hours = await queries_quiet.stale_after_hours(act.connection, act.company_id)
+            quiet = rules_quiet.quiet_from(source, "Open", act.now, hours)._asdict()
             place = {"property_id": wanted.property_id, "unit_id": wanted.unit_id, "asset_id": wanted.asset_id}
             ticket_id = await q.open_ticket(
                 act.connection, company_id=act.company_id, ticket_number=number, now=act.now, **opened | quiet, **place
@@ -126,9 +124,10 @@ class TicketDeskService:
 
         async def work(act: Act) -> pb.CommentOnTicketResponse:
             ticket = await self._held(act, request.ticket_id)
-            comment_id = await _add_comment(act, ticket, rules_desk.COMMENT, wanted.body, author, act.now)
+            at = act.after(ticket["updated_at"])
+            comment_id = await _add_comment(act, ticket, rules_desk.COMMENT, wanted.body, author, at)
             # The record is what it was: neither its version nor its instant moves.
-            await q.save_ticket(act.connection, ticket | rules_desk.quiet(ticket, author, act.now))
+            await q.save_ticket(act.connection, ticket | rules_desk.quiet(ticket, author, at))
             told = {"comment_id": comment_id, "author": author}
             await act.record("ticket.commented", "ticket", ticket["id"], {}, told)
             return pb.CommentOnTicketResponse(document=await self._served(act, ticket["id"]))

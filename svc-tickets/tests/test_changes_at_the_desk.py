@@ -158,7 +158,7 @@ async def test_a_vendor_who_has_the_ticket_when_the_hold_comes_keeps_it(
         ({"assignee_id": 31}, 404, "no member of staff"),
         ({"assignee_id": 0}, 404, "no member of staff"),
         ({"vendor_id": 41}, 404, "no vendor"),
-        ({"vendor_id": 999}, 404, "no vendor"),
+        ({"vendor_id": 10**15}, 404, "no vendor"),
     ],
 )
 @pytest.mark.usefixtures("owners")

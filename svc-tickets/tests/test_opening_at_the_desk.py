@@ -110,7 +110,7 @@ async def test_the_same_request_has_one_effect_and_another_with_its_key_is_refus
         ({"by": 9}, 422, "by"),
         ({"idempotency_key": ""}, 400, "idempotency_key"),
         ({"property_id": 0}, 404, "company has no property"),
-        ({"property_id": 999}, 404, "company has no property"),
+        ({"property_id": 10**15}, 404, "company has no property"),
         ({"property_id": 20}, 404, "company has no property"),
         ({"unit_id": 200}, 404, "property has no unit"),
         ({"unit_id": -1}, 404, "property has no unit"),
