@@ -10,6 +10,7 @@ from makeready.catalog.v1 import (
     inspections_pb2,
     meters_desk_pb2,
     meters_pb2,
+    notices_pb2,
     places_desk_pb2,
     vendors_desk_pb2,
     vendors_pb2,
@@ -24,6 +25,7 @@ from svc_catalog import (
     service_inspections,
     service_meters,
     service_meters_desk,
+    service_notices,
     service_places_desk,
     service_vendors,
     service_vendors_desk,
@@ -62,6 +64,8 @@ def assemble(settings: config.Config) -> App:
     app.serve(meters_pb2.DESCRIPTOR.services_by_name["MetersService"], meters)
     meter_desk = service_meters_desk.MeterDeskService(acts, links_url)
     app.serve(meters_desk_pb2.DESCRIPTOR.services_by_name["MeterDeskService"], meter_desk)
+    notices = service_notices.NoticesService(database, importer, acts, outbox, links_url)
+    app.serve(notices_pb2.DESCRIPTOR.services_by_name["NoticesService"], notices)
     return app
 
 

@@ -24,7 +24,14 @@ from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
 from chassis.paging import page_indexes
 from chassis.replicas import company_replica, replica_table
-from svc_catalog import columns, rules, tables_inspections, tables_meters, tables_vendors  # noqa: F401 - for `metadata`
+from svc_catalog import (  # noqa: F401 - for `metadata`
+    columns,
+    rules,
+    tables_inspections,
+    tables_meters,
+    tables_notices,
+    tables_vendors,
+)
 from svc_catalog.columns import (
     between,
     company_key,

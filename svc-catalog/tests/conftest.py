@@ -24,6 +24,8 @@ from makeready.catalog.v1 import (
     inspections_pb2_grpc,
     meters_pb2,
     meters_pb2_grpc,
+    notices_pb2,
+    notices_pb2_grpc,
     vendors_desk_pb2_grpc,
     vendors_pb2,
     vendors_pb2_grpc,
@@ -46,6 +48,7 @@ KINDS: dict[str, Any] = {
     "inspections": inspections_pb2,
     "meters": meters_pb2,
     "readings": meters_pb2,
+    "notices": notices_pb2,
 }
 
 
@@ -63,6 +66,7 @@ class Catalog:
             inspections_pb2_grpc.InspectionsServiceStub(channel),
             meters_pb2_grpc.MetersServiceStub(channel),
             vendors_desk_pb2_grpc.VendorDeskServiceStub(channel),
+            notices_pb2_grpc.NoticesServiceStub(channel),
         ]
 
     async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:

@@ -135,6 +135,17 @@ COLUMNS: dict[str, dict[str, str]] = {
         "is_estimated": "yes",
         "created_at": "2020-02-01",
     },
+    "notices": {
+        "external_id": "N9",
+        "property": "P9",
+        "subject": "Water off",
+        "body": "From nine to noon.",
+        "when": "Thursday",
+        "unit": "U9",
+        "area": "",
+        "created_at": "2026-02-01T12:00:00+01:00",
+        "published_at": "",
+    },
     "tickets": {
         "external_id": "T9",
         "property": "P9",
@@ -350,6 +361,9 @@ NEEDED = (
     "period_start",
     "period_end",
     "consumption",
+    "subject",
+    "body",
+    "when",
 )
 
 

@@ -15,10 +15,12 @@ import grpc
 from makeready.catalog.v1 import catalog_pb2 as catalog
 from makeready.catalog.v1 import inspections_pb2 as inspections
 from makeready.catalog.v1 import meters_pb2 as meters
+from makeready.catalog.v1 import notices_pb2 as notices
 from makeready.catalog.v1 import vendors_pb2 as vendors
 from makeready.catalog.v1.catalog_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
 from makeready.catalog.v1.inspections_pb2_grpc import InspectionsServiceStub
 from makeready.catalog.v1.meters_pb2_grpc import MetersServiceStub
+from makeready.catalog.v1.notices_pb2_grpc import NoticesServiceStub
 from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1 import documents_pb2 as common
 from makeready.identity.v1 import staff_pb2 as staff
@@ -185,6 +187,14 @@ KINDS = {
             meters.ImportReadingsRequest,
             ("external_id", "meter", "period_start", "period_end", "consumption"),
             ("unit_of_measure", "cost", "is_estimated", "created_at"),
+        ),
+        Kind(
+            "notices",
+            "svc-catalog",
+            lambda channel: NoticesServiceStub(channel).ImportNotices,
+            notices.ImportNoticesRequest,
+            ("external_id", "property", "subject", "body", "when"),
+            ("unit", "area", "created_at", "published_at"),
         ),
         Kind(
             "tickets",

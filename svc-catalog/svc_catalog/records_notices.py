@@ -1,0 +1,37 @@
+"""What subscribers are told of a notice (spec 6.1), and a notice's row in an import."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated
+
+import msgspec
+
+from chassis.bodies import Text
+from svc_catalog import rules_notices as rules
+from svc_catalog.records_import import ExternalId
+
+
+class PublishedNotice(msgspec.Struct, frozen=True, gc=False):
+    """The data of property.notice.published: exactly these keys."""
+
+    subject: str
+    property: str
+    unit: str
+    url: str
+    created_at: str
+    when: str
+
+
+class NoticeRow(msgspec.Struct, kw_only=True):
+    """A notice's row in an import: for a unit, for an area, or with neither for the whole property."""
+
+    external_id: ExternalId
+    property: ExternalId
+    subject: Annotated[str, Text(longest=rules.SUBJECT_POINTS_MAX, blank=False)]
+    body: Annotated[str, Text(blank=False)]
+    when: Annotated[str, Text(longest=rules.WHEN_POINTS_MAX, blank=False)]
+    unit: ExternalId | None = None
+    area: Annotated[str, Text(longest=rules.AREA_POINTS_MAX, blank=False)] | None = None
+    created_at: datetime.datetime | None = None
+    published_at: datetime.datetime | None = None
