@@ -20,7 +20,7 @@ from chassis.refusals import invalid_request
 from makeready.catalog.v1 import notices_pb2 as pb
 from svc_catalog import queries_notices as q
 from svc_catalog import rules_notices as rules
-from svc_catalog.desk import Fields, no_such
+from svc_catalog.desk import Fields, no_such, taken
 from svc_catalog.import_notices import NoticeImport
 from svc_catalog.records_notices import NoticeRow, PublishedNotice
 
@@ -49,7 +49,7 @@ class NoticesService:
             try:
                 notice_id = await q.KEPT.insert(act.connection, act.company_id, row, act.now)
             except UniqueViolationError as fault:
-                raise _taken(fault) from None
+                raise taken(fault, "notice") from None
             await q.put_units(act.connection, act.company_id, [(notice_id, request.property_id, unit_ids)])
             after = await self._notice(act, notice_id)
             await act.record("notice.composed", "notice", notice_id, {}, _audited(after))
@@ -76,7 +76,7 @@ class NoticesService:
             try:
                 await q.KEPT.update(act.connection, {**before, **own}, act.after(before["updated_at"]))
             except UniqueViolationError as fault:
-                raise _taken(fault) from None
+                raise taken(fault, "notice") from None
             await q.put_units(act.connection, act.company_id, [(before["id"], before["property_id"], units)])
             after = await self._notice(act, before["id"])
             await act.record("notice.updated", "notice", before["id"], _audited(before), _audited(after))
@@ -179,9 +179,3 @@ async def _check_units(act: Act, property_id: int, unit_ids: Sequence[int]) -> N
     found = await q.units_of_property(act.connection, act.company_id, property_id, unit_ids) if unit_ids else []
     if len(found) < len(unit_ids):
         raise no_such("unit in that property")
-
-
-def _taken(fault: UniqueViolationError) -> Exception:
-    if fault.constraint_name != q.KEPT.unique:
-        return fault
-    return invalid_request("A notice with that external_id exists; use another.", "external_id", status=422)
