@@ -7,6 +7,7 @@ from chassis.imports import Importer
 from chassis.server import App, run_process
 from makeready.catalog.v1 import (
     catalog_pb2,
+    inspections_desk_pb2,
     inspections_pb2,
     meters_desk_pb2,
     meters_pb2,
@@ -23,6 +24,7 @@ from svc_catalog import (
     records_vendors,
     service,
     service_inspections,
+    service_inspections_desk,
     service_meters,
     service_meters_desk,
     service_notices,
@@ -32,6 +34,7 @@ from svc_catalog import (
     tables,
 )
 from svc_catalog.owners import Staff
+from svc_catalog.sweeps import Compliance, OverdueInspections
 
 NAME = "svc-catalog"
 
@@ -56,16 +59,22 @@ def assemble(settings: config.Config) -> App:
     app.serve(vendors_pb2.DESCRIPTOR.services_by_name["VendorsService"], vendors)
     vendor_desk = service_vendors_desk.VendorDeskService(database, acts, vendor_links)
     app.serve(vendors_desk_pb2.DESCRIPTOR.services_by_name["VendorDeskService"], vendor_desk)
-    inspections = service_inspections.InspectionsService(
-        database, importer, Staff(database, app.peer("gateway")), records_inspections.InspectionLinks(links_url)
-    )
+    staff = Staff(database, app.peer("gateway"))
+    inspection_links = records_inspections.InspectionLinks(links_url)
+    inspections = service_inspections.InspectionsService(database, importer, staff, inspection_links)
     app.serve(inspections_pb2.DESCRIPTOR.services_by_name["InspectionsService"], inspections)
+    inspection_desk = service_inspections_desk.InspectionDeskService(database, acts, staff, inspection_links)
+    app.serve(inspections_desk_pb2.DESCRIPTOR.services_by_name["InspectionDeskService"], inspection_desk)
     meters = service_meters.MetersService(database, importer, links_url)
     app.serve(meters_pb2.DESCRIPTOR.services_by_name["MetersService"], meters)
     meter_desk = service_meters_desk.MeterDeskService(acts, links_url)
     app.serve(meters_desk_pb2.DESCRIPTOR.services_by_name["MeterDeskService"], meter_desk)
     notices = service_notices.NoticesService(database, importer, acts, outbox, links_url)
     app.serve(notices_pb2.DESCRIPTOR.services_by_name["NoticesService"], notices)
+    app.sweeps(
+        OverdueInspections(database, outbox, inspection_links, instants.now).sweep,
+        Compliance(database, outbox, acts.audit, vendor_links, instants.now).sweep,
+    )
     return app
 
 

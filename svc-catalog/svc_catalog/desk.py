@@ -120,22 +120,29 @@ class Desk:
             raise no_such(self.noun)
         return Locked(row, *await self._rendered(act, entity_id))
 
-    async def add(self, act: acts.Act, values: Mapping[str, Any]) -> Document:
-        """A new record. Raises Refusal 422 where another has its external_id."""
+    async def add(self, act: acts.Act, values: Mapping[str, Any], action: str = "added") -> Document:
+        """A new record. action: what the audit log calls it. Raises Refusal 422 where another has its external_id."""
         try:
             entity_id = await self._kept.insert(act.connection, act.company_id, values, act.now)
         except UniqueViolationError as fault:
             raise taken(fault, self.noun) from None
         record, found = await self._rendered(act, entity_id)
-        await act.record(f"{self.noun}.added", self.noun, entity_id, {}, audited(record))
+        await act.record(f"{self.noun}.{action}", self.noun, entity_id, {}, audited(record))
         await self._tell(act, entity_id)
         return found
 
-    async def change(self, act: acts.Act, locked: Locked, values: Mapping[str, Any], touched: bool = False) -> Document:
+    async def change(
+        self,
+        act: acts.Act,
+        locked: Locked,
+        values: Mapping[str, Any],
+        touched: bool = False,
+        action: str = "updated",
+    ) -> Document:
         """The record with these values; as it was where they change nothing.
 
-        touched: whether it changes by what it names, though not in its own columns. Raises Refusal 422 where another
-        has its external_id.
+        touched: whether it changes by what it names, though not in its own columns. action: what the audit log calls
+        it. Raises Refusal 422 where another has its external_id.
         """
         before = locked.row
         if not touched and all(before[name] == value for name, value in values.items()):
@@ -146,7 +153,7 @@ class Desk:
         except UniqueViolationError as fault:
             raise taken(fault, self.noun) from None
         record, found = await self._rendered(act, before["id"])
-        await act.record(f"{self.noun}.updated", self.noun, before["id"], audited(locked.record), audited(record))
+        await act.record(f"{self.noun}.{action}", self.noun, before["id"], audited(locked.record), audited(record))
         await self._tell(act, before["id"])
         return found
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from asyncpg import Record
 
 from chassis.database import Connection
 from chassis.imports import Batch, Line
+from chassis.instants import overdue_before
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as known
 from svc_catalog import queries_inspections as q
 from svc_catalog import rules_inspections as rules
+from svc_catalog.queries_companies import timezone_of
 from svc_catalog.records_import_inspections import InspectionRow
 
 InspectionLine = Line[InspectionRow]
@@ -26,8 +29,9 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-async def save(connection: Connection, batch: Batch[InspectionRow]) -> References:
-    """Saves a batch's rows. No other context keeps inspections."""
+async def save(connection: Connection, batch: Batch[InspectionRow], *, events: bool) -> References:
+    """Saves a batch's rows. No other context keeps inspections. events: whether what is overdue already is yet to be
+    announced."""
     company_id = batch.company_id
     properties = await known.PROPERTIES_NAMED.by_external_id(connection, company_id, batch.named("property"))
     batch.resolve("property", properties)
@@ -38,6 +42,11 @@ async def save(connection: Connection, batch: Batch[InspectionRow]) -> Reference
     batch.each(lambda line: _place(line, units))
     batch.each(_check_engagement)
     await _number(connection, batch)
+    if not events:
+        today = overdue_before(batch.moment, await timezone_of(connection, company_id))
+        for line in batch.good.values():
+            if _is_stale(line.after, today) and not (line.before and _is_stale(line.stored, today)):
+                line.values["stale_announced_at"] = line.stored("stale_announced_at") or batch.moment
     await batch.save(connection, q.INSPECTIONS, _DEFAULTS)
     return References()
 
@@ -46,6 +55,14 @@ def _after(line: InspectionLine, column: str) -> Any:
     """The column as it will be."""
     value = line.after(column)
     return _DEFAULTS.get(column) if value is None else value
+
+
+def _is_stale(column: Callable[[str], Any], today: datetime.date) -> bool:
+    """column: the inspection's values, by the name of the column."""
+    scheduled_date: datetime.date | None = column("scheduled_date")
+    status, kind = column("status") or rules.DEFAULT_STATUS, column("kind") or rules.DEFAULT_KIND
+    is_over = scheduled_date is not None and scheduled_date < today
+    return is_over and rules.may_become_stale(status, kind, column("engagement"))
 
 
 def _place(line: InspectionLine, units: Mapping[str, Record]) -> None:

@@ -14,7 +14,7 @@ from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_vendors as q
 from svc_catalog import rules_vendors as rules
 from svc_catalog import rules_vendors_desk as desk
-from svc_catalog.queries_vendors_desk import timezone_of
+from svc_catalog.queries_companies import timezone_of
 from svc_catalog.records_import_vendors import VendorRow
 from svc_catalog.rules_vendors_desk import Standing
 

@@ -30,8 +30,15 @@ class Staff:
         missing = [external_id for external_id in external_ids if external_id not in known]
         if not missing:
             return
-        request = staff_pb2.BatchGetStaffRequest(company_id=company_id, external_ids=missing)
-        answer = await self._gateway.call(self._stub.BatchGetStaff, request, company_id=company_id)
+        await self._fetch(staff_pb2.BatchGetStaffRequest(company_id=company_id, external_ids=missing))
+
+    async def fetch_one(self, company_id: int, staff_id: int) -> None:
+        """The same of one by their id."""
+        if staff_id > 0 and not await queries_inspections.is_staff(self._database, company_id, staff_id):
+            await self._fetch(staff_pb2.BatchGetStaffRequest(company_id=company_id, ids=[staff_id]))
+
+    async def _fetch(self, request: staff_pb2.BatchGetStaffRequest) -> None:
+        answer = await self._gateway.call(self._stub.BatchGetStaff, request, company_id=request.company_id)
         if answer.staff:
             async with self._database.transaction() as connection:
                 await consumers.put_references(connection, [References(staff=answer.staff)])

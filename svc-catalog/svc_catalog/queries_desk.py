@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
 from sqlalchemy import BigInteger, Table, insert, select, update
+from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.database import Connection
 from chassis.statements import Statement, given
@@ -18,15 +19,16 @@ _STAMPS = ("created_at", "updated_at", "version")
 class Kept:
     """The records of one table, whose key is company_id and id, and which has external_id, source and created_at.
 
-    columns: what people set, besides external_id.
+    columns: what people set, besides external_id. also: what a record must fulfil to be found.
     """
 
-    def __init__(self, table: Table, *columns: str) -> None:
+    def __init__(self, table: Table, *columns: str, also: Sequence[ColumnElement[bool]] = ()) -> None:
         self.columns = ("external_id", *(name for name in columns if name not in _STAMPS))
         self.stamps = tuple(name for name in _STAMPS if name in table.c)
         same = (table.c.company_id == given("company_id", BigInteger), table.c.id == given("entity_id", BigInteger))
-        self._for_update = Statement(select(table).where(*same).with_for_update(key_share=True))
-        self._as_it_is = Statement(select(table).where(*same).with_for_update(read=True, key_share=True))
+        there = (*same, *also)
+        self._for_update = Statement(select(table).where(*there).with_for_update(key_share=True))
+        self._as_it_is = Statement(select(table).where(*there).with_for_update(read=True, key_share=True))
         fresh = ("company_id", "source", *self.columns, *(name for name in self.stamps if name != "version"))
         self._insert = Statement(
             insert(table).values({name: given(name, table.c[name].type) for name in fresh}).returning(table.c.id)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Text, bindparam, func, select
+from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -53,6 +53,7 @@ _inspections = rows_of(
     .outerjoin(t.unit, named(inspection, "unit_id", t.unit))
     .outerjoin(t.staff, named(inspection, "assignee_id", t.staff)),
 )
+INSPECTIONS_SERVED = _inspections.where(SERVED)
 
 INSPECTIONS_PAGE = Pages(
     _inspections,
@@ -62,10 +63,10 @@ INSPECTIONS_PAGE = Pages(
     | {"status": inspection.c.published_status == bindparam("status", type_=Text)},
     SERVED,
 )
-_INSPECTION = by_id(_inspections.where(SERVED), inspection)
+_INSPECTION = by_id(INSPECTIONS_SERVED, inspection)
 
 
-async def served_inspection(database: Database, company_id: int, inspection_id: int) -> Record | None:
+async def served_inspection(database: Database | Connection, company_id: int, inspection_id: int) -> Record | None:
     """A row of INSPECTION_COLUMNS; None also where the inspection is there but not served."""
     return await database.row(_INSPECTION, company_id=company_id, entity_id=inspection_id)
 
@@ -89,8 +90,21 @@ INSPECTIONS = Stored(
     "kind",
     "engagement",
     "created_at",
+    "stale_announced_at",
 )
 STAFF_NAMED = Known(t.staff, replica=True)
+_STAFF = Statement(
+    select(t.staff.c.id).where(
+        t.staff.c.company_id == _company_id,
+        t.staff.c.id == bindparam("staff_id", type_=BigInteger),
+        t.staff.c.version > literal_column("0"),
+    )
+)
+
+
+async def is_staff(connection: Connection | Database, company_id: int, staff_id: int) -> bool:
+    """Whether a member of the company's staff with this id has arrived."""
+    return await connection.value(_STAFF, company_id=company_id, staff_id=staff_id) is not None
 
 
 def _numbers_taken() -> Statement:

@@ -19,12 +19,12 @@ from svc_catalog.queries import by_id, named, rows_of
 from svc_catalog.tables_vendors import business, vendor
 
 _company_id = bindparam("company_id", type_=BigInteger)
-_name = func.coalesce(vendor.c.nickname, business.c.legal_name)
+VENDOR_NAME = func.coalesce(vendor.c.nickname, business.c.legal_name)
 
 # In the order in which `records_vendors.VendorLinks` takes them.
 VENDOR_COLUMNS: tuple[ColumnElement[Any], ...] = (
     vendor.c.id,
-    _name,
+    VENDOR_NAME,
     business.c.id,
     business.c.legal_name,
     business.c.website,
@@ -38,8 +38,8 @@ VENDOR_COLUMNS: tuple[ColumnElement[Any], ...] = (
     vendor.c.version,
 )
 
-_with_business = vendor.join(business, named(vendor, "business_id", business))
-_vendors = rows_of(VENDOR_COLUMNS, _with_business)
+WITH_BUSINESS = vendor.join(business, named(vendor, "business_id", business))
+_vendors = rows_of(VENDOR_COLUMNS, WITH_BUSINESS)
 VENDOR = by_id(_vendors, vendor)
 
 VENDORS_PAGE = Pages(_vendors, vendor.c.company_id, vendor.c.id, {})
@@ -53,9 +53,14 @@ async def vendor_of(database: Database, company_id: int, vendor_id: int) -> Reco
 # The fields of the message of the same name in makeready.events.v1.
 VENDOR_REFERENCES = Statement(
     select(
-        vendor.c.id, vendor.c.version, vendor.c.company_id, _name.label("name"), vendor.c.external_id, vendor.c.on_hold
+        vendor.c.id,
+        vendor.c.version,
+        vendor.c.company_id,
+        VENDOR_NAME.label("name"),
+        vendor.c.external_id,
+        vendor.c.on_hold,
     )
-    .select_from(_with_business)
+    .select_from(WITH_BUSINESS)
     .where(
         vendor.c.company_id == _company_id,
         or_(

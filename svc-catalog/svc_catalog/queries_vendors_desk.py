@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Text, func, insert, select, update
+from sqlalchemy import BigInteger, Text, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from chassis.database import Connection, Database
 from chassis.statements import Statement, given
-from svc_catalog import tables as t
-from svc_catalog.queries import named
-from svc_catalog.queries_vendors import STANDING, VENDOR
+from svc_catalog.queries_vendors import STANDING, VENDOR, VENDOR_NAME, WITH_BUSINESS
 from svc_catalog.tables_vendors import business, vendor
 
 _company_id, _vendor_id = given("company_id", BigInteger), given("vendor_id", BigInteger)
@@ -35,8 +33,8 @@ _INSERT = Statement(
 )
 _VENDOR = Statement(
     select(vendor.c.id, vendor.c.version, *(vendor.c[name] for name in _CHANGEABLE), business.c.legal_name)
-    .add_columns(business.c.website, func.coalesce(vendor.c.nickname, business.c.legal_name).label("name"))
-    .select_from(vendor.join(business, named(vendor, "business_id", business)))
+    .add_columns(business.c.website, VENDOR_NAME.label("name"))
+    .select_from(WITH_BUSINESS)
     .where(vendor.c.company_id == _company_id, vendor.c.id == _vendor_id)
     .with_for_update(key_share=True, of=vendor)
 )
@@ -99,12 +97,12 @@ async def save_website(connection: Connection, company_id: int, business_id: int
 _HOLDS = Statement(
     select(
         vendor.c.id.label("vendor_id"),
-        func.coalesce(vendor.c.nickname, business.c.legal_name).label("name"),
+        VENDOR_NAME.label("name"),
         vendor.c.hold_reason.label("reason"),
         vendor.c.held_at,
         vendor.c.insurance_expires_on,
     )
-    .select_from(vendor.join(business, named(vendor, "business_id", business)))
+    .select_from(WITH_BUSINESS)
     .where(vendor.c.company_id == _company_id, vendor.c.on_hold)
     .order_by(vendor.c.id)
 )
@@ -112,12 +110,3 @@ _HOLDS = Statement(
 
 async def vendors_on_hold(database: Database, company_id: int) -> list[Record]:
     return await database.rows(_HOLDS, company_id=company_id)
-
-
-_TIMEZONE = Statement(select(t.company.c.timezone).where(t.company.c.id == _company_id))
-
-
-async def timezone_of(connection: Connection, company_id: int) -> str:
-    """Where the company is; UTC while its row has not arrived."""
-    found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
-    return found or "UTC"

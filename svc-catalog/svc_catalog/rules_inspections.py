@@ -16,6 +16,7 @@ STORED_STATUSES: tuple[str, ...] = get_args(StoredStatus)
 INSPECTION_RESULTS: tuple[str, ...] = get_args(InspectionResult)
 INSPECTION_KINDS: tuple[str, ...] = get_args(InspectionKind)
 
+OPEN_STATUSES: tuple[InspectionStatus, ...] = ("Scheduled", "In Progress")
 LEGACY_STATUS: StoredStatus = "Finalized"
 LEGACY_PUBLISHED_AS: InspectionStatus = "Completed"
 DEFAULT_STATUS: InspectionStatus = "Scheduled"
@@ -37,3 +38,8 @@ def published_status(stored: str) -> str:
 def is_numbered(stored_status: str) -> bool:
     """Whether an inspection has a number of its property's sequence; the legacy path gave none."""
     return stored_status != LEGACY_STATUS
+
+
+def may_become_stale(status: str, kind: str, engagement: str | None) -> bool:
+    """Whether it is told of, once, on the morning after its scheduled date: where it is still open, and served."""
+    return status in OPEN_STATUSES and is_served(kind, engagement)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from chassis import identity
@@ -57,5 +58,6 @@ class InspectionsService:
         async def ask(batch: Batch[InspectionRow]) -> None:
             await self.staff.fetch_missing(batch.company_id, batch.named("assignee"))
 
-        results = await self.importer.run(import_inspections.save, InspectionRow, request, call, ask)
+        save = functools.partial(import_inspections.save, events=request.events)
+        results = await self.importer.run(save, InspectionRow, request, call, ask)
         return pb.ImportInspectionsResponse(results=results)

@@ -22,6 +22,7 @@ from svc_catalog import queries_vendors_desk as q
 from svc_catalog import records_vendors_desk as records
 from svc_catalog import rules_vendors, rules_vendors_desk
 from svc_catalog.desk import no_such
+from svc_catalog.queries_companies import timezone_of
 from svc_catalog.queries_vendors import STANDING
 from svc_catalog.records_vendors import VendorLinks
 from svc_catalog.rules_vendors_desk import Standing
@@ -166,7 +167,7 @@ class VendorDeskService:
 
         async def work(act: Act) -> pb.RecordInsuranceResponse:
             before = await self._vendor(act, request.vendor_id)
-            today = local_date(act.now, await q.timezone_of(act.connection, act.company_id))
+            today = local_date(act.now, await timezone_of(act.connection, act.company_id))
             recorded = rules_vendors_desk.record_insurance(standing_of(before), expires_on, today)
             await self._save(act, "vendor.insurance_recorded", before, before | asdict(recorded))
             return pb.RecordInsuranceResponse(document=await self._document(act, request.vendor_id))

@@ -9,7 +9,9 @@ from sqlalchemy import (
     Column,
     Computed,
     Date,
+    DateTime,
     ForeignKeyConstraint,
+    Index,
     Integer,
     Table,
     Text,
@@ -70,6 +72,8 @@ inspection = Table(
     instant("created_at"),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
+    # When inspection.stale was told, once for ever; also where an import brought it in overdue.
+    Column("stale_announced_at", DateTime(timezone=True)),
     UniqueConstraint("company_id", "external_id", name="inspection_external_id"),
     UniqueConstraint("company_id", "property_id", "inspection_number", name="inspection_number_in_property"),
     lies_in_property(),
@@ -91,6 +95,46 @@ SERVED = or_(
 
 # Over what is served alone: a page costs the same however many inspections are not.
 page_indexes(inspection, "published_status", SERVED)
+
+# rules_inspections.may_become_stale, in literals for the same reason. The sweep's index holds nothing else.
+MAY_BECOME_STALE = and_(
+    SERVED,
+    inspection.c.status.in_([literal_column(f"'{status}'") for status in inspections.OPEN_STATUSES]),
+    inspection.c.stale_announced_at.is_(None),
+)
+Index(
+    "inspection_stale",
+    inspection.c.company_id,
+    inspection.c.scheduled_date,
+    postgresql_where=and_(MAY_BECOME_STALE, inspection.c.scheduled_date.is_not(None)),
+)
+
+inspection_row_id = ids("inspection_row_id")
+
+# What an inspection looks at, in its order.
+inspection_row = Table(
+    "inspection_row",
+    metadata,
+    company_key(),
+    Column("inspection_id", BigInteger, primary_key=True, autoincrement=False),
+    id_of(inspection_row_id),
+    Column("position", Integer, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("result", Text),
+    # Of the newest failure.
+    Column("note", Text),
+    Column("category", Text),
+    Column("priority", Text),
+    Column("asset_id", BigInteger),
+    Column("photo_url", Text),
+    # When it failed first, which others were told of; it stays where somebody passes the row after all.
+    Column("failed_at", DateTime(timezone=True)),
+    UniqueConstraint("company_id", "inspection_id", "position", name="inspection_row_position"),
+    ForeignKeyConstraint(["company_id", "inspection_id"], ["inspection.company_id", "inspection.id"]),
+    ForeignKeyConstraint(["company_id", "asset_id"], ["asset.company_id", "asset.id"]),
+    CheckConstraint("result <> 'failed' OR failed_at IS NOT NULL", name="inspection_row_failed_at"),
+    one_of("inspection_row", "result", inspections.INSPECTION_RESULTS),
+)
 
 # The newest number of each property's sequence.
 inspection_number = Table(

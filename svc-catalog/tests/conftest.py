@@ -20,6 +20,7 @@ from chassis.identity import CALLER, OPERATOR, SERVICE, Identity
 from makeready.catalog.v1 import (
     catalog_pb2,
     catalog_pb2_grpc,
+    inspections_desk_pb2_grpc,
     inspections_pb2,
     inspections_pb2_grpc,
     meters_pb2,
@@ -30,6 +31,7 @@ from makeready.catalog.v1 import (
     vendors_pb2,
     vendors_pb2_grpc,
 )
+from makeready.common.v1 import stale_pb2_grpc
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
 from makeready.events.v1 import events_pb2, events_pb2_grpc
 from makeready_local.nats import Nats
@@ -67,6 +69,8 @@ class Catalog:
             meters_pb2_grpc.MetersServiceStub(channel),
             vendors_desk_pb2_grpc.VendorDeskServiceStub(channel),
             notices_pb2_grpc.NoticesServiceStub(channel),
+            inspections_desk_pb2_grpc.InspectionDeskServiceStub(channel),
+            stale_pb2_grpc.StaleServiceStub(channel),
         ]
 
     async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from gateway.cli import (
     audit,
     companies,
+    inspections,
     keys,
     meters,
     notices,
@@ -41,6 +42,7 @@ GROUPS = (
     meters,
     vendors,
     notices,
+    inspections,
     tickets,
     turns,
     audit,

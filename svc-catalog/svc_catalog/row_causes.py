@@ -1,0 +1,47 @@
+"""What svc-tickets learns of a row that failed: enough to open a ticket without asking anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chassis.acts import Act
+from makeready.events.v1.events_pb2 import Event, InspectionRowFailed, References
+from svc_catalog import queries
+from svc_catalog import rules_inspections_desk as rules
+
+
+async def row_failed(act: Act, inspection: Mapping[str, Any], row: Mapping[str, Any]) -> Event:
+    """inspection, row: their columns. The rows that the ticket names come along: no replica need have them yet."""
+    failed = InspectionRowFailed(
+        inspection_id=inspection["id"],
+        row_id=row["id"],
+        places=await _places(act, inspection["property_id"], inspection["unit_id"], row["asset_id"]),
+        property_id=inspection["property_id"],
+        unit_id=inspection["unit_id"],
+        asset_id=row["asset_id"],
+        title=row["label"],
+        description=rules.ticket_description(
+            inspection["inspection_number"], inspection["title"], row["label"], row["note"]
+        ),
+        category=row["category"],
+        priority=row["priority"],
+        photo_url=row["photo_url"],
+        actor=act.call.identity.actor,
+    )
+    event = Event(company_id=act.company_id, request_id=act.call.request_id, inspection_row_failed=failed)
+    event.occurred_at.FromDatetime(row["failed_at"])
+    return event
+
+
+async def _places(act: Act, property_id: int, unit_id: int | None, asset_id: int | None) -> References:
+    told = References()
+    for statement, entity_id, rows in (
+        (queries.PROPERTY_REFERENCES, property_id, told.properties),
+        (queries.UNIT_REFERENCES, unit_id, told.units),
+        (queries.ASSET_REFERENCES, asset_id, told.assets),
+    ):
+        ids = [] if entity_id is None else [entity_id]
+        for row in await queries.references(act.connection, statement, act.company_id, ids, []):
+            rows.add(**dict(row))
+    return told

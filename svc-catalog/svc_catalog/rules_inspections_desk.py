@@ -1,0 +1,86 @@
+"""How an inspection goes on: Scheduled -> In Progress -> Completed. Pure.
+
+Looking at its first row starts it. It completes once all of its rows are looked at, and nothing reopens it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from chassis.refusals import Refusal, invalid_request
+from svc_catalog.rules_inspections import OPEN_STATUSES, InspectionResult
+
+# Of the ticket that a failed row opens (spec 2.3).
+TicketCategory = Literal[
+    "HVAC",
+    "Plumbing",
+    "Electrical",
+    "Mechanical",
+    "Life Safety",
+    "Elevator",
+    "Appliance",
+    "Doors/Windows",
+    "Flooring",
+    "Painting",
+    "Roofing",
+    "Leak",
+    "Pest Control",
+    "Structural",
+    "Grounds",
+    "Parking Garage",
+    "Pool",
+    "Security",
+    "Common Area",
+    "General",
+    "Other",
+]
+TicketPriority = Literal["Low", "Medium", "High", "Emergency"]
+TICKET_CATEGORIES: tuple[str, ...] = get_args(TicketCategory)
+TICKET_PRIORITIES: tuple[str, ...] = get_args(TicketPriority)
+DEFAULT_CATEGORY: TicketCategory = "General"
+DEFAULT_PRIORITY: TicketPriority = "Medium"
+
+ROWS_MAX = 500
+LABEL_POINTS_MAX = 150  # a ticket's title holds it
+NOTE_POINTS_MAX = 10_000  # a ticket's description holds it, and what stands before it
+PHOTO_URL_POINTS_MAX = 2000
+
+
+def _completed() -> Refusal:
+    return invalid_request("The inspection is completed; schedule another one.", status=422)
+
+
+def started(status: str) -> str:
+    """The status of an inspection that somebody has begun. Raises Refusal 422 where it is completed."""
+    if status not in OPEN_STATUSES:
+        raise _completed()
+    return "In Progress"
+
+
+def check_completes(status: str, results: Sequence[str | None]) -> None:
+    """Raises Refusal 422 where it is completed, or a row is not looked at. results: of its rows."""
+    if status not in OPEN_STATUSES:
+        raise _completed()
+    if None in results:
+        raise invalid_request(
+            "Not every row of the inspection is looked at; pass or fail the others first.", status=422
+        )
+
+
+def outcome(results: Sequence[str | None]) -> InspectionResult:
+    """What comes of an inspection, from the results of its rows; one without rows has passed."""
+    return "failed" if "failed" in results else "passed"
+
+
+def is_same_completion(status: str, completed_date: datetime.date | None, given: datetime.date | None) -> bool:
+    """Whether completing it (given: the date, where one is) says what is on record already."""
+    return status == "Completed" and given in (None, completed_date)
+
+
+def ticket_description(number: int | None, title: str | None, label: str, note: str | None) -> str:
+    """What the ticket of a failed row says."""
+    named = " ".join(part for part in (f"#{number}" if number else "", title or "") if part)
+    first = f"Failed in inspection {named}: {label}." if named else f"Failed in an inspection: {label}."
+    return f"{first}\n\n{note}" if note else first

@@ -1,0 +1,220 @@
+"""The RPCs of the back office about inspections: identity, rule, statement, record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from asyncpg import Record
+
+from chassis import bodies, identity
+from chassis.acts import Act, Acts, fields
+from chassis.database import Database
+from chassis.instants import local_date
+from chassis.refusals import Refusal, invalid_request
+from makeready.catalog.v1 import inspections_desk_pb2 as pb
+from makeready.common.v1.documents_pb2 import Document
+from svc_catalog import queries_inspections, rules_inspections
+from svc_catalog import queries_inspections_desk as q
+from svc_catalog import records_inspections_desk as records
+from svc_catalog import rules_inspections_desk as rules
+from svc_catalog import tables as t
+from svc_catalog.desk import Desk, Locked, no_such
+from svc_catalog.owners import Staff
+from svc_catalog.queries_companies import timezone_of
+from svc_catalog.queries_desk import Kept
+from svc_catalog.records_inspections import InspectionLinks
+from svc_catalog.row_causes import row_failed
+from svc_catalog.tables_inspections import SERVED, inspection
+
+_ROW_FIELDS = ("note", "category", "priority", "asset_id", "photo_url")
+_BLANK = dict.fromkeys(_ROW_FIELDS)
+
+
+class InspectionDeskService:
+    """Plans, changes, starts and completes inspections, and tells what their rows came to."""
+
+    def __init__(self, database: Database, acts: Acts, staff: Staff, links: InspectionLinks) -> None:
+        self._database = database
+        self._acts = acts
+        self._staff = staff
+        columns = queries_inspections.INSPECTIONS.changeable
+        self._kept = Kept(inspection, *columns, also=(SERVED,))
+        self._desk = Desk("inspection", self._kept, queries_inspections.served_inspection, links.inspection)
+        self._properties, self._units, self._assets = Kept(t.property_), Kept(t.unit), Kept(t.asset)
+
+    async def ScheduleInspection(
+        self, request: pb.ScheduleInspectionRequest, call: identity.Call
+    ) -> pb.ScheduleInspectionResponse:
+        found = fields(request, "property_id", "row", *records.FIELDS) | {"row": list(request.row)}
+        new = bodies.check(records.NewInspection, found)
+        values = {name: getattr(new, name) for name in ("property_id", *records.FIELDS)}
+        await self._fetch_assignee(call, values)
+
+        async def work(act: Act) -> pb.ScheduleInspectionResponse:
+            if await self._properties.as_it_is(act.connection, act.company_id, new.property_id) is None:
+                raise no_such("property")
+            await self._check_names(act, values, new.property_id)
+            numbers = await queries_inspections.take_numbers(act.connection, act.company_id, {new.property_id: 1})
+            own = values | {
+                "inspection_number": numbers[new.property_id],
+                "is_compliance_inspection": bool(new.is_compliance_inspection),
+                "status": rules_inspections.DEFAULT_STATUS,
+                "kind": rules_inspections.DEFAULT_KIND,
+            }
+            document = await self._desk.add(act, own, "scheduled")
+            await q.add_rows(act.connection, act.company_id, document.entity_id, new.row)
+            return pb.ScheduleInspectionResponse(document=document)
+
+        return await self._acts.once(call, request, pb.ScheduleInspectionResponse, work)
+
+    async def UpdateInspection(
+        self, request: pb.UpdateInspectionRequest, call: identity.Call
+    ) -> pb.UpdateInspectionResponse:
+        found = fields(request, *records.FIELDS)
+        for name, value in found.items():
+            if value is None and name not in records.CLEARABLE:
+                raise invalid_request(f"clear may name {', '.join(sorted(records.CLEARABLE))} only.", "clear")
+        change = bodies.check(records.InspectionChange, found)
+        values = {name: getattr(change, name) for name in found}
+        await self._fetch_assignee(call, values)
+
+        async def work(act: Act) -> pb.UpdateInspectionResponse:
+            locked = await self._desk.lock(act, request.inspection_id)
+            await self._check_names(act, values, locked.row["property_id"])
+            return pb.UpdateInspectionResponse(document=await self._desk.change(act, locked, values))
+
+        return await self._acts.once(call, request, pb.UpdateInspectionResponse, work)
+
+    async def StartInspection(
+        self, request: pb.StartInspectionRequest, call: identity.Call
+    ) -> pb.StartInspectionResponse:
+        async def work(act: Act) -> pb.StartInspectionResponse:
+            locked = await self._desk.lock(act, request.inspection_id)
+            return pb.StartInspectionResponse(document=await self._start(act, locked))
+
+        return await self._acts.once(call, request, pb.StartInspectionResponse, work)
+
+    async def ListInspectionRows(
+        self, request: pb.ListInspectionRowsRequest, call: identity.Call
+    ) -> pb.ListInspectionRowsResponse:
+        company_id = identity.company_id(call)
+        if await queries_inspections.served_inspection(self._database, company_id, request.inspection_id) is None:
+            raise no_such("inspection")
+        rows = await q.rows_of(self._database, company_id, request.inspection_id)
+        return pb.ListInspectionRowsResponse(rows=[_row(dict(row)) for row in rows])
+
+    async def PassInspectionRow(
+        self, request: pb.PassInspectionRowRequest, call: identity.Call
+    ) -> pb.PassInspectionRowResponse:
+        async def work(act: Act) -> pb.PassInspectionRowResponse:
+            locked, row = await self._row(act, request.inspection_id, request.row_id)
+            found = dict(row) | _BLANK | {"result": "passed"}
+            await self._find(act, locked, row, found)
+            return pb.PassInspectionRowResponse(row=_row(found))
+
+        return await self._acts.once(call, request, pb.PassInspectionRowResponse, work)
+
+    async def FailInspectionRow(
+        self, request: pb.FailInspectionRowRequest, call: identity.Call
+    ) -> pb.FailInspectionRowResponse:
+        failure = bodies.check(records.Failure, fields(request, *_ROW_FIELDS))
+
+        async def work(act: Act) -> pb.FailInspectionRowResponse:
+            locked, row = await self._row(act, request.inspection_id, request.row_id)
+            await self._check_asset(act, failure.asset_id, locked.row["property_id"])
+            found = dict(row) | {name: getattr(failure, name) for name in _ROW_FIELDS}
+            found |= {
+                "result": "failed",
+                "category": failure.category or rules.DEFAULT_CATEGORY,
+                "priority": failure.priority or rules.DEFAULT_PRIORITY,
+                "failed_at": row["failed_at"] or act.now,
+            }
+            await self._find(act, locked, row, found)
+            if row["failed_at"] is None:
+                cause = self._acts.outbox.cause(await row_failed(act, dict(locked.row), found))
+                await self._acts.outbox.add(act.connection, cause)
+            return pb.FailInspectionRowResponse(row=_row(found))
+
+        return await self._acts.once(call, request, pb.FailInspectionRowResponse, work)
+
+    async def CompleteInspection(
+        self, request: pb.CompleteInspectionRequest, call: identity.Call
+    ) -> pb.CompleteInspectionResponse:
+        given = bodies.check(records.Completion, fields(request, "completed_date")).completed_date
+
+        async def work(act: Act) -> pb.CompleteInspectionResponse:
+            locked = await self._desk.lock(act, request.inspection_id)
+            status = locked.row["status"]
+            if rules.is_same_completion(status, locked.row["completed_date"], given):
+                return pb.CompleteInspectionResponse(document=locked.document)
+            rows = await q.rows_of(act.connection, act.company_id, request.inspection_id)
+            results = [row["result"] for row in rows]
+            rules.check_completes(status, results)
+            values = {
+                "status": "Completed",
+                "result": rules.outcome(results),
+                "completed_date": given or local_date(act.now, await timezone_of(act.connection, act.company_id)),
+            }
+            return pb.CompleteInspectionResponse(
+                document=await self._desk.change(act, locked, values, action="completed")
+            )
+
+        return await self._acts.once(call, request, pb.CompleteInspectionResponse, work)
+
+    async def _start(self, act: Act, locked: Locked) -> Document:
+        status = rules.started(locked.row["status"])
+        return await self._desk.change(act, locked, {"status": status}, action="started")
+
+    async def _row(self, act: Act, inspection_id: int, row_id: int) -> tuple[Locked, Record]:
+        """An inspection, which is locked, and one of its rows. Raises Refusal 404."""
+        locked = await self._desk.lock(act, inspection_id)
+        for row in await q.rows_of(act.connection, act.company_id, inspection_id):
+            if row["id"] == row_id:
+                return locked, row
+        raise Refusal(404, "not_found", "The inspection has no row with that id; check the id.")
+
+    async def _find(self, act: Act, locked: Locked, row: Record, found: Mapping[str, Any]) -> None:
+        """Keeps what somebody found of a row, and starts the inspection where nobody has. Raises Refusal 422."""
+        await self._start(act, locked)
+        if all(row[name] == found[name] for name in ("result", *_ROW_FIELDS)):
+            return
+        inspection_id = locked.row["id"]
+        await q.save_row(act.connection, act.company_id, inspection_id, row["id"], dict(found))
+        before, after = ({name: side[name] for name in ("result", *_ROW_FIELDS)} for side in (row, found))
+        action = f"inspection.row_{found['result']}"
+        await act.record(action, "inspection", inspection_id, before, after | {"row_id": row["id"]})
+
+    async def _fetch_assignee(self, call: identity.Call, values: Mapping[str, Any]) -> None:
+        if values.get("assignee_id") is not None:
+            await self._staff.fetch_one(identity.company_id(call), values["assignee_id"])
+
+    async def _check_names(self, act: Act, values: Mapping[str, Any], property_id: int) -> None:
+        """That the unit and the assignee are there. Raises Refusal 404, and 422 for a unit of another property."""
+        if values.get("unit_id") is not None:
+            unit = await self._units.as_it_is(act.connection, act.company_id, values["unit_id"])
+            if unit is None:
+                raise no_such("unit")
+            if unit["property_id"] != property_id:
+                raise invalid_request("The unit lies in another property.", "unit_id", 422)
+        staff_id = values.get("assignee_id")
+        if staff_id is not None and not await queries_inspections.is_staff(act.connection, act.company_id, staff_id):
+            raise no_such("member of staff")
+
+    async def _check_asset(self, act: Act, asset_id: int | None, property_id: int) -> None:
+        """That the asset is there. Raises Refusal 404, and 422 for one of another property."""
+        if asset_id is None:
+            return
+        asset = await self._assets.as_it_is(act.connection, act.company_id, asset_id)
+        if asset is None:
+            raise no_such("asset")
+        if asset["property_id"] != property_id:
+            raise invalid_request("The asset stands in another property.", "asset_id", 422)
+
+
+def _row(row: Mapping[str, Any]) -> pb.InspectionRow:
+    told = pb.InspectionRow(row_id=row["id"], position=row["position"], label=row["label"])
+    for name in ("result", *_ROW_FIELDS):
+        if row[name] is not None:
+            setattr(told, name, row[name])
+    return told

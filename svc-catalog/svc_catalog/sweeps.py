@@ -1,0 +1,142 @@
+"""What the clock does: it tells of inspections that are overdue, and looks at the insurance of vendors."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+from asyncpg import Record
+
+from chassis.audit import Audit
+from chassis.database import Connection, Database
+from chassis.identity import SERVICE, Call, Identity
+from chassis.instants import local_date, slot_of
+from chassis.outbox import Outbox
+from chassis.overdue import Overdue
+from makeready.events.v1.events_pb2 import References
+from svc_catalog import queries_overdue as q
+from svc_catalog import queries_vendors_desk, records, rules_vendors_desk
+from svc_catalog import tables as t
+from svc_catalog.queries_inspections import INSPECTION_COLUMNS
+from svc_catalog.queries_vendors import STANDING
+from svc_catalog.records_inspections import InspectionLinks
+from svc_catalog.records_vendors import VendorLinks
+from svc_catalog.rules_vendors_desk import Standing
+from svc_catalog.tables_inspections import inspection
+from svc_catalog.tables_vendors import vendor
+
+INSPECTION_STALE, VENDOR_HOLD = "inspection.stale", "vendor.hold"
+COMPLIANCE_CHANGED = "vendor.compliance_changed"
+HELD = msgspec.json.encode({"field": "on_hold", "from": False, "to": True})
+SNAPSHOT_SECONDS = 3600
+_SERVED = len(INSPECTION_COLUMNS)
+_TICK = datetime.timedelta(microseconds=1)
+# As whom the audit log knows the clock of this service.
+_CLOCK = Call(Identity(SERVICE, "svc-catalog"), "")
+
+
+class OverdueInspections:
+    """Fires `inspection.stale` on the morning after an inspection's scheduled date, once for ever."""
+
+    def __init__(
+        self,
+        database: Database,
+        outbox: Outbox,
+        links: InspectionLinks,
+        clock: Callable[[], datetime.datetime],
+    ) -> None:
+        self._overdue = Overdue(database, t.company, inspection, q.stale, q.INSPECTIONS)
+        self._outbox, self._links, self._clock = outbox, links, clock
+
+    async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:
+        """`now` decides what is due; it happened when the clock says."""
+
+        async def fire(connection: Connection, rows: Sequence[Record]) -> None:
+            at = self._clock()
+            await q.INSERT_EVENTS.run(connection, [self._event(row, at) for row in rows])
+            told = [{"company_id": row["company_id"], "id": row[0], "stale_announced_at": at} for row in rows]
+            await q.announce(connection, told)
+
+        fired = await self._overdue.each(now, fire)
+        if fired:
+            self._outbox.wake()
+        return {INSPECTION_STALE: fired}
+
+    def _event(self, row: Record, at: datetime.datetime) -> dict[str, Any]:
+        found = self._links.inspection(tuple(row)[:_SERVED])
+        return self._outbox.public(
+            INSPECTION_STALE,
+            company_id=row["company_id"],
+            entity_id=found.entity_id,
+            occurred_at=at,
+            data=records.encode(found),
+        )
+
+
+class Compliance:
+    """Takes the hourly snapshot of vendors' insurance, and places those on hold whose insurance has lapsed."""
+
+    def __init__(
+        self,
+        database: Database,
+        outbox: Outbox,
+        audit: Audit,
+        links: VendorLinks,
+        clock: Callable[[], datetime.datetime],
+    ) -> None:
+        self._overdue = Overdue(database, t.company, vendor, q.to_be_looked_at, q.VENDORS, _day_of_snapshot)
+        self._outbox, self._audit, self._links, self._clock = outbox, audit, links, clock
+
+    async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:
+        """As of the last full hour: the sweeps between two hours find what was recorded since, and nothing else."""
+        changed = held = 0
+
+        async def look(connection: Connection, rows: Sequence[Record]) -> None:
+            nonlocal changed, held
+            seen = [_seen(row, now, self._clock()) for row in rows]
+            await q.save_standings(connection, seen)
+            lapsed = [(row, after) for row, after in zip(rows, seen, strict=True) if after["on_hold"] > row["on_hold"]]
+            for row, after in lapsed:
+                await self._tell(connection, row, after)
+            changed += sum(
+                row["last_compliance_state"] != after["last_compliance_state"]
+                for row, after in zip(rows, seen, strict=True)
+            )
+            held += len(lapsed)
+
+        await self._overdue.each(now, look)
+        if held:
+            self._outbox.wake()
+        return {COMPLIANCE_CHANGED: changed, VENDOR_HOLD: held}
+
+    async def _tell(self, connection: Connection, row: Record, after: dict[str, Any]) -> None:
+        """Of a hold that was placed: subscribers, other contexts and the audit log."""
+        about = {"company_id": row["company_id"], "occurred_at": after["held_at"]}
+        served = await queries_vendors_desk.vendor_row(connection, row["company_id"], row["id"])
+        data = records.encode(self._links.vendor(served))
+        event = self._outbox.public(VENDOR_HOLD, entity_id=row["id"], data=data, change=HELD, **about)
+        references = References()
+        told = {name: row[name] for name in ("company_id", "id", "name", "external_id")}
+        references.vendors.add(version=after["version"], on_hold=True, **told)
+        await q.INSERT_EVENTS.run(connection, [event, self._outbox.references(references, **about)])
+        kept = [{name: side[name] for name in ("on_hold", "hold_reason")} for side in (row, after)]
+        await self._audit.add(connection, _CLOCK, row["company_id"], "vendor.held", "vendor", row["id"], *kept)
+
+
+def _day_of_snapshot(now: datetime.datetime, timezone: str) -> datetime.date:
+    return local_date(slot_of(now, SNAPSHOT_SECONDS), timezone)
+
+
+def _seen(row: Record, now: datetime.datetime, at: datetime.datetime) -> dict[str, Any]:
+    """The vendor as the snapshot leaves it. Its version moves with what is served or told of it."""
+    before = Standing(**{name: row[name] for name in STANDING})
+    after = rules_vendors_desk.look(before, _day_of_snapshot(now, row["timezone"]))
+    shown = (before.last_compliance_state, before.on_hold) != (after.last_compliance_state, after.on_hold)
+    held_at = row["held_at"]
+    if after.on_hold and not before.on_hold:
+        held_at = at if held_at is None else max(at, held_at + _TICK)
+    key = {"company_id": row["company_id"], "id": row["id"], "version": row["version"] + shown}
+    return key | {"held_at": held_at} | asdict(after)
