@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -177,7 +178,7 @@ async def _change(act: Act, unit: HeldUnit, status: rules.UnitStatus, turn: Row 
 
 async def _cancel_tasks(act: Act, turn_id: int) -> None:
     for row in await tasks.open_tasks_for_update(act.connection, act.company_id, turn_id):
-        at = act.after(row["updated_at"])
+        at = task_instant(act, row)
         after = {**row, "status": "cancelled", "cancelled_at": at, "updated_at": at}
         await tasks.save_task(act.connection, after)
         await record_task(act, "cancelled", row, after)
@@ -186,6 +187,11 @@ async def _cancel_tasks(act: Act, turn_id: int) -> None:
 def _dates(turn: Row) -> dict[str, Any]:
     names = ("move_out_date", "projected_ready_on", *_NOTICE_NAMES)
     return {name: turn[name] for name in names}
+
+
+def task_instant(act: Act, task: Any) -> datetime.datetime:
+    """The instant of a change of a task that is locked: after its last one, and after it was told of."""
+    return act.after(max(task["updated_at"], task["stale_at"] or task["updated_at"]))
 
 
 async def record_task(act: Act, what: str, before: Any, after: Any) -> None:

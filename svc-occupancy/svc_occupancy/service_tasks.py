@@ -14,7 +14,7 @@ from svc_occupancy import queries_tasks as q
 from svc_occupancy.imports_tasks import TaskImport
 from svc_occupancy.owners import Owners
 from svc_occupancy.records_import import TaskRow
-from svc_occupancy.service_board import held_turn, not_of_company, record_task
+from svc_occupancy.service_board import held_turn, not_of_company, record_task, task_instant
 
 _FIELDS = ("task_type", "scheduled_date")
 _DONE = {"complete": "completed_at", "cancel": "cancelled_at"}
@@ -104,7 +104,7 @@ class TurnTasksService:
         wanted = bodies.check(records_board.Task, now | given)
         after = {**task, "task_type": wanted.task_type, "scheduled_date": wanted.scheduled_date, "status": status}
         if after != task:
-            at = act.after(task["updated_at"])
+            at = task_instant(act, task)
             after |= {"updated_at": at} | ({_DONE[what]: at} if what in _DONE else {})
             await q.save_task(act.connection, after)
             words = {"change": "changed", "complete": "completed", "cancel": "cancelled"}
