@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -12,7 +13,9 @@ from event_contract import check_outbox
 
 from chassis.database import Database
 from chassis.identity import ADMINISTRATOR, CALLER, OPERATOR, STAFF, Identity
+from chassis.refusals import Refusal
 from makeready.events.v1 import events_pb2
+from makeready.tickets.v1 import desk_pb2
 from makeready.tickets.v1.desk_pb2_grpc import TicketDeskServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from makeready_local.running import Keys, RunningService
@@ -111,6 +114,20 @@ async def client(house: RunningService) -> AsyncIterator[Client]:
     async with house.channel() as channel:
         yield Client(house, channel)
     await check_outbox(house.database_url, events_pb2.Event.FromString)
+
+
+@pytest.fixture
+async def reached(owners: dict[str, RunningService], client: Client, operator: Identity) -> dict[str, RunningService]:
+    """Both owners, once svc-tickets has found out that they are there."""
+    nobodys = desk_pb2.AssignTicketRequest(idempotency_key="reach", ticket_id=1, assignee_id=10**15, vendor_id=10**15)
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await client("AssignTicket", nobodys, operator)
+            except grpc.aio.AioRpcError:
+                await asyncio.sleep(0.1)
+            except Refusal:
+                return owners
 
 
 @pytest.fixture(scope="session")

@@ -161,7 +161,7 @@ async def test_a_vendor_who_has_the_ticket_when_the_hold_comes_keeps_it(
         ({"vendor_id": 10**15}, 404, "no vendor"),
     ],
 )
-@pytest.mark.usefixtures("owners")
+@pytest.mark.usefixtures("reached")
 async def test_a_bad_assignment_is_refused(
     client: Any, staff: Any, ticket_id: int, sent: dict[str, Any], status: int, about: str
 ) -> None:

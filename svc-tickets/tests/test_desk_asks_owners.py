@@ -38,8 +38,8 @@ async def id_of(url: str, table: str, external_id: str) -> int:
         await database.close()
 
 
-async def test_a_ticket_is_opened_and_assigned_before_any_reference_has_come(client: Any, owners: Any) -> None:
-    gateway, catalog = owners["gateway"], owners["svc-catalog"]
+async def test_a_ticket_is_opened_and_assigned_before_any_reference_has_come(client: Any, reached: Any) -> None:
+    gateway, catalog = reached["gateway"], reached["svc-catalog"]
     tag = secrets.token_hex(4)
     async with gateway.channel() as channel:
         request = identity_pb2.CreateCompanyRequest(name=f"Fresh {tag}", timezone="UTC")

@@ -117,7 +117,7 @@ async def test_the_same_request_has_one_effect_and_another_with_its_key_is_refus
         ({"unit_id": 100, "asset_id": 600}, 404, "property has no asset"),
     ],
 )
-@pytest.mark.usefixtures("catalog")
+@pytest.mark.usefixtures("reached")
 async def test_a_bad_request_is_refused_by_name_and_leaves_nothing(
     client: Any, staff: Any, database: Database, sent: dict[str, Any], status: int, about: str
 ) -> None:
