@@ -20,24 +20,24 @@ from svc_catalog.queries_desk import Kept
 
 METER = Fields(
     records_meters.MeterRow,
+    "external_id",
     "name",
     "utility_type",
     "scope",
     "meter_number",
     "unit_of_measure",
     "is_active",
-    "external_id",
     ids=("property_id", "unit_id"),
 )
 READING = Fields(
     records_meters.ReadingRow,
+    "external_id",
     "period_start",
     "period_end",
     "consumption",
     "unit_of_measure",
     "cost",
     "is_estimated",
-    "external_id",
     ids=("meter_id",),
 )
 

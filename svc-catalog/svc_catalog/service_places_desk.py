@@ -18,6 +18,7 @@ from svc_catalog.queries_desk import Kept
 
 PROPERTY = Fields(
     records_import.PropertyRow,
+    "external_id",
     "name",
     "address",
     "city",
@@ -29,21 +30,21 @@ PROPERTY = Fields(
     "year_built",
     "latitude",
     "longitude",
-    "external_id",
 )
 UNIT = Fields(
     records_import.UnitRow,
+    "external_id",
     "name",
     "unit_number",
     "building",
     "floor",
     "floorplan",
     *rules_places.FLOORPLAN_MEASURES,
-    "external_id",
     ids=("property_id",),
 )
 ASSET = Fields(
     records_import.AssetRow,
+    "external_id",
     "name",
     "category",
     "make",
@@ -58,7 +59,6 @@ ASSET = Fields(
     "installed_on",
     "warranty_expires_on",
     "expected_life_years",
-    "external_id",
     ids=("property_id", "unit_id"),
 )
 

@@ -23,15 +23,17 @@ from makeready.catalog.v1 import (
     inspections_desk_pb2_grpc,
     inspections_pb2,
     inspections_pb2_grpc,
+    meters_desk_pb2_grpc,
     meters_pb2,
     meters_pb2_grpc,
     notices_pb2,
     notices_pb2_grpc,
+    places_desk_pb2_grpc,
     vendors_desk_pb2_grpc,
     vendors_pb2,
     vendors_pb2_grpc,
 )
-from makeready.common.v1 import stale_pb2_grpc
+from makeready.common.v1 import audit_pb2, audit_pb2_grpc, stale_pb2_grpc
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
 from makeready.events.v1 import events_pb2, events_pb2_grpc
 from makeready_local.nats import Nats
@@ -71,6 +73,9 @@ class Catalog:
             notices_pb2_grpc.NoticesServiceStub(channel),
             inspections_desk_pb2_grpc.InspectionDeskServiceStub(channel),
             stale_pb2_grpc.StaleServiceStub(channel),
+            places_desk_pb2_grpc.PlacesDeskServiceStub(channel),
+            meters_desk_pb2_grpc.MeterDeskServiceStub(channel),
+            audit_pb2_grpc.AuditServiceStub(channel),
         ]
 
     async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:
@@ -94,6 +99,11 @@ class Company:
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name and not request.idempotency_key:
             request.idempotency_key = secrets.token_hex(8)
         return await self.catalog(rpc, request, who or self.operator)
+
+    async def audit(self, subject: str = "", subject_id: int | None = None) -> list[audit_pb2.AuditEntry]:
+        """The company's entries, the oldest first."""
+        request = audit_pb2.ListAuditRequest(subject=subject, subject_id=subject_id, limit=200)
+        return list((await self.catalog("ListAudit", request, self.operator)).entries)[::-1]
 
     async def results(self, kind: str, rows: Sequence[Any], dry_run: bool = False, **more: Any) -> list[ImportResult]:
         """What became of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
