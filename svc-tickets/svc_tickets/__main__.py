@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from chassis import instants
 from chassis.server import App, run_process
-from makeready.tickets.v1 import desk_pb2, tickets_pb2
-from svc_tickets import config, consumers, records, tables
+from makeready.tickets.v1 import desk_pb2, pm_tasks_pb2, tickets_pb2
+from svc_tickets import config, consumers, records, records_pm, tables
 from svc_tickets.failed_rows import FailedRows
 from svc_tickets.owners import Owners
 from svc_tickets.service import TicketsService
 from svc_tickets.service_desk import TicketDeskService
-from svc_tickets.sweeps import QuietTickets
+from svc_tickets.service_pm import PmTasksService
+from svc_tickets.sweeps import OverdueMaintenance, QuietTickets
 
 NAME = "svc-tickets"
 
@@ -21,13 +22,19 @@ def assemble(settings: config.Config) -> App:
     acts = app.acts(tables.idempotency, tables.audit, outbox)
     links = records.TicketLinks(settings.service.links_url)
     applier = consumers.Applier(FailedRows(outbox, acts.audit, links, instants.now))
-    app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS)
+    consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS)
     owners = Owners(app.database, app.peer("svc-catalog"), app.peer("gateway"))
     tickets = TicketsService(app.database, acts, owners, links, instants.now)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)
     desk = TicketDeskService(acts, app.database, owners, links)
     app.serve(desk_pb2.DESCRIPTOR.services_by_name["TicketDeskService"], desk)
-    app.sweeps(QuietTickets(app.database, outbox, links, instants.now).sweep)
+    pm_links = records_pm.PmTaskLinks(settings.service.links_url)
+    pm_tasks = PmTasksService(acts, app.database, owners, pm_links, consumer.catch_up, instants.now)
+    app.serve(pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"], pm_tasks)
+    app.sweeps(
+        QuietTickets(app.database, outbox, links, instants.now).sweep,
+        OverdueMaintenance(app.database, outbox, pm_links, instants.now).sweep,
+    )
     return app
 
 

@@ -43,7 +43,9 @@ def _place() -> Statement:
 _PLACE = _place()
 
 
-async def place(database: Database, company_id: int, property_id: int, unit_id: int, asset_id: int) -> Record | None:
+async def place(
+    database: Connection | Database, company_id: int, property_id: int, unit_id: int, asset_id: int
+) -> Record | None:
     """property_id, unit_id, asset_id as far as the replicas have them; None where they lack the property."""
     return await database.row(
         _PLACE, company_id=company_id, property_id=property_id, unit_id=unit_id, asset_id=asset_id

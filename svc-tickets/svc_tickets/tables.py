@@ -9,6 +9,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Date,
     DateTime,
     ForeignKey,
     ForeignKeyConstraint,
@@ -28,7 +29,7 @@ from chassis.idempotency import ledger
 from chassis.outbox import outbox_table
 from chassis.paging import page_indexes
 from chassis.replicas import company_replica, replica_table
-from svc_tickets import rules, rules_desk
+from svc_tickets import rules, rules_desk, rules_pm
 
 metadata = MetaData()
 
@@ -229,4 +230,55 @@ ticket_policy = Table(
     Column("photo_required_to_complete", Boolean, nullable=False, server_default=text("false")),
     Column("stale_after_hours", Integer, nullable=False, server_default=text(str(rules.STALE_AFTER_HOURS))),
     CheckConstraint("stale_after_hours BETWEEN 1 AND 8760", name="ticket_policy_stale_after_hours"),
+)
+
+pm_task_id = Sequence("pm_task_id", metadata=metadata, data_type=BigInteger)
+
+# Preventive maintenance: the next task of one that comes round is a row of its own.
+pm_task = Table(
+    "pm_task",
+    metadata,
+    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", BigInteger, primary_key=True, autoincrement=False, server_default=text("nextval('pm_task_id')")),
+    Column("version", BigInteger, nullable=False, server_default=text("1")),
+    Column("task_name", Text, nullable=False),
+    Column("status", Text, nullable=False, server_default=text("'Open'")),
+    Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False),
+    Column("unit_id", BigInteger, ForeignKey("unit.id")),
+    Column("area", Text),
+    Column("asset_id", BigInteger, ForeignKey("asset.id")),
+    Column("due_date", Date, nullable=False),
+    Column("repeat_days", Integer),
+    Column("repeat_months", Integer),
+    # What it comes round to where a month has such a day.
+    Column("day_of_month", Integer),
+    Column("previous_id", BigInteger),
+    Column("completed_at", DateTime(timezone=True)),
+    Column("cancelled_at", DateTime(timezone=True)),
+    # When it was told that it is overdue: once, whatever its due date becomes.
+    Column("stale_at", DateTime(timezone=True)),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False),
+    Column("external_id", Text),
+    Column("source", Text, nullable=False),
+    UniqueConstraint("company_id", "external_id", name="pm_task_external_id"),
+    UniqueConstraint("company_id", "previous_id", name="pm_task_previous"),
+    ForeignKeyConstraint(["company_id", "previous_id"], ["pm_task.company_id", "pm_task.id"], name="pm_task_after"),
+    _one_of("status", rules_pm.PM_STATUSES, "pm_task"),
+    _one_of("source", rules_pm.PM_SOURCES, "pm_task"),
+    CheckConstraint("unit_id IS NULL OR area IS NULL", name="pm_task_place"),
+    CheckConstraint("repeat_days IS NULL OR repeat_months IS NULL", name="pm_task_repeat"),
+    CheckConstraint("(repeat_months IS NULL) = (day_of_month IS NULL)", name="pm_task_day_of_month"),
+    CheckConstraint("(status = 'Completed') = (completed_at IS NOT NULL)", name="pm_task_completed_at"),
+    CheckConstraint("(status = 'Cancelled') = (cancelled_at IS NOT NULL)", name="pm_task_cancelled_at"),
+    CheckConstraint("updated_at >= created_at", name="pm_task_updated_after_created"),
+)
+_open = text("status = 'Open'")
+Index("pm_task_open", pm_task.c.company_id, pm_task.c.id, postgresql_where=_open)
+Index("pm_task_of_property", pm_task.c.company_id, pm_task.c.property_id, pm_task.c.id)
+Index(
+    "pm_task_due",
+    pm_task.c.company_id,
+    pm_task.c.due_date,
+    postgresql_where=text("status = 'Open' AND stale_at IS NULL"),
 )

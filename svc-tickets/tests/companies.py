@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import select
 
 from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, Identity
+from chassis.identity import CALLER, OPERATOR, STAFF, Identity
 from chassis.statements import Statement
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, ImportRow
 from makeready.common.v1.stale_pb2 import SweepStaleRequest
@@ -34,6 +34,10 @@ class Company:
     @property
     def operator(self) -> Identity:
         return Identity(OPERATOR, "operator", self.id)
+
+    @property
+    def staff(self) -> Identity:
+        return Identity(STAFF, "gateway", self.id, staff_id=self.id)
 
     @property
     def caller(self) -> Identity:

@@ -10,9 +10,9 @@ from sqlalchemy import text
 
 from chassis.database import Database
 from chassis.identity import KINDS, Identity
-from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2
+from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, stale_pb2
 from makeready.events.v1 import events_pb2
-from makeready.tickets.v1 import desk_pb2
+from makeready.tickets.v1 import desk_pb2, pm_tasks_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from makeready_local.revise import differences
 from svc_tickets import rules, rules_desk, tables
@@ -20,6 +20,8 @@ from svc_tickets import rules, rules_desk, tables
 SERVICES = [
     pb.DESCRIPTOR.services_by_name["TicketsService"],
     desk_pb2.DESCRIPTOR.services_by_name["TicketDeskService"],
+    pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"],
+    stale_pb2.DESCRIPTOR.services_by_name["StaleService"],
     audit_pb2.DESCRIPTOR.services_by_name["AuditService"],
     events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],

@@ -172,6 +172,21 @@ COLUMNS: dict[str, dict[str, str]] = {
         "cancellation_reason_code": "no_access_repeated",
         "source": "import",
     },
+    "pm-tasks": {
+        "external_id": "PM9",
+        "property": "P9",
+        "task_name": "Replace furnace filters",
+        "due_date": "2021-03-31",
+        "unit": "U9",
+        "area": "",
+        "asset": "A9",
+        "repeat_days": "",
+        "repeat_months": "3",
+        "status": "Completed",
+        "completed_at": "2021-03-30T12:00:00Z",
+        "cancelled_at": "",
+        "created_at": "2021-01-31",
+    },
     "turns": {
         "external_id": "R9",
         "unit": "U9",
@@ -364,6 +379,8 @@ NEEDED = (
     "subject",
     "body",
     "when",
+    "task_name",
+    "due_date",
 )
 
 

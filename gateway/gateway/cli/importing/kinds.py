@@ -29,7 +29,9 @@ from makeready.occupancy.v1 import occupancy_pb2 as occupancy
 from makeready.occupancy.v1 import turn_tasks_pb2 as turn_tasks
 from makeready.occupancy.v1.occupancy_pb2_grpc import TurnsServiceStub
 from makeready.occupancy.v1.turn_tasks_pb2_grpc import TurnTasksServiceStub
+from makeready.tickets.v1 import pm_tasks_pb2 as pm_tasks
 from makeready.tickets.v1 import tickets_pb2 as tickets
+from makeready.tickets.v1.pm_tasks_pb2_grpc import PmTasksServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 
 
@@ -223,6 +225,24 @@ KINDS = {
                 "cancelled_at",
                 "cancellation_reason_code",
                 "source",
+            ),
+        ),
+        Kind(
+            "pm-tasks",
+            "svc-tickets",
+            lambda channel: PmTasksServiceStub(channel).ImportPmTasks,
+            pm_tasks.ImportPmTasksRequest,
+            ("external_id", "property", "task_name", "due_date"),
+            (
+                "unit",
+                "area",
+                "asset",
+                "repeat_days",
+                "repeat_months",
+                "status",
+                "completed_at",
+                "cancelled_at",
+                "created_at",
             ),
         ),
         Kind(

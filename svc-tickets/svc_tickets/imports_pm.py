@@ -1,0 +1,99 @@
+"""One batch of an import of preventive-maintenance tasks."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from asyncpg import Record
+
+from chassis.database import Connection, Database
+from chassis.imports import Batch, Line
+from chassis.instants import overdue_before
+from chassis.refusals import invalid_request
+from makeready.events.v1.events_pb2 import References
+from svc_tickets import queries_pm as q
+from svc_tickets import rules_pm
+from svc_tickets.owners import Owners
+from svc_tickets.records_pm import PmTaskRow
+
+TaskLine = Line[PmTaskRow]
+CatchUp = Callable[[], Awaitable[object]]
+
+
+class PmTaskImport:
+    """One request: `prepare` before the transaction, `save` in it. events: whether pm.stale will fire for what is
+    overdue already; without, that counts as told."""
+
+    def __init__(self, database: Database, owners: Owners, catch_up: CatchUp, *, events: bool) -> None:
+        """catch_up: see `PmTasksService`."""
+        self._database = database
+        self._owners = owners
+        self._catch_up = catch_up
+        self._events = events
+        self._known: dict[str, dict[str, Record]] = {}
+
+    async def prepare(self, batch: Batch[PmTaskRow]) -> None:
+        """Finds what the rows name; asks its owner once for what a replica lacks."""
+        named = {field: batch.named(field) for field in q.NAMED}
+        self._known = await self._look_up(batch.company_id, named)
+        lacking = {field: [name for name in named[field] if name not in self._known[field]] for field in q.NAMED}
+        if any(lacking.values()):
+            await self._owners.fetch(
+                batch.company_id,
+                property_external_ids=lacking["property"],
+                unit_external_ids=lacking["unit"],
+                asset_external_ids=lacking["asset"],
+            )
+            self._known = await self._look_up(batch.company_id, named)
+        if not self._events and await q.timezone(self._database, batch.company_id) is None:
+            await self._catch_up()
+
+    async def _look_up(self, company_id: int, named: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Record]]:
+        async with self._database.connection() as connection:
+            return {
+                field: await known.by_external_id(connection, company_id, named[field])
+                for field, known in q.NAMED.items()
+            }
+
+    async def save(self, connection: Connection, batch: Batch[PmTaskRow]) -> References:
+        """Inserts and updates what differs. No other context keeps anything of a task."""
+        for field, known in self._known.items():
+            batch.resolve(field, known)
+        await batch.meet(connection, q.IMPORTED)
+        # Before the first day there is, nothing is overdue.
+        told_before = datetime.date.min
+        if not self._events:
+            timezone = await q.timezone(connection, batch.company_id) or "UTC"
+            told_before = overdue_before(batch.moment, timezone)
+        batch.each(lambda line: self._take(line, batch.moment, told_before))
+        await batch.save(connection, q.IMPORTED, {})
+        return References()
+
+    def _take(self, line: TaskLine, moment: datetime.datetime, told_before: datetime.date) -> None:
+        """Brings the row's values to their columns. Raises Refusal with the field."""
+        values = line.values
+        for kind in ("unit", "asset"):
+            named = getattr(line.row, kind)
+            if named is not None and self._known[kind][named]["property_id"] != values["property_id"]:
+                raise invalid_request(f"The {kind} lies in another property.", kind)
+            if line.moves("property_id") and kind not in line.given and line.stored(f"{kind}_id") is not None:
+                raise invalid_request(f"The task moves to another property; give its {kind} there.", kind)
+        rules_pm.check_place(line.after("unit_id"), line.after("area"))
+        due_date = values["due_date"]
+        comes = rules_pm.round_of(due_date, line.after("repeat_days"), line.after("repeat_months"))
+        values["day_of_month"] = comes.day_of_month
+        if line.stored("due_date") == due_date and line.stored("repeat_months") is not None and comes.months:
+            values["day_of_month"] = line.stored("day_of_month")
+        status = line.row.status or (line.stored("status") if "status" not in line.given else None) or "Open"
+        closed = {name: line.row.completed_at if name == "completed_at" else line.row.cancelled_at for name in _CLOSED}
+        if status == line.stored("status"):
+            closed |= {name: line.stored(name) for name in _CLOSED if closed[name] is None}
+        values["status"] = status
+        values |= dict(zip(_CLOSED, rules_pm.closed_on_import(status, **closed, at=moment), strict=True))
+        is_new = line.stored("due_date") != due_date or line.stored("status") != status
+        if is_new and status == "Open" and due_date < told_before and line.stored("stale_at") is None:
+            values["stale_at"] = moment
+
+
+_CLOSED = ("completed_at", "cancelled_at")

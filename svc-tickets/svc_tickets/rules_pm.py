@@ -1,0 +1,94 @@
+"""What a preventive-maintenance task may be, when it comes round, and what becomes of it. Pure."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from chassis.refusals import Refusal, invalid_request
+
+PmStatus = Literal["Open", "Completed", "Cancelled"]
+PM_STATUSES: tuple[str, ...] = get_args(PmStatus)
+PM_SOURCES = ("staff", "import")
+REPEAT_DAYS_MAX = 3650
+REPEAT_MONTHS_MAX = 120
+# Where a task is that names neither a unit nor an area.
+WHOLE_PROPERTY = "Whole property"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How a task comes round: every so many days, or months, on this day of the month or the last where it lacks it."""
+
+    days: int | None = None
+    months: int | None = None
+    day_of_month: int | None = None
+
+
+def round_of(due_date: datetime.date, days: int | None, months: int | None) -> Round:
+    """Of a task that is due then. Raises Refusal where it would come round in two ways."""
+    if days is not None and months is not None:
+        raise invalid_request("A task comes round by repeat_days or by repeat_months, not both.", "repeat_months", 422)
+    return Round(days, months, None if months is None else due_date.day)
+
+
+def next_due(due_date: datetime.date, comes: Round) -> datetime.date | None:
+    """One period after its own due date, whenever it was done; None where it comes round no more.
+
+    By months it stays on its day of the month: after January 31 and February 28 comes March 31.
+    """
+    try:
+        if comes.days is not None:
+            return due_date + datetime.timedelta(days=comes.days)
+        if comes.months is not None:
+            years, month = divmod(due_date.month - 1 + comes.months, 12)
+            year = due_date.year + years
+            last = calendar.monthrange(year, month + 1)[1]
+            return datetime.date(year, month + 1, min(comes.day_of_month or due_date.day, last))
+    except (OverflowError, ValueError):  # beyond the last year there is
+        return None
+    return None
+
+
+def label(unit: str | None, area: str | None) -> str:
+    """Where it is, in words (spec 6.1)."""
+    return unit or area or WHOLE_PROPERTY
+
+
+def check_place(unit_id: int | None, area: str | None) -> None:
+    """Raises Refusal for a task in two places."""
+    if unit_id is not None and area is not None:
+        raise invalid_request("A task is in a unit or in an area, not both.", "area", 422)
+
+
+def check_open(status: str) -> None:
+    """Raises Refusal where a task can't change any more."""
+    if status != "Open":
+        raise invalid_request("Only an open task can be changed; this one is not open any more.", "status", 422)
+
+
+def closes(status: str, wanted: str) -> bool:
+    """Whether a task of this status becomes the wanted one; False where it is that already. Raises Refusal."""
+    if status == wanted:
+        return False
+    if status != "Open":
+        raise Refusal(422, "invalid_request", f"The task is {status}; only an open one can become {wanted}.")
+    return True
+
+
+def closed_on_import(
+    status: str, completed_at: datetime.datetime | None, cancelled_at: datetime.datetime | None, at: datetime.datetime
+) -> tuple[datetime.datetime | None, datetime.datetime | None]:
+    """completed_at and cancelled_at of a row of a file; a closed task without its instant closed `at`.
+
+    Raises Refusal, with the field, where an instant belongs to another status.
+    """
+    if completed_at is not None and status != "Completed":
+        raise invalid_request("completed_at belongs to status Completed alone.", "completed_at")
+    if cancelled_at is not None and status != "Cancelled":
+        raise invalid_request("cancelled_at belongs to status Cancelled alone.", "cancelled_at")
+    return (completed_at or at) if status == "Completed" else None, (
+        cancelled_at or at
+    ) if status == "Cancelled" else None
