@@ -13,6 +13,7 @@ from chassis import instants
 from chassis.audit import Audit
 from chassis.database import Connection, Database
 from chassis.identity import SERVICE, Call, Identity
+from chassis.killpoints import killed_here
 from chassis.outbox import Outbox
 from chassis.overdue import Overdue
 from makeready.events.v1.events_pb2 import References
@@ -64,6 +65,7 @@ class Vacating:
             await q.SAVE_LEFT.run(connection, saved)
             if moved:
                 await self._tell(connection, company_id, at, moved, {turn["id"]: turn["updated_at"] for turn in saved})
+            killed_here("write-before-commit")
         if moved:
             self._outbox.wake()
         return len(moved)
@@ -143,3 +145,4 @@ class StaleTasks:
             for row in rows
         ]
         await imports.INSERT_EVENTS.run(connection, events)
+        killed_here("write-before-commit")

@@ -17,6 +17,7 @@ from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, stale_pb2
 from makeready.events.v1 import events_pb2
 from makeready.occupancy.v1 import board_pb2, occupancy_pb2, residencies_pb2, turn_tasks_pb2
 from makeready_local.running import RunningService
+from svc_occupancy import rules_board
 from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t
 from svc_occupancy.records_residencies import PartyCreate
@@ -143,6 +144,19 @@ async def test_what_feeds_send_may_bear_one_external_id_many_times(database: Dat
             )
 
 
+@pytest.fixture
+async def transitions(database: Database) -> None:
+    """Two of one unit."""
+    async with database.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO property (id, company_id) VALUES (4, 1) ON CONFLICT DO NOTHING;"
+            "INSERT INTO unit (id, company_id, property_id) VALUES (4, 1, 4) ON CONFLICT DO NOTHING;"
+            "INSERT INTO transition (company_id, id, status, property_id, unit_id, created_at, updated_at, source)"
+            " SELECT 1, 9000 + n, 'completed', 4, 4, now(), now(), 'api' FROM generate_series(0, 1) n"
+            " ON CONFLICT DO NOTHING"
+        )
+
+
 LEASE = {"company_id": "1", "id": "10", "transition_id": "9000", "start_date": "'2026-01-01'"}
 PARTY = {"company_id": "1", "id": "20", "transition_id": "9000", "position": "1"}
 
@@ -167,17 +181,13 @@ PARTY = {"company_id": "1", "id": "20", "transition_id": "9000", "position": "1"
         ("party", {"external_id": "repeat('x', 121)"}, "party_external_id"),
     ],
 )
+@pytest.mark.usefixtures("transitions")
 async def test_the_database_refuses_leases_and_parties_that_cannot_be(
     database: Database, table: str, columns: dict[str, str], constraint: str
 ) -> None:
     """One transition has a lease with a party, another has neither."""
     async with database.connection() as connection:
         await connection.raw.execute(
-            "INSERT INTO property (id, company_id) VALUES (4, 1) ON CONFLICT DO NOTHING;"
-            "INSERT INTO unit (id, company_id, property_id) VALUES (4, 1, 4) ON CONFLICT DO NOTHING;"
-            "INSERT INTO transition (company_id, id, status, property_id, unit_id, created_at, updated_at, source)"
-            " SELECT 1, 9000 + n, 'completed', 4, 4, now(), now(), 'api' FROM generate_series(0, 1) n"
-            " ON CONFLICT DO NOTHING;"
             f"INSERT INTO lease ({', '.join(LEASE)}) VALUES ({', '.join(LEASE.values())}) ON CONFLICT DO NOTHING;"
             "INSERT INTO party (company_id, id, transition_id, position) VALUES (1, 19, 9000, 0) ON CONFLICT DO NOTHING"
         )
@@ -208,3 +218,47 @@ def _cap(kind: Any, name: str) -> int:
     hint = typing.get_type_hints(kind, include_extras=True)[name]
     (marker,) = [one for arm in typing.get_args(hint) for one in getattr(arm, "__metadata__", ()) if type(one) is Text]
     return int(marker.longest)
+
+
+TASK = {
+    "company_id": "1",
+    "id": "30",
+    "transition_id": "9000",
+    "unit_id": "4",
+    "task_type": "'Paint'",
+    "status": "'open'",
+    "created_at": "now()",
+    "updated_at": "now()",
+    "source": "'staff'",
+}
+
+
+@pytest.mark.parametrize(
+    ("columns", "constraint"),
+    [
+        ({"status": "'Open'"}, "turn_task_status"),
+        ({"source": "'api'"}, "turn_task_source"),
+        ({"status": "'completed'"}, "turn_task_completed_at"),
+        ({"completed_at": "now()"}, "turn_task_completed_at"),
+        ({"status": "'cancelled'"}, "turn_task_cancelled_at"),
+        ({"cancelled_at": "now()"}, "turn_task_cancelled_at"),
+        ({"task_type": f"repeat('x', {rules_board.TASK_TYPE_POINTS_MAX + 1})"}, "turn_task_task_type"),
+        ({"created_at": "now() + interval '1 second'"}, "turn_task_updated_after_created"),
+        ({"transition_id": "9999"}, "turn_task_company_id_transition_id_fkey"),
+        ({"company_id": "2"}, "turn_task_company_id_transition_id_fkey"),
+    ],
+)
+@pytest.mark.usefixtures("transitions")
+async def test_the_database_refuses_tasks_that_cannot_be(
+    database: Database, columns: dict[str, str], constraint: str
+) -> None:
+    row = TASK | columns
+    async with database.connection() as connection:
+        with pytest.raises(asyncpg.IntegrityConstraintViolationError) as refused:
+            await connection.raw.execute(f"INSERT INTO turn_task ({', '.join(row)}) VALUES ({', '.join(row.values())})")
+        assert refused.value.constraint_name == constraint
+
+
+def test_the_rules_and_the_tables_know_the_same_states_of_tasks() -> None:
+    checks = {one.name: str(one.sqltext) for one in t.turn_task.constraints if isinstance(one, CheckConstraint)}
+    assert checks["turn_task_status"] == f"status IN {rules_board.TASK_STATUSES}"

@@ -8,7 +8,7 @@ from chassis.database import Database
 from chassis.statements import Statement
 from makeready_local.crowd import analyze, check_pages, make_crowd
 from makeready_local.plans import explained
-from svc_occupancy import queries, queries_import, queries_residencies
+from svc_occupancy import queries, queries_board, queries_import, queries_residencies
 
 FILLS = (
     "property (id, company_id, version, name) SELECT id, company_id, 1, 'x'",
@@ -19,6 +19,8 @@ FILLS = (
     "company (id, version, name) SELECT DISTINCT company_id, 1, 'x'",
     "company (id, version, name) SELECT id, 1, 'x'",
     "unit_state (company_id, unit_id, version, unit_status) SELECT company_id, id, 1, 'Down'",
+    "turn_task (company_id, transition_id, unit_id, task_type, status, created_at, updated_at, source)"
+    " SELECT company_id, id, id, 'Paint', 'open', updated_at, updated_at, 'staff'",
 )
 
 
@@ -66,3 +68,22 @@ async def test_a_row_of_a_file_finds_its_turn_among_many_of_its_unit(crowd: Data
                 plan = await explain(company_id=company_id, external_ids=names, unit_ids=[unit_id] * len(names))
                 assert not plan.whole_tables and plan.rows_met <= 400, (plan.rows_met, plan.indexes)
                 assert plan.returned
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_the_board_looks_at_a_page_of_units_and_at_their_newest_turns(crowd: Database, analyzed: bool) -> None:
+    if analyzed:
+        await analyze(crowd)
+    async with crowd.connection() as connection:
+        units = await connection.raw.fetch(UNITS)
+    for company_id, unit_id in units:
+        place = {"company_id": company_id, "first_id": unit_id, "rows": 50}
+        async with explained(crowd, queries_board.BOARD) as explain:
+            plan = await explain(**place)
+            assert not plan.whole_tables and plan.rows_met <= 350, (plan.rows_met, plan.indexes)
+        async with explained(crowd, queries_board.BOARD_OF_PROPERTY) as explain:
+            plan = await explain(property_id=unit_id, **place | {"first_id": 1})
+            assert not plan.whole_tables and plan.rows_met <= 350, (plan.rows_met, plan.indexes)
+        async with explained(crowd, queries_board.NEWEST) as explain:
+            plan = await explain(company_id=company_id, unit_id=unit_id)
+            assert plan.returned == 1 and plan.rows_met <= 2, (plan.rows_met, plan.indexes)

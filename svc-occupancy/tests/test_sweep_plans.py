@@ -1,0 +1,78 @@
+"""What a sweep costs grows with what is due, and with the number of companies: not with their turns and tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from chassis import migrations
+from chassis.database import Database
+from chassis.statements import Statement
+from makeready_local.plans import explained
+from makeready_local.testing import PostgresServer
+from svc_occupancy import queries_sweeps as q
+from svc_occupancy import sweeps, tables
+
+COMPANIES, EACH = 40, 500
+DAY = datetime.date(2026, 3, 10)
+# In each company: residents who stay, whose departure is dealt with, and who leave later; of one company three, and of
+# another one, have left. The same with their tasks.
+FILL = f"""
+INSERT INTO company (id, version, name) SELECT c, 1, 'x' FROM generate_series(1, {COMPANIES}) c;
+INSERT INTO property (id, company_id, version, name) SELECT c, c, 1, 'x' FROM generate_series(1, {COMPANIES}) c;
+CREATE TABLE many AS SELECT c, c * {EACH} + n AS id, n FROM generate_series(1, {COMPANIES}) c,
+  generate_series(0, {EACH - 1}) n;
+INSERT INTO unit (id, company_id, version, name, property_id) SELECT id, c, 1, 'x', c FROM many;
+INSERT INTO transition (company_id, id, status, property_id, unit_id, move_out_date, vacated_on, created_at, updated_at,
+    source)
+  SELECT c, id, 'active', c, id,
+    CASE n % 3 WHEN 0 THEN NULL WHEN 1 THEN date '{DAY}' - n ELSE date '{DAY}' + n END,
+    CASE n % 3 WHEN 1 THEN date '{DAY}' - n END, '2020-01-01', '2020-01-01', 'import' FROM many;
+INSERT INTO unit_state (company_id, unit_id, version, unit_status) SELECT c, id, 1, 'Notice' FROM many;
+INSERT INTO turn_task (company_id, transition_id, unit_id, task_type, status, scheduled_date, completed_at, stale_at,
+    created_at, updated_at, source)
+  SELECT c, id, id, 'Paint', CASE n % 4 WHEN 0 THEN 'completed' ELSE 'open' END,
+    CASE n % 4 WHEN 1 THEN NULL WHEN 2 THEN date '{DAY}' + n ELSE date '{DAY}' - 1 - n END,
+    CASE n % 4 WHEN 0 THEN now() END, CASE n % 4 WHEN 3 THEN now() END, '2020-01-01', '2020-01-01', 'staff' FROM many;
+UPDATE transition SET move_out_date = '{DAY}'::date - 1, vacated_on = NULL
+  WHERE (company_id, id % {EACH}) IN ((7, 5), (7, 6), (7, 7), (30, 8));
+UPDATE turn_task SET scheduled_date = '{DAY}'::date - 1, stale_at = NULL, status = 'open', completed_at = NULL
+  WHERE (company_id, transition_id % {EACH}) IN ((7, 5), (7, 6), (7, 7), (30, 8));
+"""
+DUE = 4
+
+
+@pytest.fixture
+async def alone(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    url = postgres_server.create_database("occupancy_sweeps")
+    await asyncio.to_thread(migrations.migrate, url, "svc_occupancy", tables.metadata)
+    database = Database(url, application="tests")
+    await database.open()
+    async with database.transaction() as connection:
+        await connection.raw.execute(FILL)
+    yield database
+    await database.close()
+
+
+async def test_a_sweep_meets_what_is_due_and_each_company_once(alone: Database) -> None:
+    tasks = sweeps.StaleTasks(alone, None, None)  # type: ignore[arg-type]
+    first: dict[str, Any] = {"first_company_id": 0, "rows": q.ROWS_AT_ONCE}
+    cases: list[tuple[Statement, str, str]] = [
+        (q.TO_LEAVE, "timezones", "transition_to_vacate"),
+        (tasks._overdue._find, "zones", "turn_task_to_tell_of"),
+    ]
+    for analyzed in (False, True):
+        if analyzed:
+            async with alone.connection() as connection:
+                await connection.raw.execute("ANALYZE")
+        for statement, timezones, index in cases:
+            async with explained(alone, statement) as explain:
+                for day, due in ((DAY, DUE), (DAY - datetime.timedelta(days=1), 0)):
+                    plan = await explain(**first, days=[day], **{timezones: ["UTC"]})
+                    assert plan.returned == due and index in plan.indexes
+                    assert plan.rows_met <= COMPANIES + due, (plan.rows_met, plan.indexes)
+                    assert set(plan.whole_tables) <= {"company"}
