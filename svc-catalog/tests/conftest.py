@@ -136,6 +136,9 @@ class Company:
         request = getattr(KINDS[kind], f"{name}Request")(after_id=after_id, limit=limit, **filters)
         return (await self.catalog(name, request, self.caller)).page
 
+    async def by_name(self, kind: str) -> dict[str, dict[str, Any]]:
+        return {record["name"]: record for record in await self.list(kind)}
+
     async def by_external_id(self, kind: str) -> dict[str, dict[str, Any]]:
         return {record["external_id"]: record for record in await self.list(kind)}
 
