@@ -30,6 +30,6 @@ async def update(database: Database, acts: Acts, call: Call, changes: dict[str, 
             if after["stale_after_hours"] != before["stale_after_hours"]:
                 await queries_quiet.reckon_anew(connection, company, after["stale_after_hours"])
             await acts.audit.add(
-                connection, call, company, "ticket_policy.changed", "ticket_policy", company, before, after
+                connection, call, company, "ticket_policy.updated", "ticket_policy", company, before, after
             )
     return after

@@ -40,10 +40,10 @@ async def test_each_setting_changes_alone_and_is_audited_where_it_does(client: A
     assert await update(client, operator, photo_required_to_complete=True) == (True, 24)
     assert await update(client, person, photo_required_to_complete=True, stale_after_hours=24) == (True, 24)
     assert await audited(client, person, "ticket_policy", company) == [
-        entry("administrator:5", "ticket_policy.changed", {"stale_after_hours": 72}, {"stale_after_hours": 24}),
+        entry("administrator:5", "ticket_policy.updated", {"stale_after_hours": 72}, {"stale_after_hours": 24}),
         entry(
             "operator",
-            "ticket_policy.changed",
+            "ticket_policy.updated",
             {"photo_required_to_complete": False},
             {"photo_required_to_complete": True},
         ),

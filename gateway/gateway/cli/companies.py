@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from gateway.cli import arguments as types
+from gateway.cli.acting_arguments import add_actor, check_actor
 from gateway.cli.answers import Answer, instant, table
 from gateway.cli.failures import Failed, Misused
 from gateway.cli.system import Operator
@@ -16,6 +17,7 @@ from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
 from makeready.tickets.v1 import tickets_pb2
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 
+_UPDATE = pb.DESCRIPTOR.services_by_name["CompaniesService"].methods_by_name["UpdateCompany"]
 PASSWORD_BYTES = 15  # 20 characters
 
 
@@ -48,6 +50,7 @@ def add(commands: types.Commands) -> None:
         type=types.hours,
         help="how long a resident's ticket may be quiet before it counts as stale",
     )
+    add_actor(updating, _UPDATE)
     updating.set_defaults(run=update)
 
     types.command(verbs, "list", "list all companies").set_defaults(run=list_all)
@@ -79,6 +82,7 @@ async def create(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
     """Each setting goes to the context that owns it."""
+    check_actor(arguments, _UPDATE)
     company = pb.UpdateCompanyRequest(company_id=arguments.company_id)
     if arguments.active is not None:
         company.active = arguments.active
@@ -92,15 +96,24 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
     has_policy = bool(policy.ListFields())
     if not has_policy and len(company.ListFields()) == 1:
         raise Misused("name at least one setting to change")
+
+    async def token(service: str) -> str:
+        return await operator.vouched(arguments.actor, company.company_id, service) if arguments.actor else ""
+
+    operator.trace()
     # The gateway first, also where nothing is for it: it alone knows whether there is such a company.
     companies = CompaniesServiceStub(operator.channel("gateway"))
-    updated = (await operator.call("gateway", companies.UpdateCompany, company)).company
+    updated = (await operator.call("gateway", companies.UpdateCompany, company, token=await token("gateway"))).company
     value = _shown(updated)
     if has_policy:
         tickets = TicketsServiceStub(operator.channel("svc-tickets"))
         try:
             kept = await operator.call(
-                "svc-tickets", tickets.UpdateTicketPolicy, policy, company_id=arguments.company_id
+                "svc-tickets",
+                tickets.UpdateTicketPolicy,
+                policy,
+                company_id=arguments.company_id,
+                token=await token("svc-tickets"),
             )
         except Failed as failed:
             raise Failed(f"The ticket policy stays as it was, all else is changed: {failed}") from None

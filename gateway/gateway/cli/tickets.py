@@ -8,6 +8,7 @@ from typing import Any
 from gateway.cli import acting
 from gateway.cli import arguments as types
 from gateway.cli.acting import Verb
+from gateway.cli.acting_arguments import add_actor, check_actor
 from gateway.cli.answers import Answer, instant, table
 from gateway.cli.companies import ensure_company
 from gateway.cli.system import Operator
@@ -17,6 +18,8 @@ from makeready.tickets.v1.desk_pb2_grpc import TicketDeskServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 
 _DESK = desk_pb2.DESCRIPTOR.services_by_name["TicketDeskService"].methods_by_name
+_LIST_COMMENTS = _DESK["ListTicketComments"]
+_LIST_HISTORY = pb.DESCRIPTOR.services_by_name["TicketsService"].methods_by_name["ListTicketHistory"]
 _BY = "whose it is (default staff)"
 VERBS = (
     Verb(
@@ -84,6 +87,7 @@ def add(commands: types.Commands) -> None:
     )
     commenting.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
     commenting.add_argument("ticket_id", metavar="TICKET_ID", type=types.record_id)
+    add_actor(commenting, _LIST_COMMENTS)
     commenting.set_defaults(run=list_comments)
     telling = types.command(
         verbs,
@@ -94,16 +98,24 @@ def add(commands: types.Commands) -> None:
     )
     telling.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
     telling.add_argument("ticket_id", metavar="TICKET_ID", type=types.record_id)
+    add_actor(telling, _LIST_HISTORY)
     telling.set_defaults(run=list_history)
 
 
 async def list_history(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    check_actor(arguments, _LIST_HISTORY)
     await ensure_company(operator, arguments.company_id)
     tickets = TicketsServiceStub(operator.channel("svc-tickets"))
     request = pb.ListTicketHistoryRequest(ticket_id=arguments.ticket_id)
     found: list[dict[str, Any]] = []
     while True:
-        answer = await operator.call("svc-tickets", tickets.ListTicketHistory, request, company_id=arguments.company_id)
+        answer = await operator.call(
+            "svc-tickets",
+            tickets.ListTicketHistory,
+            request,
+            company_id=arguments.company_id,
+            token=await acting.token(operator, arguments, "svc-tickets"),
+        )
         found += map(_shown, answer.changes)
         if not answer.HasField("next_after_version"):
             break
@@ -141,12 +153,19 @@ def _shown(change: pb.TicketChange) -> dict[str, Any]:
 
 
 async def list_comments(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    check_actor(arguments, _LIST_COMMENTS)
     await ensure_company(operator, arguments.company_id)
     desk = TicketDeskServiceStub(operator.channel("svc-tickets"))
     request = desk_pb2.ListTicketCommentsRequest(ticket_id=arguments.ticket_id)
     found: list[dict[str, Any]] = []
     while True:
-        answer = await operator.call("svc-tickets", desk.ListTicketComments, request, company_id=arguments.company_id)
+        answer = await operator.call(
+            "svc-tickets",
+            desk.ListTicketComments,
+            request,
+            company_id=arguments.company_id,
+            token=await acting.token(operator, arguments, "svc-tickets"),
+        )
         found += map(_comment_shown, answer.comments)
         if not answer.HasField("next_after_comment_id"):
             break
