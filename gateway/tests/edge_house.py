@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -18,10 +19,14 @@ from edge_contexts import Contexts
 from edge_http import Api, free_port
 
 from chassis.clients import refusal_of
-from chassis.identity import OPERATOR, Identity, Issuer
+from chassis.identity import ADMINISTRATOR, OPERATOR, Identity, Issuer
 from gateway.config import CONTEXTS
+from makeready.common.v1.audit_pb2 import ListAuditRequest
+from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.identity.v1 import identity_pb2 as pb
+from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
+from makeready.identity.v1.staff_desk_pb2_grpc import StaffDeskServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 
 SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE, "webhook_only": pb.SCOPE_WEBHOOK_ONLY}
@@ -109,11 +114,22 @@ class Operator:
     def __init__(self, target: str, keys: Path) -> None:
         channel = grpc.aio.insecure_channel(target)
         self._issuer = Issuer(keys / "operator.jwk")
-        self._stubs: list[Any] = [CompaniesServiceStub(channel), KeysServiceStub(channel), StaffServiceStub(channel)]
+        self._vouching = Issuer(keys / "gateway.jwk")
+        self._stubs: list[Any] = [
+            CompaniesServiceStub(channel),
+            KeysServiceStub(channel),
+            StaffServiceStub(channel),
+            StaffDeskServiceStub(channel),
+            ActorsServiceStub(channel),
+            AuditServiceStub(channel),
+        ]
         self._names = itertools.count(1)
 
-    async def __call__(self, rpc: str, request: Any, company_id: int = 0) -> Any:
+    async def __call__(self, rpc: str, request: Any, company_id: int = 0, who: Identity | None = None) -> Any:
+        """who: somebody for whom the gateway vouches, instead of the operator."""
         token = self._issuer.token("gateway", Identity(OPERATOR, "operator", company_id))
+        if who is not None:
+            token = self._vouching.token("gateway", who)
         method = next(getattr(stub, rpc) for stub in self._stubs if hasattr(stub, rpc))
         metadata = [("authorization", token), ("x-request-id", "op-1")]
         try:
@@ -133,6 +149,21 @@ class Operator:
         email = f"ada{next(self._names)}-{company_id}@example.com"
         await self("CreateAdministrator", pb.CreateAdministratorRequest(company_id=company_id, email=email))
         return email
+
+    async def administrators_identity(self, company_id: int) -> Identity:
+        """A new administrator of a company, who calls as such."""
+        email = f"adm{next(self._names)}-{company_id}@example.com"
+        made = await self("CreateAdministrator", pb.CreateAdministratorRequest(company_id=company_id, email=email))
+        return Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=made.administrator_id)
+
+    async def audit(self, company_id: int, subject: str = "") -> list[tuple[str, str, int, Any, Any]]:
+        """The gateway's entries of a company, the oldest first: actor, action, subject_id, before, after."""
+        answer = await self("ListAudit", ListAuditRequest(subject=subject, limit=200), company_id)
+        assert {one.request_id for one in answer.entries} <= {"op-1"}
+        return [
+            (one.actor, one.action, one.subject_id, json.loads(one.before), json.loads(one.after))
+            for one in reversed(answer.entries)
+        ]
 
     async def key(self, company_id: int, scope: str = "write", email: str = "") -> str:
         return (await self.minted(company_id, scope, email))[1]

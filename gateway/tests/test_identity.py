@@ -16,13 +16,13 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from chassis.database import Database
-from chassis.identity import CALLER, KINDS, OPERATOR, SERVICE, STAFF, Identity, Issuer
+from chassis.identity import ADMINISTRATOR, CALLER, KINDS, OPERATOR, SERVICE, STAFF, Identity, Issuer
 from chassis.refusals import Refusal
 from gateway import passwords, rules, service, tables
 from makeready.common.v1 import options_pb2
 from makeready.events.v1.events_pb2 import Event
+from makeready.identity.v1 import actors_pb2, staff_desk_pb2, staff_pb2
 from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1 import staff_pb2
 from makeready_local.revise import differences
 
 
@@ -132,7 +132,7 @@ async def test_a_key_is_256_random_bits_and_stored_as_its_digest(
     assert not [value for value in row.values() if isinstance(value, str) and key[11:] in value]
     audited = await rows(
         database,
-        "SELECT action, after::text AS detail, actor, request_id FROM audit WHERE subject_id = $1 AND action LIKE 'key%'",
+        "SELECT action, after::text AS detail, actor, request_id FROM audit WHERE subject = 'key' AND subject_id = $1",
         key_id,
     )
     assert [(row["action"], row["actor"], row["request_id"]) for row in audited] == [("key.minted", "operator", "op-1")]
@@ -232,13 +232,15 @@ def test_proto_rules_and_table_name_the_same_scopes() -> None:
     assert re.findall(r"'(\w+)'", str(check.sqltext)) == list(rules.SCOPES)  # type: ignore[attr-defined]
 
 
-SERVICES = (*pb.DESCRIPTOR.services_by_name.values(), *staff_pb2.DESCRIPTOR.services_by_name.values())
+CONTRACTS = (pb, staff_pb2, staff_desk_pb2, actors_pb2)
+SERVICES = [served for contract in CONTRACTS for served in contract.DESCRIPTOR.services_by_name.values()]
 RPCS = [rpc for served in SERVICES for rpc in served.methods]
 WHO = {
     CALLER: ("gateway", Identity(CALLER, "gateway", 1, 1, "write", 1)),
     SERVICE: ("svc-tickets", Identity(SERVICE, "svc-tickets", 1)),
     OPERATOR: ("operator", Identity(OPERATOR, "operator", 1)),
-    STAFF: ("gateway", Identity(STAFF, "gateway", 1)),
+    STAFF: ("gateway", Identity(STAFF, "gateway", 1, staff_id=1)),
+    ADMINISTRATOR: ("gateway", Identity(ADMINISTRATOR, "gateway", 1, administrator_id=1)),
 }
 
 

@@ -20,7 +20,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis.clients import PeerUnavailable
 from gateway.cli import arguments as types
-from gateway.cli.acting_arguments import ACT, add_actor, add_fields, check_actor, request_of
+from gateway.cli.acting_arguments import ACT, add_actor, add_fields, request_of
 from gateway.cli.answers import Answer, instant, labels, table
 from gateway.cli.companies import ensure_company
 from gateway.cli.failures import Failed
@@ -56,7 +56,6 @@ def add(verbs: types.Commands, *several: Verb) -> None:
 
 def _runs(verb: Verb) -> Callable[[Operator, argparse.Namespace], Awaitable[Answer]]:
     async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
-        check_actor(arguments, verb.rpc)
         request = request_of(verb.rpc, verb.places, arguments)
         await ensure_company(operator, arguments.company_id)
         if ACT in verb.rpc.input_type.fields_by_name:
@@ -65,13 +64,6 @@ def _runs(verb: Verb) -> Callable[[Operator, argparse.Namespace], Awaitable[Answ
         return Answer(value, worded(value))
 
     return run
-
-
-async def token(operator: Operator, arguments: argparse.Namespace, service: str) -> str:
-    """The token of whoever `--as` names, for one service; empty where it is the operator."""
-    if arguments.actor is None:
-        return ""
-    return await operator.vouched(arguments.actor, arguments.company_id, service)
 
 
 async def _answered(operator: Operator, verb: Verb, request: Any, arguments: argparse.Namespace) -> Message:
@@ -86,11 +78,8 @@ async def _answered(operator: Operator, verb: Verb, request: Any, arguments: arg
     for attempt in range(ATTEMPTS if acts or reads else 1):
         if attempt:
             await asyncio.sleep(PAUSE_SECONDS)
-        who = await token(operator, arguments, verb.service)
         try:
-            found: Message = await operator.ask(
-                verb.service, method, request, company_id=arguments.company_id, token=who
-            )
+            found: Message = await operator.ask(verb.service, method, request, company_id=arguments.company_id)
         except PeerUnavailable as error:
             unavailable = error
             if not is_transient(error):

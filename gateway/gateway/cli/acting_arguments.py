@@ -46,7 +46,7 @@ def add_fields(parser: types.Parser, rpc: MethodDescriptor, places: tuple[str, .
             default=[],
             type=_field_name,
             choices=[name for name, one in fields.items() if one.has_presence],
-            help="leave this field without a value; may be repeated",
+            help=f"{helps.get(CLEAR, 'leave this field without a value')}; may be repeated",
         )
     if ACT in fields:
         parser.add_argument("--idempotency-key", metavar="KEY", help="do it once, however often it is sent")
@@ -119,24 +119,28 @@ def request_of(rpc: MethodDescriptor, places: tuple[str, ...], arguments: argpar
 
 
 def add_actor(parser: types.Parser, rpc: MethodDescriptor) -> None:
-    """`--as`, which says who acts."""
+    """`--as`, which says who acts; `who_acts` then knows what for."""
     who = "an administrator's email"
     if options_pb2.KIND_STAFF in _allowed(rpc):
         who += ", or staff:ID"
+    parser.set_defaults(act=rpc)
     parser.add_argument(
         "--as", dest="actor", metavar="WHO", type=types.actor, help=f"who does it: {who} (default: the operator)"
     )
 
 
-def check_actor(arguments: argparse.Namespace, rpc: MethodDescriptor) -> None:
-    """Raises Failed where the one who is named may not do this."""
-    if arguments.actor is None:
-        return
-    email, _staff_id = arguments.actor
+def who_acts(arguments: argparse.Namespace) -> tuple[str, int] | None:
+    """Whom `--as` names; None where it is the operator. Raises Failed where they may not do this."""
+    actor: tuple[str, int] | None = getattr(arguments, "actor", None)
+    if actor is None:
+        return None
+    rpc: MethodDescriptor = arguments.act
+    email, _staff_id = actor
     if (options_pb2.KIND_ADMINISTRATOR if email else options_pb2.KIND_STAFF) not in _allowed(rpc):
         who = "An administrator" if email else "A member of staff"
         may = " and ".join(name for kind, name in _KINDS.items() if kind in _allowed(rpc))
         raise Failed(f"{who} may not do this; {may} may.")
+    return actor
 
 
 def _allowed(rpc: MethodDescriptor) -> frozenset[int]:

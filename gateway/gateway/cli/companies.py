@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from gateway.cli import arguments as types
-from gateway.cli.acting_arguments import add_actor, check_actor
+from gateway.cli.acting_arguments import add_actor
 from gateway.cli.answers import Answer, instant, table
 from gateway.cli.failures import Failed, Misused
 from gateway.cli.system import Operator
@@ -82,7 +82,6 @@ async def create(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
     """Each setting goes to the context that owns it."""
-    check_actor(arguments, _UPDATE)
     company = pb.UpdateCompanyRequest(company_id=arguments.company_id)
     if arguments.active is not None:
         company.active = arguments.active
@@ -96,24 +95,16 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
     has_policy = bool(policy.ListFields())
     if not has_policy and len(company.ListFields()) == 1:
         raise Misused("name at least one setting to change")
-
-    async def token(service: str) -> str:
-        return await operator.vouched(arguments.actor, company.company_id, service) if arguments.actor else ""
-
     operator.trace()
     # The gateway first, also where nothing is for it: it alone knows whether there is such a company.
     companies = CompaniesServiceStub(operator.channel("gateway"))
-    updated = (await operator.call("gateway", companies.UpdateCompany, company, token=await token("gateway"))).company
+    updated = (await operator.call("gateway", companies.UpdateCompany, company)).company
     value = _shown(updated)
     if has_policy:
         tickets = TicketsServiceStub(operator.channel("svc-tickets"))
         try:
             kept = await operator.call(
-                "svc-tickets",
-                tickets.UpdateTicketPolicy,
-                policy,
-                company_id=arguments.company_id,
-                token=await token("svc-tickets"),
+                "svc-tickets", tickets.UpdateTicketPolicy, policy, company_id=arguments.company_id
             )
         except Failed as failed:
             raise Failed(f"The ticket policy stays as it was, all else is changed: {failed}") from None
@@ -136,7 +127,7 @@ async def list_all(operator: Operator, _arguments: argparse.Namespace) -> Answer
 async def ensure_company(operator: Operator, company_id: int) -> None:
     """Raises Failed where there is no such company: other contexts need not know all of them yet."""
     companies = CompaniesServiceStub(operator.channel("gateway"))
-    found = await operator.call("gateway", companies.ListCompanies, pb.ListCompaniesRequest())
+    found = await operator.call("gateway", companies.ListCompanies, pb.ListCompaniesRequest(), as_operator=True)
     if all(company.id != company_id for company in found.companies):
         raise Failed("No company has that id; `makeready company list` shows them.")
 

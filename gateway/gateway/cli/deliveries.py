@@ -9,6 +9,7 @@ from typing import Any
 from chassis.instants import now
 from gateway.cli import arguments as types
 from gateway.cli import delivery_shapes as shapes
+from gateway.cli.acting_arguments import add_actor
 from gateway.cli.answers import Answer, table
 from gateway.cli.companies import ensure_company
 from gateway.cli.failures import Failed, Misused, printable
@@ -17,6 +18,8 @@ from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
 
 SERVICE = "svc-webhooks"
+_RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
+_LIST = pb.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name["ListDeliveries"]
 PAGE = 200
 UNDELIVERED_PAGE = 1000
 RETRY_SECONDS = 60.0  # the attempt's own deadline, and another dispatcher's that may be under way
@@ -29,6 +32,7 @@ def add(verbs: types.Commands) -> None:
     showing.add_argument("--state", choices=list(shapes.STATE_NUMBERS), help="only those in this state")
     showing.add_argument("--limit", metavar="N", type=types.rows, default=PAGE, help=f"at most (default {PAGE})")
     showing.add_argument("--before", metavar="EVENT_ID", default="", help="only of older events: the next page")
+    add_actor(showing, _LIST)
     showing.set_defaults(run=list_deliveries)
 
     parking = types.command(
@@ -40,6 +44,7 @@ def add(verbs: types.Commands) -> None:
     )
     parking.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
     parking.add_argument("--limit", metavar="N", type=types.rows, help="at most (default: all)")
+    add_actor(parking, _RPCS["ListUndelivered"])
     parking.set_defaults(run=list_parked)
 
     expiring = types.command(
@@ -52,6 +57,7 @@ def add(verbs: types.Commands) -> None:
     expiring.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
     expiring.add_argument("--within", metavar="DAYS", type=types.days, default=3, help="go within (default 3)")
     expiring.add_argument("--limit", metavar="N", type=types.rows, help="at most (default: all)")
+    add_actor(expiring, _RPCS["ListUndelivered"])
     expiring.set_defaults(run=list_expiring)
 
     retrying = types.command(
@@ -64,6 +70,7 @@ def add(verbs: types.Commands) -> None:
     )
     retrying.add_argument("deliveries", metavar="EVENT_ID:SUB_ID", type=types.delivery_key, nargs="*")
     retrying.add_argument("--all-parked", metavar="SUB_ID", type=types.record_id)
+    add_actor(retrying, _RPCS["RetryDelivery"])
     retrying.set_defaults(run=retry)
 
 

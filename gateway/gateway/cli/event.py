@@ -9,12 +9,14 @@ from typing import Any
 
 from gateway.cli import arguments as types
 from gateway.cli import delivery_shapes as shapes
+from gateway.cli.acting_arguments import add_actor
 from gateway.cli.answers import Answer, instant, table
 from gateway.cli.failures import printable
 from gateway.cli.system import Operator
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub
 
+_GET = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name["GetEvent"]
 EXCERPT_POINTS_MAX = 76
 HEADERS = ("#", "STARTED (UTC)", "CAUSE", "CONN", "TLS", "FIRST", "TOTAL MS", "OUTCOME", "THEN", "ADDRESS")
 
@@ -30,6 +32,7 @@ def add(verbs: types.Commands) -> None:
     )
     telling.add_argument("event_id", metavar="EVENT_ID")
     telling.add_argument("--body", action="store_true", help="also the bytes that are sent")
+    add_actor(telling, _GET)
     telling.set_defaults(run=tell_event)
 
 

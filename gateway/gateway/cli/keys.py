@@ -6,11 +6,13 @@ import argparse
 from typing import Any
 
 from gateway.cli import arguments as types
+from gateway.cli.acting_arguments import add_actor
 from gateway.cli.answers import Answer, instant, labels, table
 from gateway.cli.system import Operator
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1.identity_pb2_grpc import KeysServiceStub
 
+_RPCS = pb.DESCRIPTOR.services_by_name["KeysService"].methods_by_name
 SCOPES = labels(pb.Scope.DESCRIPTOR)
 
 
@@ -24,21 +26,25 @@ def add(commands: types.Commands) -> None:
         "--administrator",
         metavar="EMAIL",
         default="",
-        help="the minting administrator; without one the key can't create or change records",
+        help="the minting administrator (default: who mints it); without one the key can't create or change records",
     )
     minting.add_argument("--name", metavar="N", default="", help="what the key is for")
+    add_actor(minting, _RPCS["MintKey"])
     minting.set_defaults(run=mint)
 
     revoking = types.command(verbs, "revoke", "revoke a key, within a second everywhere")
     revoking.add_argument("key_id", metavar="KEY_ID", type=types.record_id)
+    add_actor(revoking, _RPCS["RevokeKey"])
     revoking.set_defaults(run=revoke)
 
     listing = types.command(verbs, "list", "list a company's keys, without the keys themselves")
     listing.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
+    add_actor(listing, _RPCS["ListKeys"])
     listing.set_defaults(run=list_all)
 
 
 async def mint(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    operator.trace()
     keys = KeysServiceStub(operator.channel("gateway"))
     request = pb.MintKeyRequest(
         company_id=arguments.company_id,
@@ -54,6 +60,7 @@ async def mint(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 
 async def revoke(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    operator.trace()
     keys = KeysServiceStub(operator.channel("gateway"))
     request = pb.RevokeKeyRequest(key_id=arguments.key_id)
     key = _shown((await operator.call("gateway", keys.RevokeKey, request)).key)

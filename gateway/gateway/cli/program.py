@@ -28,6 +28,7 @@ from gateway.cli import (
     waiting,
     webhooks,
 )
+from gateway.cli.acting_arguments import who_acts
 from gateway.cli.answers import Answer
 from gateway.cli.arguments import Parser
 from gateway.cli.failures import Failed, Misused, printable
@@ -73,6 +74,8 @@ def parser() -> Parser:
 async def answer(arguments: argparse.Namespace) -> Answer:
     """Runs the command. Raises Failed or Misused."""
     async with Operator(runtime(os.environ)) as operator:
+        if (actor := who_acts(arguments)) is not None:
+            operator.act_as(actor, getattr(arguments, "company_id", 0))
         result: Answer = await arguments.run(operator, arguments)
         return result
 

@@ -87,7 +87,7 @@ def is_alive(pid: int) -> bool:
 
 
 class Operator:
-    """Calls services as the operator. Use as an asynchronous context manager."""
+    """Calls services as the operator, or as whoever acts. Use as an asynchronous context manager."""
 
     def __init__(self, system: Runtime) -> None:
         self.system = system
@@ -96,6 +96,12 @@ class Operator:
         except SettingsError:
             raise Failed(f"{system.operator_key_file} holds no operator's key; start Makeready anew.") from None
         self._peers: dict[str, Peer] = {}
+        self._actor: tuple[str, int] | None = None
+        self._actors_company_id = 0
+
+    def act_as(self, actor: tuple[str, int], company_id: int) -> None:
+        """From here on an administrator (email; company_id 0: of whichever company) or a member of staff (id) calls."""
+        self._actor, self._actors_company_id = actor, company_id
 
     async def __aenter__(self) -> Self:
         return self
@@ -121,16 +127,16 @@ class Operator:
         """For a stub whose methods `ask` and `call` take."""
         return self._peer(service).channel
 
-    async def vouched(self, actor: tuple[str, int], company_id: int, service: str) -> str:
-        """The gateway's token for an administrator (email) or a member of staff (id) of a company, for one service."""
+    async def _vouched(self, actor: tuple[str, int], service: str) -> str:
+        """The gateway's token for whoever acts, for one service."""
         email, staff_id = actor
-        request = actors_pb2.VouchRequest(company_id=company_id, audience=service)
+        request = actors_pb2.VouchRequest(company_id=self._actors_company_id, audience=service)
         if email:
             request.administrator_email = email
         else:
             request.staff_id = staff_id
         actors = ActorsServiceStub(self.channel("gateway"))
-        return (await self.call("gateway", actors.Vouch, request)).token
+        return (await self.call("gateway", actors.Vouch, request, as_operator=True)).token
 
     async def ask(
         self,
@@ -140,9 +146,13 @@ class Operator:
         *,
         company_id: int = 0,
         deadline_seconds: float = DEADLINE_SECONDS,
-        token: str = "",
+        as_operator: bool = False,
     ) -> Response:
-        """One RPC, as whoever the token names. Raises Failed where the service refuses, and PeerUnavailable."""
+        """One RPC, as whoever acts. Raises Failed where the service refuses, and PeerUnavailable.
+
+        as_operator: as the operator all the same, for what nobody else may ask.
+        """
+        token = "" if self._actor is None or as_operator else await self._vouched(self._actor, service)
         identity = Identity(OPERATOR, "operator", company_id=company_id)
         try:
             return await self._peer(service).call(
@@ -159,12 +169,17 @@ class Operator:
         *,
         company_id: int = 0,
         deadline_seconds: float = DEADLINE_SECONDS,
-        token: str = "",
+        as_operator: bool = False,
     ) -> Response:
-        """One RPC. Raises Failed where there is no answer, too."""
+        """As `ask`. Raises Failed where there is no answer, too."""
         try:
             return await self.ask(
-                service, method, request, company_id=company_id, deadline_seconds=deadline_seconds, token=token
+                service,
+                method,
+                request,
+                company_id=company_id,
+                deadline_seconds=deadline_seconds,
+                as_operator=as_operator,
             )
         except PeerUnavailable as error:
             raise Failed(told(service, error)) from None

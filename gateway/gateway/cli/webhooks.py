@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway.cli import arguments as types
 from gateway.cli import deliveries, event
+from gateway.cli.acting_arguments import add_actor
 from gateway.cli.answers import Answer, table
 from gateway.cli.companies import ensure_company
 from gateway.cli.system import Operator
@@ -15,6 +16,8 @@ from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, SubscriptionsServiceStub
 
 PAGE = 200
+_RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
+_LIST = pb.DESCRIPTOR.services_by_name["SubscriptionsService"].methods_by_name["ListSubscriptions"]
 
 
 def add(commands: types.Commands) -> None:
@@ -22,6 +25,7 @@ def add(commands: types.Commands) -> None:
 
     listing = types.command(verbs, "list", "list a company's subscriptions, without their secrets")
     listing.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
+    add_actor(listing, _LIST)
     listing.set_defaults(run=list_subscriptions)
 
     deliveries.add(verbs)
@@ -35,6 +39,7 @@ def add(commands: types.Commands) -> None:
         "an attempt under way ends. What waits longer than 30 days goes undelivered: `webhooks expiring` lists it.",
     )
     pausing.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
+    add_actor(pausing, _RPCS["PauseSubscription"])
     pausing.set_defaults(run=pause)
 
     resuming = types.command(
@@ -45,6 +50,7 @@ def add(commands: types.Commands) -> None:
         "sweep; what is parked stays parked.",
     )
     resuming.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
+    add_actor(resuming, _RPCS["ResumeSubscription"])
     resuming.set_defaults(run=resume)
 
     rotating = types.command(
@@ -55,6 +61,7 @@ def add(commands: types.Commands) -> None:
         "overlap: have the receiver take the new one, or hold deliveries back with `webhooks pause` meanwhile.",
     )
     rotating.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
+    add_actor(rotating, _RPCS["RotateSecret"])
     rotating.set_defaults(run=rotate_secret)
 
 
