@@ -79,8 +79,9 @@ def test_waiting_ends_in_time_and_says_what_is_behind(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("dead_system")
-def test_a_sweep_of_all_services_names_each_that_is_away(run: Run) -> None:
-    status, out, err = run("--json", "sweep", "retention")
+@pytest.mark.parametrize("sweep", ["retention", "stale"])
+def test_a_sweep_of_all_services_names_each_that_is_away(run: Run, sweep: str) -> None:
+    status, out, err = run("--json", "sweep", sweep)
     assert (status, out) == (1, "")
     assert all(f"{service} does not answer" in err for service in SERVICES)
     assert err.count("\n") == 1 and err.endswith(".\n")
@@ -125,7 +126,12 @@ def test_an_operator_key_that_is_gone_is_told(run: Run, dead_system: Path) -> No
         ("sweep", "webhooks", "--now", "2026-01-31"),
         ("sweep", "webhooks", "--now", "2026-01-31T12:00:00"),
         ("sweep", "retention", "--now", "2026-01-31"),
-        ("sweep", "stale"),
+        ("sweep", "stale", "--now", "2026-01-31"),
+        ("pm", "add", "1"),
+        ("pm", "add", "1", "--property-id", "x", "--task-name", "Belts", "--due-date", "2026-01-31"),
+        ("pm", "complete", "1"),
+        ("pm", "complete", "1", "0"),
+        ("pm", "list"),
         ("webhooks", "pause"),
         ("webhooks", "deliveries", "1", "--state", "lost"),
         ("webhooks", "deliveries", "1", "--limit", "0"),
@@ -209,6 +215,12 @@ def test_a_password_that_is_not_there_is_told(run: Run, monkeypatch: pytest.Monk
         "webhooks retry",
         "sweep webhooks",
         "sweep retention",
+        "sweep stale",
+        "pm add",
+        "pm update",
+        "pm complete",
+        "pm cancel",
+        "pm list",
         "wait",
         "status",
     ],
