@@ -115,7 +115,7 @@ class Walk:
 
     async def clock(self, _unit: Unit) -> list[Fired]:
         # Mostly forward, to a quarter of an hour; sometimes back, or over several days.
-        self.now += datetime.timedelta(minutes=15 * self.chance.choice([-96, 1, 4, 13, 24, 50, 96]))
+        self.now += datetime.timedelta(minutes=15 * self.chance.choice([-96, 1, 4, 13, 24, 50, 96, 300]))
         await self.company.sweep(self.now.strftime("%Y-%m-%dT%H:%M:%SZ"))
         return [event for unit in self.units for event in unit.sweep(self.now, self.zone)]
 

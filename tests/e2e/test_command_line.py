@@ -200,6 +200,17 @@ COLUMNS: dict[str, dict[str, str]] = {
         "created_at": "2024-03-20",
         "updated_at": "2026-03-02",
     },
+    "turn-tasks": {
+        "external_id": "K9",
+        "turn": "R9",
+        "task_type": "Paint",
+        "scheduled_date": "2026-04-02",
+        "status": "Completed",
+        "completed_at": "2026-04-03",
+        "cancelled_at": "",
+        "created_at": "2026-03-02",
+        "updated_at": "2026-04-03",
+    },
 }
 
 
@@ -381,6 +392,8 @@ NEEDED = (
     "when",
     "task_name",
     "due_date",
+    "turn",
+    "task_type",
 )
 
 

@@ -1,0 +1,86 @@
+"""The turn board from the command line: what staff say of a unit, who hears of it, and what GET /units shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from event_contract import check_same_as_get
+from receiver import Receiver
+from system import Company, System
+from test_first_light import subscribe
+from test_outages import eventually
+
+EVENTS = ["turn.status_changed", "turn.schedule_changed", "turn.task.stale"]
+LEFT, MORNING = "2980-03-11", "2980-03-12T10:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def company(system: System) -> Company:
+    company = system.company("Turn board")
+    system.makeready("company", "update", str(company.company_id), "--timezone", "America/Toronto")
+    company.import_rows("staff", [{"external_id": "S1", "name": "Zoë Byrne"}])
+    company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
+    company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
+    company.import_rows("turns", [{"external_id": "T1", "unit": "U1", "move_out_date": LEFT}])
+    system.makeready("wait", "--timeout", "60")
+    return company
+
+
+def test_a_unit_is_made_ready(system: System, company: Company, receiver: Receiver) -> None:
+    subscribe(company, "/turn-board", EVENTS)
+    number = str(company.company_id)
+    (staff,) = system.makeready("staff", "list", number)["staff"]
+    (turn,) = company.walk("/turns")
+    turn_id, unit_id = str(turn["entity_id"]), str(turn["unit"]["id"])
+
+    def says(verb: str, *words: str, by: str = f"staff:{staff['staff_id']}") -> Any:
+        return system.makeready("turn", verb, number, *words, "--as", by)
+
+    def shows(status: str, ready_on: str | None) -> bool:
+        key = company.keys["read"]
+
+        def found() -> bool:
+            unit = system.get(f"/units/{unit_id}", key).json
+            return bool((unit["unit_status"], unit["projected_ready_on"]) == (status, ready_on))
+
+        return eventually(found, seconds=1.0)
+
+    scheduled = says("schedule", turn_id, "--projected-ready-on", "2980-03-20")
+    assert scheduled == system.get(f"/turns/{turn_id}", company.keys["read"]).json
+    assert shows("Notice", "2980-03-20")
+    task = says("add-task", turn_id, "--task-type", "Paint", "--scheduled-date", LEFT)
+    assert (task["status"], task["turn_id"]) == ("Open", turn["entity_id"])
+    done = system.makeready("sweep", "stale", "--now", MORNING)["done"]
+    assert done["unit.vacated"] >= 1 and done["turn.task.stale"] >= 1
+    assert shows("Vacant Not Ready", "2980-03-20")
+    assert says("complete-task", str(task["task_id"]))["status"] == "Completed"
+    unit = says("unit-status", unit_id, "--unit-status", "Vacant Ready", by=company.email)
+    assert (unit["unit_status"], unit["tasks_open"]) == ("Vacant Ready", 0)
+    assert shows("Vacant Ready", "2980-03-20")
+    got = system.get(f"/turns/{turn_id}", company.keys["read"])
+    system.makeready("sweep", "webhooks")
+    told = sorted(receiver.at("/turn-board"), key=lambda one: str(one.json["occurred_at"]))
+    changes = [one.json["change"] and (one.json["change"]["from"], one.json["change"]["to"]) for one in told]
+    assert sorted(map(str, changes)) == sorted(
+        map(
+            str,
+            [
+                (None, "2980-03-20"),
+                ("Notice", "Vacant Not Ready"),
+                None,
+                ("Vacant Not Ready", "Vacant Ready"),
+            ],
+        )
+    )
+    check_same_as_get(told[-1].body, got.body)
+    (board,) = says("board")["units"]
+    assert board == unit
+    actors = {one["actor"] for one in system.makeready("audit", "list", number)["entries"]}
+    assert {f"staff:{staff['staff_id']}", "svc-occupancy"} <= actors
+    assert any(actor.startswith("administrator:") for actor in actors)
+
+
+def test_what_is_refused_is_told_in_one_line(system: System, company: Company) -> None:
+    done = system.run("turn", "unit-status", str(company.company_id), "999999999", "--unit-status", "Down")
+    assert (done.returncode, done.stderr) == (1, "makeready: The company has no unit with this id.\n")
