@@ -10,8 +10,8 @@ from chassis.database import Connection
 from chassis.identity import SERVICE, Call, Identity
 from chassis.outbox import Outbox
 from makeready.events.v1 import events_pb2 as pb
-from svc_tickets import queries_desk as q
-from svc_tickets import records, rules_desk
+from svc_tickets import queries_desk, records, rules_desk
+from svc_tickets import queries_opening as q
 
 PRODUCER = "svc-catalog"
 
@@ -49,7 +49,7 @@ class FailedRows:
         ticket_id = await q.open_ticket_of_row(
             connection, company_id=company_id, ticket_number=number, now=now, **key, **opened, **place
         )
-        data = records.encode(self._links.ticket(await q.served(connection, company_id, ticket_id)))
+        data = records.encode(self._links.ticket(await queries_desk.served(connection, company_id, ticket_id)))
         created = self._outbox.public(
             "ticket.created",
             company_id=company_id,

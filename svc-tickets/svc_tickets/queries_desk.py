@@ -1,4 +1,4 @@
-"""The SQL statements of the back office."""
+"""The SQL statements of the back office, of tickets that are there."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, and_, insert, literal_column, or_, select, text, true, tuple_, update
 
 from chassis.database import Connection, Database
-from chassis.statements import TIME, Statement, given
+from chassis.statements import Statement, given
 from svc_tickets import queries
 from svc_tickets import tables as t
 from svc_tickets.queries_changes import HAS_PHOTO, PHOTO_REQUIRED
-from svc_tickets.queries_import import take_numbers
 from svc_tickets.queries_quiet import QUIET, THRESHOLD_OF_RESIDENTS
 
 # As many of them as fit a message with the longest texts: 32 MiB.
@@ -22,34 +21,7 @@ COMMENT_ROWS = 200
 _company_id = given("company_id", BigInteger)
 _same_ticket = (t.ticket.c.company_id == _company_id, t.ticket.c.id == given("ticket_id", BigInteger))
 
-# Where a ticket may be.
-
-
-def _place() -> Statement:
-    """The property, and what is there of the unit and the asset; ids that nobody has are 0."""
-    here = t.property_.c.id
-    its_unit = and_(t.unit.c.id == given("unit_id", BigInteger), t.unit.c.property_id == here, t.unit.c.version > 0)
-    its_asset = and_(
-        t.asset.c.id == given("asset_id", BigInteger), t.asset.c.property_id == here, t.asset.c.version > 0
-    )
-    rows = select(here.label("property_id"), t.unit.c.id.label("unit_id"), t.asset.c.id.label("asset_id"))
-    return Statement(
-        rows.select_from(t.property_.outerjoin(t.unit, its_unit).outerjoin(t.asset, its_asset)).where(
-            here == given("property_id", BigInteger), t.property_.c.company_id == _company_id, t.property_.c.version > 0
-        )
-    )
-
-
-_PLACE = _place()
-
-
-async def place(
-    database: Connection | Database, company_id: int, property_id: int, unit_id: int, asset_id: int
-) -> Record | None:
-    """property_id, unit_id, asset_id as far as the replicas have them; None where they lack the property."""
-    return await database.row(
-        _PLACE, company_id=company_id, property_id=property_id, unit_id=unit_id, asset_id=asset_id
-    )
+# Whom a ticket may be given to.
 
 
 def _known(table: Any) -> Statement:
@@ -77,100 +49,6 @@ _ON_HOLD = Statement(
 
 async def is_on_hold(connection: Connection, company_id: int, vendor_id: int) -> bool:
     return bool(await connection.value(_ON_HOLD, company_id=company_id, id=vendor_id))
-
-
-# New tickets.
-
-# What an opened ticket has from its opening; all else is as the table or `_insert_ticket` say.
-OPENED = (
-    "title",
-    "description",
-    "category",
-    "subcategory",
-    "priority",
-    "room",
-    "room_instance",
-    "permission_to_enter",
-    "preferred_access_time",
-    "photo_url",
-    "source",
-    *QUIET,
-)
-
-
-def _insert_ticket(number: Any) -> Any:
-    """A new ticket on the place that the replicas have: a unit or asset that is not on the property is left out."""
-    now = given("now", TIME)
-    property_id = given("property_id", BigInteger)
-    on_unit = (t.unit.c.id == given("unit_id", BigInteger), t.unit.c.property_id == property_id)
-    on_asset = (t.asset.c.id == given("asset_id", BigInteger), t.asset.c.property_id == property_id)
-    values = {
-        "company_id": _company_id,
-        "id": number,
-        "ticket_number": given("ticket_number", t.ticket.c.ticket_number.type),
-        "status": literal_column("'Open'"),
-        "property_id": property_id,
-        "unit_id": select(t.unit.c.id).where(*on_unit).scalar_subquery(),
-        "unit_number": select(t.unit.c.unit_number).where(*on_unit).scalar_subquery(),
-        "asset_id": select(t.asset.c.id).where(*on_asset).scalar_subquery(),
-        "created_at": now,
-        "updated_at": now,
-        **{name: given(name, t.ticket.c[name].type) for name in OPENED},
-    }
-    return list(values), list(values.values())
-
-
-def _open_ticket() -> Statement:
-    names, values = _insert_ticket(t.ticket_id.next_value())
-    return Statement(
-        insert(t.ticket).from_select(names, select(*values), include_defaults=False).returning(t.ticket.c.id)
-    )
-
-
-def _open_ticket_of_row() -> Statement:
-    row = t.ticket_of_inspection_row
-    key = ("company_id", "inspection_id", "row_id")
-    names, values = _insert_ticket(given("ticket_id", BigInteger))
-    claim = insert(row).values({name: given(name, BigInteger) for name in (*key, "ticket_id")})
-    opened = insert(t.ticket).from_select(names, select(*values), include_defaults=False)
-    return Statement(select(claim.returning(row.c.ticket_id).cte("claim").c.ticket_id).add_cte(opened.cte("opened")))
-
-
-_OPEN_TICKET, _OPEN_TICKET_OF_ROW = _open_ticket(), _open_ticket_of_row()
-_NEXT_ID = Statement(select(t.ticket_id.next_value()))
-_OPENED_BY_ROW = Statement(
-    select(t.ticket_of_inspection_row.c.ticket_id).where(
-        *(
-            t.ticket_of_inspection_row.c[name] == given(name, BigInteger)
-            for name in ("company_id", "inspection_id", "row_id")
-        )
-    )
-)
-
-
-async def take_number(connection: Connection, property_id: int) -> int:
-    return (await take_numbers(connection, {property_id: 1}))[property_id]
-
-
-async def open_ticket(connection: Connection, **values: Any) -> int:
-    """Inserts a ticket: OPENED, company_id, property_id, unit_id, asset_id (0: none), ticket_number, now."""
-    ticket_id: int = await connection.value(_OPEN_TICKET, **values)
-    return ticket_id
-
-
-async def ticket_of_row(connection: Connection, company_id: int, inspection_id: int, row_id: int) -> int | None:
-    """The ticket that the failed row has opened already."""
-    found: int | None = await connection.value(
-        _OPENED_BY_ROW, company_id=company_id, inspection_id=inspection_id, row_id=row_id
-    )
-    return found
-
-
-async def open_ticket_of_row(connection: Connection, **values: Any) -> int:
-    """As `open_ticket`, and says of inspection_id and row_id that this is theirs. Fails where they have one."""
-    ticket_id: int = await connection.value(_NEXT_ID)
-    await connection.execute(_OPEN_TICKET_OF_ROW, ticket_id=ticket_id, **values)
-    return ticket_id
 
 
 # Tickets that are there.

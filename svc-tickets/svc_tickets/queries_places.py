@@ -1,4 +1,4 @@
-"""The place of a new ticket, and the number that it takes there."""
+"""The place of a new ticket, and the number that it takes there; the place that somebody at a desk names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Text, and_, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.changes import is_of
-from chassis.database import Database
+from chassis.database import Connection, Database
 from chassis.statements import Statement, given
 from svc_tickets import tables as t
 from svc_tickets.together import Together, numbered
@@ -109,3 +109,32 @@ _TOGETHER: Together[_Asked, Record | None] = Together(_together, _alone)
 async def place_and_number(database: Database, company_id: int, unit_id: int, asset_id: int) -> Record | None:
     """None where the unit is not in the replica; asset_id is null in the row where the asset is not there."""
     return await _TOGETHER.ask(_Asked(database, company_id, unit_id, asset_id))
+
+
+def _place() -> Statement:
+    """The property, and what is there of the unit and the asset; ids that nobody has are 0."""
+    here = t.property_.c.id
+    its_unit = and_(t.unit.c.id == given("unit_id", BigInteger), t.unit.c.property_id == here, t.unit.c.version > 0)
+    its_asset = and_(
+        t.asset.c.id == given("asset_id", BigInteger), t.asset.c.property_id == here, t.asset.c.version > 0
+    )
+    rows = select(here.label("property_id"), t.unit.c.id.label("unit_id"), t.asset.c.id.label("asset_id"))
+    return Statement(
+        rows.select_from(t.property_.outerjoin(t.unit, its_unit).outerjoin(t.asset, its_asset)).where(
+            here == given("property_id", BigInteger),
+            t.property_.c.company_id == given("company_id", BigInteger),
+            t.property_.c.version > 0,
+        )
+    )
+
+
+_PLACE = _place()
+
+
+async def place(
+    database: Connection | Database, company_id: int, property_id: int, unit_id: int, asset_id: int
+) -> Record | None:
+    """property_id, unit_id, asset_id as far as the replicas have them; None where they lack the property."""
+    return await database.row(
+        _PLACE, company_id=company_id, property_id=property_id, unit_id=unit_id, asset_id=asset_id
+    )

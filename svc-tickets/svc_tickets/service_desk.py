@@ -15,8 +15,9 @@ from chassis.refusals import Refusal, invalid_request
 from makeready.common.v1.documents_pb2 import Document
 from makeready.tickets.v1 import desk_pb2 as pb
 from svc_tickets import queries_desk as q
-from svc_tickets import queries_quiet, records, records_desk, rules, rules_desk, rules_quiet
+from svc_tickets import queries_opening, queries_quiet, records, records_desk, rules, rules_desk, rules_quiet
 from svc_tickets.owners import Owners
+from svc_tickets.queries_places import place as place_of
 
 _STATUS_LABELS = dict(enumerate(rules.STATUSES, start=1))
 _OPENERS = dict(enumerate(rules_desk.SOURCES, start=1))
@@ -47,8 +48,8 @@ class TicketDeskService:
         async def work(act: Act) -> pb.OpenTicketResponse:
             # As a sequence's value is, it is taken at once and for good: nobody else who opens a ticket there waits.
             async with self.database.connection() as beside:
-                number = await q.take_number(beside, wanted.property_id)
-            opened = {name: getattr(wanted, name, None) for name in q.OPENED} | {
+                number = await queries_opening.take_number(beside, wanted.property_id)
+            opened = {name: getattr(wanted, name, None) for name in queries_opening.OPENED} | {
                 "description": wanted.description or "",
                 "priority": wanted.priority or rules.DEFAULT_PRIORITY,
                 "permission_to_enter": wanted.permission_to_enter or False,
@@ -57,7 +58,7 @@ class TicketDeskService:
             hours = await queries_quiet.stale_after_hours(act.connection, act.company_id)
             quiet = rules_quiet.quiet_from(source, "Open", act.now, hours)._asdict()
             place = {"property_id": wanted.property_id, "unit_id": wanted.unit_id, "asset_id": wanted.asset_id}
-            ticket_id = await q.open_ticket(
+            ticket_id = await queries_opening.open_ticket(
                 act.connection, company_id=act.company_id, ticket_number=number, now=act.now, **opened | quiet, **place
             )
             document = await self._served(act, ticket_id)
@@ -71,7 +72,7 @@ class TicketDeskService:
         """Asks the owner once for what a replica lacks. Raises Refusal 404 where it is not there either."""
         unit_id, asset_id = wanted.unit_id, wanted.asset_id
         for has_asked in (False, True):
-            place = await q.place(self.database, company_id, wanted.property_id, unit_id or 0, asset_id or 0)
+            place = await place_of(self.database, company_id, wanted.property_id, unit_id or 0, asset_id or 0)
             if place is not None and (place["unit_id"], place["asset_id"]) == (unit_id, asset_id):
                 return
             if not has_asked:

@@ -22,7 +22,7 @@ from svc_tickets import queries_pm as q
 from svc_tickets import records_pm, rules_pm
 from svc_tickets.imports_pm import CatchUp, PmTaskImport
 from svc_tickets.owners import Owners
-from svc_tickets.queries_desk import place
+from svc_tickets.queries_places import place
 
 ROWS_MAX = 1000
 _PM_TASK = "pm_task"

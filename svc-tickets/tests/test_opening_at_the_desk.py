@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import json
 import secrets
@@ -49,6 +50,11 @@ async def test_staff_open_one_of_a_property_with_a_word_or_two(client: Any, staf
 async def test_its_number_follows_the_last_one_of_the_property(client: Any, staff: Any, operator: Any) -> None:
     first, second = [await open_ticket(client, who) for who in (staff, operator)]
     assert second["ticket_number"] == first["ticket_number"] + 1
+
+
+async def test_fifty_at_once_get_a_number_each(client: Any, staff: Any, operator: Any) -> None:
+    opened = await asyncio.gather(*(open_ticket(client, who) for who in (staff, operator) * 25))
+    assert len({one["ticket_number"] for one in opened}) == len({one["entity_id"] for one in opened}) == 50
 
 
 async def test_the_event_is_what_the_get_serves_to_the_byte(client: Any, staff: Any, database: Database) -> None:
