@@ -1,0 +1,348 @@
+"""What a company's month implies: the events that must come of what happens in it, and no others (spec 6.1).
+
+Sets and dates, written from the contract alone: it knows nothing of how a service does it. Who plays the month tells
+every act here, and asks afterwards what should have arrived.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from month_calendar import last_full_hour, morning_after
+
+Facts = Mapping[str, Any]
+CLOSED = ("Completed", "Cancelled")
+VACATED = "unit.vacated"
+
+
+@dataclass(frozen=True)
+class Implied:
+    """One event that must arrive. kind, entity_id: the record that its data are; None and 0 for the inline ones.
+
+    facts: what the data must say, where not all of it is foreseen. step: the part of the script that it belongs to.
+    """
+
+    event: str
+    kind: str | None
+    entity_id: int
+    change: Facts | None
+    facts: Facts
+    step: int
+
+
+@dataclass
+class Dated:
+    """Something that is to be done by a day: an inspection, a make-ready task, a maintenance task."""
+
+    event: str
+    day: date | None
+    facts: dict[str, Any]
+    kind: str | None = None
+    entity_id: int = 0
+    is_open: bool = True
+    is_announced: bool = False
+    turn_id: int = 0
+
+
+@dataclass
+class Ticket:
+    """One ticket. quiet_since: when staff or a vendor last did something about it, as the system recorded it."""
+
+    source: str
+    status: str
+    quiet_since: datetime
+    stale_at: datetime | None = None
+
+
+@dataclass
+class Unit:
+    """turn_id: the active turn, else the newest, else 0."""
+
+    name: str
+    status: str | None = None
+    turn_id: int = 0
+
+
+@dataclass
+class Turn:
+    unit_id: int
+    move_out: date | None = None
+    projected: date | None = None
+    is_active: bool = True
+
+
+@dataclass
+class Vendor:
+    on_hold: bool = False
+    is_tracked: bool = False
+    expires: date | None = None
+    lapsed: set[date] = field(default_factory=set)
+    held_for_lapse: bool = False
+    state: str = ""
+    """What the last snapshot found."""
+
+
+class Model:
+    """One company, and the events that its acts have implied so far."""
+
+    def __init__(self, zone: ZoneInfo, stale_after_hours: int = 72) -> None:
+        self.zone = zone
+        self.is_active = True
+        self.step = 0
+        self.implied: list[Implied] = []
+        self.touched: set[tuple[str, int]] = set()
+        """Records that have changed since their last event; touched_in tells it of each step."""
+        self.touched_in: set[tuple[str, int, int]] = set()
+        self.units: dict[int, Unit] = {}
+        self.turns: dict[int, Turn] = {}
+        self.tickets: dict[int, Ticket] = {}
+        self.vendors: dict[int, Vendor] = {}
+        self.dated: dict[tuple[str, int], Dated] = {}
+        self._threshold = timedelta(hours=stale_after_hours)
+
+    def _imply(
+        self,
+        event: str,
+        kind: str | None,
+        entity_id: int,
+        facts: Facts,
+        change: tuple[str, Any, Any] | None = None,
+    ) -> None:
+        moved = None if change is None else dict(zip(("field", "from", "to"), change, strict=True))
+        self.implied.append(Implied(event, kind, entity_id, moved, dict(facts), self.step))
+        if kind is not None:
+            self.touched.discard((kind, entity_id))
+            self.touched_in.discard((kind, entity_id, self.step))
+
+    def touch(self, kind: str, entity_id: int) -> None:
+        """A record changed, and nothing of it is told."""
+        self.touched.add((kind, entity_id))
+        self.touched_in.add((kind, entity_id, self.step))
+
+    # Tickets
+
+    def opened(self, ticket_id: int, source: str, at: datetime, is_told: bool = True, status: str = "Open") -> None:
+        """is_told: false for those that came in a file."""
+        ticket = self.tickets[ticket_id] = Ticket(source, status, at)
+        self._quiet(ticket)
+        if is_told:
+            self._imply("ticket.created", "ticket", ticket_id, {"status": "Open", "source": source})
+
+    def silent_until(self, ticket_id: int, at: datetime) -> None:
+        """What a file says of a ticket that has been silent for long counts as announced: the next time comes."""
+        ticket = self.tickets[ticket_id]
+        if ticket.stale_at is not None:
+            self._again(ticket, at)
+
+    def moved(self, ticket_id: int, status: str, at: datetime) -> None:
+        """Staff or the API set a status."""
+        ticket = self.tickets[ticket_id]
+        before, ticket.status = ticket.status, status
+        ticket.quiet_since = at
+        self._quiet(ticket)
+        if before != status:
+            self._imply("ticket.status_changed", "ticket", ticket_id, {"status": status}, ("status", before, status))
+
+    def attended(self, ticket_id: int, at: datetime) -> None:
+        """Staff or a vendor did something about it that is no change of its status."""
+        ticket = self.tickets[ticket_id]
+        ticket.quiet_since = at
+        self._quiet(ticket)
+        self.touch("ticket", ticket_id)
+
+    def stale_after(self, hours: int) -> None:
+        """Another policy: counted from when each became quiet."""
+        self._threshold = timedelta(hours=hours)
+        for ticket in self.tickets.values():
+            self._quiet(ticket)
+
+    def _quiet(self, ticket: Ticket) -> None:
+        can_be_stale = ticket.source == "resident_portal" and ticket.status not in CLOSED
+        ticket.stale_at = ticket.quiet_since + self._threshold if can_be_stale else None
+
+    def _again(self, ticket: Ticket, now: datetime) -> None:
+        ticket.stale_at = ticket.quiet_since + ((now - ticket.quiet_since) // self._threshold + 1) * self._threshold
+
+    # What is to be done by a day
+
+    def due(
+        self, event: str, number: int, day: date | None, facts: Facts, kind: str | None = None, **more: Any
+    ) -> None:
+        """number: its id. kind: of the record that the event carries."""
+        self.dated[event, number] = Dated(event, day, dict(facts), kind, number if kind else 0, **more)
+
+    def rescheduled(self, event: str, number: int, day: date | None, **facts: Any) -> None:
+        """facts: what its event says otherwise from now on."""
+        one = self.dated[event, number]
+        one.day = day
+        one.facts |= facts
+        if one.kind:
+            self.touch(one.kind, number)
+
+    def done(self, event: str, number: int) -> None:
+        """Completed or cancelled."""
+        one = self.dated[event, number]
+        one.is_open = False
+        if one.kind:
+            self.touch(one.kind, number)
+
+    # Residencies
+
+    def unit(self, unit_id: int, name: str) -> None:
+        self.units[unit_id] = Unit(name)
+
+    def lived_in(self, unit_id: int, turn_id: int) -> None:
+        """A file says that somebody lives there, and stays."""
+        self.turns[turn_id] = Turn(unit_id)
+        self.units[unit_id].turn_id, self.units[unit_id].status = turn_id, "Occupied"
+
+    def noticed(self, unit_id: int, move_out: date) -> None:
+        turn_id = self.units[unit_id].turn_id
+        self.turns[turn_id].move_out = move_out
+        self.touch("turn", turn_id)
+        self.stands(unit_id, "Notice")
+
+    def moved_in(self, unit_id: int, turn_id: int) -> None:
+        """The new turn; the one before is over, but what was to be done in it is not done by that."""
+        before = self.turns.get(self.units[unit_id].turn_id)
+        if before is not None and before.is_active:
+            before.is_active = False
+            self.touch("turn", self.units[unit_id].turn_id)
+        self.turns[turn_id] = Turn(unit_id)
+        self.units[unit_id].turn_id = turn_id
+        self.stands(unit_id, "Occupied")
+
+    def stands(self, unit_id: int, status: str) -> None:
+        """The unit's status, by whoever sets it. Without a turn there is nothing to tell of."""
+        unit = self.units[unit_id]
+        before, unit.status = unit.status, status
+        if before != status and unit.turn_id:
+            turn = self.turns[unit.turn_id]
+            facts = {
+                "status": "Active" if turn.is_active else "Completed",
+                "move_out_date": day_text(turn.move_out),
+                "projected_ready_on": day_text(turn.projected),
+            }
+            self._imply("turn.status_changed", "turn", unit.turn_id, facts, ("unit_status", before, status))
+
+    def planned(self, turn_id: int, projected: date | None) -> None:
+        turn = self.turns[turn_id]
+        before, turn.projected = turn.projected, projected
+        if before != projected:
+            change = ("projected_ready_on", day_text(before), day_text(projected))
+            facts = {"projected_ready_on": day_text(projected), "move_out_date": day_text(turn.move_out)}
+            self._imply("turn.schedule_changed", "turn", turn_id, facts, change)
+
+    def stays(self, unit_id: int) -> None:
+        """The notice is taken back: with it go the plan and the tasks."""
+        turn_id = self.units[unit_id].turn_id
+        self.turns[turn_id].move_out = None
+        self.touch("turn", turn_id)
+        for one in self.dated.values():
+            if one.turn_id == turn_id:
+                one.is_open = False
+        self.planned(turn_id, None)
+        self.stands(unit_id, "Occupied")
+
+    # Vendors
+
+    def vendor(self, vendor_id: int) -> None:
+        self.vendors[vendor_id] = Vendor()
+
+    def held(self, vendor_id: int, **facts: str) -> None:
+        vendor = self.vendors[vendor_id]
+        if not vendor.on_hold:
+            vendor.on_hold, vendor.held_for_lapse = True, False
+            self._imply("vendor.hold", "vendor", vendor_id, facts, ("on_hold", False, True))
+
+    def released(self, vendor_id: int) -> None:
+        vendor = self.vendors[vendor_id]
+        vendor.on_hold = vendor.held_for_lapse = False
+        self.touch("vendor", vendor_id)
+
+    def insured(self, vendor_id: int, expires: date | None) -> None:
+        """Its insurance is on record until the end of a day. It is valid by the real clock: a lapse is made good."""
+        vendor = self.vendors[vendor_id]
+        vendor.is_tracked, vendor.expires = True, expires
+        if vendor.held_for_lapse and expires is not None:
+            vendor.on_hold = vendor.held_for_lapse = False
+        self.touch("vendor", vendor_id)
+
+    # Notices
+
+    def published(self, subject: str, property_name: str, unit: str, when: str) -> None:
+        facts = {"subject": subject, "property": property_name, "unit": unit, "when": when}
+        self._imply("property.notice.published", None, 0, facts)
+
+    # The clock
+
+    def sweep(self, now: datetime) -> Counter[str]:
+        """What a sweep as of `now` does, and how often."""
+        before = len(self.implied)
+        vacated = 0
+        if self.is_active:
+            self._overdue(now)
+            vacated = self._vacate(now)
+            self._stale(now)
+            self._lapse(last_full_hour(now))
+        done = Counter(one.event for one in self.implied[before:])
+        if vacated:
+            done[VACATED] = vacated
+        return done
+
+    def _overdue(self, now: datetime) -> None:
+        for one in self.dated.values():
+            if one.is_open and not one.is_announced and one.day and morning_after(one.day, self.zone) <= now:
+                one.is_announced = True
+                self._imply(one.event, one.kind, one.entity_id, one.facts)
+
+    def _vacate(self, now: datetime) -> int:
+        gone = []
+        for unit_id, unit in self.units.items():
+            turn = self.turns.get(unit.turn_id)
+            if unit.status not in ("Occupied", "Notice") or turn is None or not turn.is_active:
+                continue
+            if turn.move_out is not None and morning_after(turn.move_out, self.zone) <= now:
+                gone.append(unit_id)
+        for unit_id in gone:
+            self.stands(unit_id, "Vacant Not Ready")
+        return len(gone)
+
+    def _stale(self, now: datetime) -> None:
+        for ticket_id, ticket in self.tickets.items():
+            if ticket.stale_at is not None and ticket.stale_at <= now:
+                self._again(ticket, now)
+                self._imply("ticket.stale", "ticket", ticket_id, {"status": ticket.status, "source": ticket.source})
+
+    def _lapse(self, now: datetime) -> None:
+        today = now.astimezone(self.zone).date()
+        for vendor_id, vendor in self.vendors.items():
+            if not vendor.is_tracked:
+                continue
+            before, vendor.state = vendor.state, self.compliance(vendor_id, now)
+            if before != vendor.state:
+                self.touch("vendor", vendor_id)
+            expires = vendor.expires
+            if expires is not None and today > expires and expires not in vendor.lapsed:
+                vendor.lapsed.add(expires)
+                if not vendor.on_hold:
+                    self.held(vendor_id, last_compliance_state="noncompliant")
+                    vendor.held_for_lapse = True
+
+    def compliance(self, vendor_id: int, now: datetime) -> str:
+        """What a snapshot as of `now` finds, of a vendor whose insurance is on record."""
+        expires, today = self.vendors[vendor_id].expires, now.astimezone(self.zone).date()
+        if expires is None:
+            return "missing"
+        if today > expires:
+            return "noncompliant"
+        return "expiring" if expires - today <= timedelta(days=30) else "compliant"
+
+
+def day_text(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()

@@ -1,0 +1,93 @@
+"""Walks through the month: in every step people act, or the clock sweeps; then the records are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from month_calendar import Calendar
+from month_company import EVENTS, Player, Record, together
+from month_model import VACATED, Implied
+from system import System
+
+LISTS = {"ticket": "/tickets", "turn": "/turns", "inspection": "/inspections", "vendor": "/vendors"}
+COUNTED = (*EVENTS, VACATED)
+Act = Callable[[], Any]
+
+
+@dataclass
+class Month:
+    """players: the companies, by the name that the script gives them. seen: what GET served of a record after the step
+    that told of it. steps: from when to when each took place by the real clock."""
+
+    system: System
+    calendar: Calendar
+    players: dict[str, Player] = field(default_factory=dict)
+    seen: dict[tuple[str, str, int, int], Record] = field(default_factory=dict)
+    steps: list[tuple[datetime, datetime]] = field(default_factory=list)
+    sweeps: int = 0
+    swept_at: datetime | None = None
+    _acts: dict[int, list[Act]] = field(default_factory=dict)
+
+    def on(self, day: int, *acts: Act) -> None:
+        """Plans acts for a day, one after another, before its sweeps. What is planned apart takes place at once."""
+
+        def all_of_them() -> None:
+            for act in acts:
+                act()
+
+        self._acts.setdefault(day, []).append(all_of_them)
+
+    def step(self, *acts: Act) -> list[Any]:
+        """One step: acts beside one another, then the records that they told of are read."""
+        for player in self.players.values():
+            player.model.step = len(self.steps)
+        began = datetime.now(UTC)
+        done = together(acts) if len(acts) > 1 else [act() for act in acts]
+        self.steps.append((began, datetime.now(UTC)))
+        together([lambda one=one: self._read(*one) for one in self.players.items()])  # type: ignore[misc]
+        return done
+
+    def _read(self, name: str, player: Player) -> None:
+        step = len(self.steps) - 1
+        told = {(one.kind, one.entity_id) for one in player.model.implied if one.step == step and one.kind}
+        for kind in {kind for kind, _ in told}:
+            ids = {entity_id for other, entity_id in told if other == kind}
+            path = LISTS[str(kind)]
+            records = [player.get(f"{path}/{one}") for one in ids] if len(ids) < 3 else player.all(path)
+            self.seen |= {(name, str(kind), one["entity_id"], step): one for one in records if one["entity_id"] in ids}
+
+    def sweep(self, now: datetime, at_once: int = 1) -> None:
+        """`sweep stale --now`, by so many processes at the same moment: what they did is what is implied."""
+        words = ("sweep", "stale", "--now", now.isoformat())
+
+        def sweeping() -> None:
+            done: Counter[str] = Counter()
+            for printed in together([lambda: self.system.makeready(*words)] * at_once):
+                done.update(printed["done"])
+            implied: Counter[str] = Counter()
+            for player in self.players.values():
+                implied.update(player.model.sweep(now))
+            found = {name: done[name] for name in COUNTED if done[name]}
+            assert found == {name: count for name, count in implied.items() if count}, (now, found, implied)
+
+        self.step(sweeping)
+        self.sweeps += at_once
+        self.swept_at = now
+
+    def walk(self, is_down: range, returning: int) -> None:
+        """Every day: what is planned, then its sweeps. is_down: days on which nothing sweeps; on the day after them
+        `returning` processes do, at the same moment."""
+        for number in range(len(self.calendar)):
+            if acts := self._acts.pop(number, []):
+                self.step(*acts)
+            if number not in is_down:
+                for now in self.calendar.instants(number):
+                    self.sweep(now, returning if number == is_down.stop else 1)
+        assert not self._acts, f"the month ends before {sorted(self._acts)}"
+
+    def implied(self, name: str) -> list[Implied]:
+        return self.players[name].model.implied

@@ -1,0 +1,231 @@
+"""A month of three companies on real clocks, told by the command line and the API: a receiver hears of all that it
+implies, and of nothing else; and what it hears is what GET serves.
+
+What is implied is reckoned in month_model.py; who does what is written in the month_*.py of each kind of work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import month_abroad
+import month_ledger as ledger
+import pytest
+from event_contract import check_envelope
+from month_calendar import DAY, Calendar, noon
+from month_company import EVENTS, Command, Player, Request, together
+from month_houses import HUDSON, LAGOON, SUMMIT, begun
+from month_inspections import Inspections, Vendors
+from month_shell import HouseWithShell
+from month_tickets import Desk
+from month_turns import Turns
+from month_upkeep import Upkeep
+from month_walk import Month
+from receiver import Receiver
+from system import System
+
+PATHS = {HUDSON: "/month/hudson", LAGOON: "/month/lagoon", SUMMIT: "/month/summit"}
+STALE = ("inspection.stale", "pm.stale", "ticket.stale", "turn.task.stale")
+SOME = "/month/hudson/stale"
+DOWN = range(15, 18)
+"""The days on which nothing sweeps."""
+VERBS = {
+    "asset": "add update",
+    "inspection": "complete fail-row pass-row schedule start update",
+    "meter": "add update",
+    "notice": "compose publish update",
+    "pm": "add cancel complete update",
+    "property": "add update",
+    "reading": "record",
+    "staff": "add update",
+    "ticket": "assign comment open photograph status",
+    "turn": "add-task cancel-notice cancel-task complete-task schedule unit-status update-task",
+    "unit": "add update",
+    "vendor": "add hold insurance release update",
+}
+"""All commands of the back office that change something."""
+
+
+@pytest.fixture(scope="module")
+def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    with Receiver(tmp_path_factory.mktemp("month-receiver")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def house(listener: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A system of its own: sweeps of months to come are for everybody in it."""
+    running = HouseWithShell(
+        tmp_path_factory.mktemp("month") / "state",
+        MAKEREADY_DEMO="0",
+        WEBHOOKS_EGRESS_HOSTS=f"receiver.test=127.0.0.1:{listener.port}",
+        WEBHOOKS_EGRESS_CA_FILE=str(listener.authority_file),
+    )
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def month(house: System, listener: Receiver) -> Month:
+    """The whole of it, played."""
+    played = begun(house, Calendar.next(datetime.now(UTC).date()))
+    for name, path in PATHS.items():
+        played.players[name].subscribe(path, EVENTS)
+    hudson = played.players[HUDSON]
+    hudson.subscribe(SOME, STALE)
+    listener.answers[PATHS[HUDSON]] = [503, 500]  # what it does not take comes again
+    desk = Desk(played, HUDSON)
+    desk.silence()
+    for chapter in (desk, Inspections(played, HUDSON), Vendors(played, HUDSON), Turns(played, HUDSON)):
+        chapter.plan()
+    Upkeep(played, HUDSON).plan()
+    month_abroad.lord_howe(played)
+    month_abroad.kathmandu(played)
+    for day in (8, 19):
+        played.on(day, lambda day=day: deliver(played, day))  # type: ignore[misc]
+    played.walk(DOWN, returning=3)
+    return played
+
+
+def refuses_other_words(player: Player) -> None:
+    """The key of a command belongs to its words."""
+    one = next(one for one in player.commands if one.verb == "notice publish")
+    key = one.words[one.words.index("--idempotency-key") + 1]
+    line = player.refused("notice", "publish", player.id("notice", "Never said"), idempotency_key=key)
+    assert "different request" in line, line
+
+
+def deliver(month: Month, day: int) -> Any:
+    now = noon(month.calendar.day(day))
+    return month.system.makeready("sweep", "webhooks", "--now", now.isoformat())
+
+
+def again(player: Player, one: Command | Request) -> str | None:
+    """Sends it once more with its key; what is wrong with the answer."""
+    if isinstance(one, Command):
+        printed = player.system.makeready(*one.words)
+        return None if printed == one.printed else f"{one.words}: {printed}, first {one.printed}"
+    answer = player.system.call(one.method, one.path, one.key, one.body, {"Idempotency-Key": one.idempotency_key})
+    same = (answer.status, answer.body) == (one.answer.status, one.answer.body)
+    is_told = answer.headers["X-Idempotent-Replay"] == "1"
+    return None if same and is_told else f"{one}: {answer}"
+
+
+@pytest.fixture(scope="module")
+def retried(month: Month) -> list[str]:
+    """Every request of the API once more, and one of each command; what answered otherwise than it had."""
+    sent: list[tuple[Player, Command | Request]] = []
+    verbs: dict[str, tuple[Player, Command]] = {}
+    for player in month.players.values():
+        sent += [(player, one) for one in player.requests]
+        for command in player.commands:
+            verbs.setdefault(command.verb, (player, command))
+    assert sorted(verbs) == sorted(f"{noun} {verb}" for noun, some in VERBS.items() for verb in some.split())
+    sent += verbs.values()
+    return [wrong for wrong in together([lambda one=one: again(*one) for one in sent]) if wrong]  # type: ignore[misc]
+
+
+@pytest.fixture(scope="module")
+def arrived(month: Month, retried: list[str], listener: Receiver) -> dict[str, list[ledger.Body]]:
+    """What each subscription got in the end, each event verified and held to its schema."""
+    assert not retried
+    refuses_other_words(month.players[HUDSON])
+    swept = deliver(month, len(month.calendar) + 1)
+    assert swept["failed"] == 0
+    for delivery in listener.deliveries:
+        check_envelope(delivery.body)
+    found = {name: month.players[name].arrived(listener, path) for name, path in PATHS.items()}
+    found[SOME] = month.players[HUDSON].arrived(listener, SOME)
+    assert sum(map(len, found.values())) == len(listener.deliveries)
+    return {name: ledger.bodies(deliveries) for name, deliveries in found.items()}
+
+
+def test_the_month_has_every_kind_of_event_and_both_changes_of_clocks(month: Month) -> None:
+    assert {one.event for one in month.implied(HUDSON)} == set(EVENTS)
+    calendar = month.calendar
+    assert calendar.first + 3 * DAY < calendar.forward < calendar.back < calendar.last
+    assert len(month.implied(HUDSON)) > 100 and len(month.implied(LAGOON)) > 10 and len(month.implied(SUMMIT)) > 5
+    sources = {one.facts["source"] for one in month.implied(HUDSON) if one.event == "ticket.created"}
+    assert sources == {"api", "staff", "resident_portal", "inspection"}
+
+
+def test_a_command_that_is_sent_again_answers_as_it_did(retried: list[str]) -> None:
+    assert not retried
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_exactly_what_the_month_implies_arrives(
+    month: Month, arrived: dict[str, list[ledger.Body]], listener: Receiver, name: str
+) -> None:
+    assert len(listener.at(PATHS[name])) == len(arrived[name]) + (2 if name == HUDSON else 0)
+    missing, too_much = ledger.exactly(arrived[name], month.implied(name))
+    assert not missing and not too_much, f"missing {missing}\ntoo much {too_much}"
+
+
+def test_a_subscription_to_some_events_gets_those_alone(arrived: dict[str, list[ledger.Body]]) -> None:
+    some = [body for body in arrived[HUDSON] if body["event"] in STALE]
+    key = "event_id"
+    assert sorted(arrived[SOME], key=lambda body: str(body[key])) == sorted(some, key=lambda body: str(body[key]))
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_what_an_event_says_is_what_the_record_was_and_is(
+    month: Month, arrived: dict[str, list[ledger.Body]], name: str
+) -> None:
+    found = list(ledger.disagreements(month, name, arrived[name]))
+    assert not found, "\n".join(found[:5])
+    assert not list(ledger.out_of_order(arrived[name]))
+
+
+def test_no_company_hears_or_sees_anything_of_another(month: Month, arrived: dict[str, list[ledger.Body]]) -> None:
+    for name in PATHS:
+        assert {body["company_id"] for body in arrived[name]} == {month.players[name].company.company_id}
+    hudson, lagoon = month.players[HUDSON], month.players[LAGOON]
+    for kind, path in (("ticket", "tickets"), ("inspection", "inspections"), ("unit", "units"), ("vendor", "vendors")):
+        number = next(number for (other, _), number in lagoon.ids.items() if other == kind)
+        assert lagoon.get(f"/{path}/{number}")["entity_id"] == number
+        hudson.get(f"/{path}/{number}", status=404)
+    acts: list[tuple[str, str, int, dict[str, object]]] = [
+        ("ticket", "status", lagoon.id("ticket", "drips"), {"status": "On Hold"}),
+        ("inspection", "start", lagoon.id("inspection", "walk 1"), {}),
+        ("turn", "cancel-notice", lagoon.id("unit", "U1"), {}),
+        ("turn", "complete-task", lagoon.id("task", "Sand"), {}),
+        ("pm", "complete", lagoon.id("pm_task", "Tanks"), {}),
+        ("notice", "publish", lagoon.id("notice", "Storm"), {}),
+        ("vendor", "hold", lagoon.id("vendor", "V1"), {"reason": "Envy"}),
+    ]
+    together([lambda one=one: hudson.refused(*one[:3], **one[3]) for one in acts])  # type: ignore[misc]
+
+
+def test_lists_and_the_board_agree_with_what_was_played(month: Month) -> None:
+    month.system.makeready("wait")
+    for player in month.players.values():
+        model = player.model
+        units = {one["entity_id"]: one for one in player.all("/units")}
+        assert {number: one["unit_status"] for number, one in units.items()} == {
+            number: one.status for number, one in model.units.items()
+        }
+        for ticket in player.all("/tickets"):
+            assert ticket["status"] == model.tickets[ticket["entity_id"]].status
+    hudson = month.players[HUDSON]
+    board = {one["unit_id"]: one for one in hudson.ask("turn", "board")["units"]}
+    for number, unit in hudson.model.units.items():
+        turn = hudson.model.turns.get(unit.turn_id)
+        assert board[number]["unit_status"] == unit.status
+        assert board[number]["turn_id"] == (unit.turn_id if turn and turn.is_active else None)
+
+
+def test_the_audit_log_tells_who_did_what(month: Month) -> None:
+    hudson = month.players[HUDSON]
+    number = hudson.id("ticket", "by staff")
+    entries = hudson.ask("audit", "list", subject="ticket", subject_id=number)["entries"]
+    actors = {entry["actor"] for entry in entries}
+    assert {"operator", f"staff:{hudson.id('staff', 'S2')}"} <= actors, entries
+    assert {entry["subject_id"] for entry in entries} == {number}
+    nobody = month.players[SUMMIT].ask("audit", "list", subject="ticket", subject_id=number)
+    assert nobody["entries"] == []
