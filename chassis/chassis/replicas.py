@@ -56,17 +56,14 @@ class Replica:
         put = insert(table).from_select(
             self._names, sa.select(*offered.c).order_by(offered.c.id), include_defaults=False
         )
-        self._put = Statement(
-            put.on_conflict_do_update(
-                index_elements=["id"],
-                set_={name: put.excluded[name] for name in self._names if name != "id"},
-                where=put.excluded.version > table.c.version,
-            )
-        )
+        changed = {name: put.excluded[name] for name in self._names if name != "id"}
+        newer = put.excluded.version > table.c.version
+        update = put.on_conflict_do_update
+        self._puts = [Statement(update(index_elements=["id"], set_=changed, where=one)) for one in (newer, None)]
         self._stubs = {column: _stub(parent) for column, parent in (parents or {}).items()}
 
-    async def put(self, connection: Connection, references: Iterable[Message]) -> None:
-        """Takes the rows in; of several versions of one row the highest counts."""
+    async def put(self, connection: Connection, references: Iterable[Message], overwrite: bool = False) -> None:
+        """Takes the rows in; of several versions of one row the highest counts, but for what `overwrite` replaces."""
         newest: dict[int, Any] = {}
         for one in references:
             reference: Any = one
@@ -78,7 +75,8 @@ class Replica:
         for column, stub in self._stubs.items():
             found = sorted({(getattr(row, column), row.company_id) for row in rows})
             await connection.execute(stub, ids=[one for one, _ in found], companies=[company for _, company in found])
-        await connection.execute(self._put, **{name: [_value(row, name) for row in rows] for name in self._names})
+        columns = {name: [_value(row, name) for row in rows] for name in self._names}
+        await connection.execute(self._puts[overwrite], **columns)
 
 
 def _value(row: Any, name: str) -> Any:

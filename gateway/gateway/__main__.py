@@ -6,8 +6,9 @@ import functools
 
 from chassis import instants
 from chassis.imports import Importer
+from chassis.rebuilding import Owner
 from chassis.server import App, run_process
-from gateway import config, tables
+from gateway import config, queries_owned, tables
 from gateway.admin import AdminPage
 from gateway.bearer import Keys
 from gateway.calls import Calls
@@ -21,6 +22,7 @@ from gateway.service import CompaniesService, KeysService
 from gateway.service_actors import ActorsService
 from gateway.service_staff import StaffService
 from gateway.service_staff_desk import StaffDeskService
+from makeready.events.v1 import replicas_pb2
 from makeready.identity.v1 import actors_pb2, identity_pb2, staff_desk_pb2, staff_pb2
 
 NAME = "gateway"
@@ -39,6 +41,7 @@ def assemble(settings: config.Config) -> App:
     app.serve(staff_pb2.DESCRIPTOR.services_by_name["StaffService"], staff)
     desk = staff_desk_pb2.DESCRIPTOR.services_by_name["StaffDeskService"]
     app.serve(desk, StaffDeskService(app.database, acts))
+    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["OwnerService"], Owner(app.database, queries_owned.ROWS))
     keys = Keys(app.database)
     app.background("keys", keys.listen)
     limits = Limits(settings.rate_limit_url)

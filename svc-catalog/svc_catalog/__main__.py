@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chassis import instants
 from chassis.imports import Importer
+from chassis.rebuilding import Owner, Rebuilder
 from chassis.server import App, run_process
 from makeready.catalog.v1 import (
     catalog_pb2,
@@ -16,9 +17,11 @@ from makeready.catalog.v1 import (
     vendors_desk_pb2,
     vendors_pb2,
 )
+from makeready.events.v1 import replicas_pb2
 from svc_catalog import (
     config,
     consumers,
+    queries_owned,
     records,
     records_inspections,
     records_vendors,
@@ -43,6 +46,10 @@ def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     outbox = app.produces(tables.outbox, consumers=["svc-tickets", "svc-occupancy", "svc-webhooks"])
     app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
+    replicas = replicas_pb2.DESCRIPTOR.services_by_name
+    owners = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
+    app.serve(replicas["OwnerService"], Owner(app.database, queries_owned.ROWS))
+    app.serve(replicas["ReplicasService"], Rebuilder(app.database, consumers.put_references, owners))
     importer = Importer(app.database, outbox, instants.now)
     acts = app.acts(tables.idempotency, tables.audit, outbox)
     database, links_url = app.database, settings.service.links_url

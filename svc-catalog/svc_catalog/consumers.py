@@ -11,16 +11,18 @@ from svc_catalog import queries_occupancy
 from svc_catalog import tables as t
 
 SUBJECTS = {"gateway": ["references"], "svc-occupancy": ["references"]}
+# Who owns each kind of row that is kept here, those first that others lie in.
+OWNERS = {"companies": "gateway", "staff": "gateway", "unit_occupancies": "svc-occupancy"}
 
 _company = Replica(t.company)
 _staff = Replica(t.staff)
 
 
-async def put_references(connection: Connection, references: Sequence[pb.References]) -> None:
-    """Takes rows into the replicas."""
-    await _company.put(connection, (row for one in references for row in one.companies))
-    await _staff.put(connection, (row for one in references for row in one.staff))
-    await queries_occupancy.take(connection, (row for one in references for row in one.unit_occupancies))
+async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
+    """Takes rows into the replicas. overwrite: see `Replica`."""
+    await _company.put(connection, (row for one in references for row in one.companies), overwrite)
+    await _staff.put(connection, (row for one in references for row in one.staff), overwrite)
+    await queries_occupancy.take(connection, (row for one in references for row in one.unit_occupancies), overwrite)
 
 
 async def apply(connection: Connection, events: Sequence[pb.Event]) -> None:

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import select, true, update
 
 from chassis.batches import offered
 from chassis.database import Connection
@@ -17,29 +17,29 @@ from svc_catalog import tables as t
 _NAMES = ("company_id", "id", "unit_status", "projected_ready_on", "occupancy_version")
 
 
-def _take() -> Statement:
+def _take(*, newer_only: bool) -> Statement:
     told = offered(t.unit, _NAMES)
     # Locked in the order of their ids first, as an import locks them: neither then waits for the other in a ring.
-    newer = (
+    taken = (
         select(*(told.c[name] for name in _NAMES))
         .select_from(t.unit.join(told, (t.unit.c.company_id == told.c.company_id) & (t.unit.c.id == told.c.id)))
-        .where(t.unit.c.occupancy_version < told.c.occupancy_version)
+        .where(t.unit.c.occupancy_version < told.c.occupancy_version if newer_only else true())
         .order_by(t.unit.c.id)
         .with_for_update(of=t.unit, key_share=True)
-        .cte("newer")
+        .cte("taken")
     )
     return Statement(
         update(t.unit)
-        .where(t.unit.c.company_id == newer.c.company_id, t.unit.c.id == newer.c.id)
-        .values({name: newer.c[name] for name in _NAMES[2:]})
+        .where(t.unit.c.company_id == taken.c.company_id, t.unit.c.id == taken.c.id)
+        .values({name: taken.c[name] for name in _NAMES[2:]})
     )
 
 
-_TAKE = _take()
+_TAKE, _OVERWRITE = _take(newer_only=True), _take(newer_only=False)
 
 
-async def take(connection: Connection, references: Iterable[UnitOccupancyReference]) -> None:
-    """Takes in what is newer than what a unit has; of several versions the highest counts.
+async def take(connection: Connection, references: Iterable[UnitOccupancyReference], overwrite: bool = False) -> None:
+    """Takes in what is newer than what a unit has; of several versions the highest counts. overwrite: whatever it has.
 
     A unit that is not here is passed over: it was committed here before anybody could name it, so it can only be
     another installation's, and waiting for it would hold the event up for ever.
@@ -61,4 +61,4 @@ async def take(connection: Connection, references: Iterable[UnitOccupancyReferen
         ],
         "occupancy_version": [row.version for row in rows],
     }
-    await connection.execute(_TAKE, **columns)
+    await connection.execute(_OVERWRITE if overwrite else _TAKE, **columns)

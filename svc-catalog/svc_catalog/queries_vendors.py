@@ -50,18 +50,17 @@ async def vendor_of(database: Database, company_id: int, vendor_id: int) -> Reco
     return await database.row(VENDOR, company_id=company_id, entity_id=vendor_id)
 
 
-# The fields of the message of the same name in makeready.events.v1.
+# The fields of the message VendorReference in makeready.events.v1.
+ALL_VENDOR_REFERENCES = select(
+    vendor.c.id,
+    vendor.c.version,
+    vendor.c.company_id,
+    VENDOR_NAME.label("name"),
+    vendor.c.external_id,
+    vendor.c.on_hold,
+).select_from(WITH_BUSINESS)
 VENDOR_REFERENCES = Statement(
-    select(
-        vendor.c.id,
-        vendor.c.version,
-        vendor.c.company_id,
-        VENDOR_NAME.label("name"),
-        vendor.c.external_id,
-        vendor.c.on_hold,
-    )
-    .select_from(WITH_BUSINESS)
-    .where(
+    ALL_VENDOR_REFERENCES.where(
         vendor.c.company_id == _company_id,
         or_(
             vendor.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))),

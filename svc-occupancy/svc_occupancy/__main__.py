@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from chassis import instants
 from chassis.imports import Importer
+from chassis.rebuilding import Owner, Rebuilder
 from chassis.server import App, run_process
+from makeready.events.v1 import replicas_pb2
 from makeready.occupancy.v1 import board_pb2, occupancy_pb2, residencies_pb2, turn_tasks_pb2
-from svc_occupancy import config, consumers, records, service, sweeps, tables
+from svc_occupancy import config, consumers, queries_owned, records, service, sweeps, tables
 from svc_occupancy.owners import Owners
 from svc_occupancy.service_board import TurnBoardService
 from svc_occupancy.service_residencies import ResidenciesService
@@ -19,6 +21,10 @@ def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     outbox = app.produces(tables.outbox, consumers=["svc-catalog", "svc-webhooks"])
     consumer = app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
+    replicas = replicas_pb2.DESCRIPTOR.services_by_name
+    kept = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
+    app.serve(replicas["OwnerService"], Owner(app.database, queries_owned.ROWS))
+    app.serve(replicas["ReplicasService"], Rebuilder(app.database, consumers.put_references, kept))
     owners = Owners(app.database, app.peer("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, instants.now)
     acts = app.acts(tables.idempotency, tables.audit, outbox)

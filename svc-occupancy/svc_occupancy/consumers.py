@@ -10,17 +10,19 @@ from makeready.events.v1 import events_pb2 as pb
 from svc_occupancy import tables as t
 
 SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references"]}
+# Who owns each kind of row that is kept here, those first that others lie in.
+OWNERS = {"companies": "gateway", "properties": "svc-catalog", "units": "svc-catalog"}
 
 _company = Replica(t.company)
 _property = Replica(t.property_)
 _unit = Replica(t.unit, {"property_id": t.property_})
 
 
-async def put_references(connection: Connection, references: Sequence[pb.References]) -> None:
-    """Takes rows into the replicas, properties before what lies in them."""
-    await _company.put(connection, (row for one in references for row in one.companies))
-    await _property.put(connection, (row for one in references for row in one.properties))
-    await _unit.put(connection, (row for one in references for row in one.units))
+async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
+    """Takes rows into the replicas, properties before what lies in them. overwrite: see `Replica`."""
+    await _company.put(connection, (row for one in references for row in one.companies), overwrite)
+    await _property.put(connection, (row for one in references for row in one.properties), overwrite)
+    await _unit.put(connection, (row for one in references for row in one.units), overwrite)
 
 
 async def apply(connection: Connection, events: Sequence[pb.Event]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from chassis import instants
+from chassis.rebuilding import Rebuilder
 from chassis.server import App, run_process
+from makeready.events.v1 import replicas_pb2
 from makeready.tickets.v1 import desk_pb2, pm_tasks_pb2, tickets_pb2
 from svc_tickets import config, consumers, records, records_pm, tables
 from svc_tickets.failed_rows import FailedRows
@@ -23,6 +25,9 @@ def assemble(settings: config.Config) -> App:
     links = records.TicketLinks(settings.service.links_url)
     applier = consumers.Applier(FailedRows(outbox, acts.audit, links, instants.now))
     consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS)
+    kept = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
+    rebuilder = Rebuilder(app.database, consumers.put_references, kept)
+    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], rebuilder)
     owners = Owners(app.database, app.peer("svc-catalog"), app.peer("gateway"))
     tickets = TicketsService(app.database, acts, owners, links, instants.now)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)

@@ -11,6 +11,15 @@ from svc_tickets import tables as t
 from svc_tickets.failed_rows import FailedRows
 
 SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references", "causes"]}
+# Who owns each kind of row that is kept here, those first that others lie in.
+OWNERS = {
+    "companies": "gateway",
+    "staff": "gateway",
+    "properties": "svc-catalog",
+    "units": "svc-catalog",
+    "assets": "svc-catalog",
+    "vendors": "svc-catalog",
+}
 
 _company = Replica(t.company)
 _property = Replica(t.property_)
@@ -20,14 +29,14 @@ _vendor = Replica(t.vendor)
 _staff = Replica(t.staff)
 
 
-async def put_references(connection: Connection, references: Sequence[pb.References]) -> None:
-    """Takes rows into the replicas, properties before what lies in them."""
-    await _company.put(connection, (row for one in references for row in one.companies))
-    await _property.put(connection, (row for one in references for row in one.properties))
-    await _unit.put(connection, (row for one in references for row in one.units))
-    await _asset.put(connection, (row for one in references for row in one.assets))
-    await _vendor.put(connection, (row for one in references for row in one.vendors))
-    await _staff.put(connection, (row for one in references for row in one.staff))
+async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
+    """Takes rows into the replicas, properties before what lies in them. overwrite: see `Replica`."""
+    await _company.put(connection, (row for one in references for row in one.companies), overwrite)
+    await _property.put(connection, (row for one in references for row in one.properties), overwrite)
+    await _unit.put(connection, (row for one in references for row in one.units), overwrite)
+    await _asset.put(connection, (row for one in references for row in one.assets), overwrite)
+    await _vendor.put(connection, (row for one in references for row in one.vendors), overwrite)
+    await _staff.put(connection, (row for one in references for row in one.staff), overwrite)
 
 
 class Applier:

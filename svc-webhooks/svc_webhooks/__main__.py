@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 
 from chassis import instants
+from chassis.rebuilding import Rebuilder
 from chassis.retention import every_hour
 from chassis.server import App, run_process
+from makeready.events.v1 import replicas_pb2
 from makeready.webhooks.v1 import webhooks_pb2
 from svc_webhooks import config, consumers, tables
 from svc_webhooks.egress import Egress, allow_many_connections
@@ -32,6 +34,8 @@ def assemble(settings: config.Config) -> App:
     egress = Egress(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)
     consumer = app.consumes(tables.inbox, consumers.Feed(partitions).apply, consumers.SUBJECTS)
+    rebuilder = Rebuilder(app.database, consumers.put_references, {"companies": app.peer("gateway")})
+    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], rebuilder)
     sweeper = Sweeper(
         app.database,
         consumer,

@@ -37,6 +37,11 @@ _company = Replica(t.company)
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
 
 
+async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
+    """Takes rows into the replicas. overwrite: see `Replica`."""
+    await _company.put(connection, (row for one in references for row in one.companies), overwrite)
+
+
 class Feed:
     """Takes events in."""
 
@@ -45,7 +50,7 @@ class Feed:
 
     async def apply(self, connection: Connection, events: Sequence[pb.Event]) -> None:
         """An event is matched once, now, to the subscriptions that exist now."""
-        await _company.put(connection, (row for event in events for row in event.references.companies))
+        await put_references(connection, [event.references for event in events])
         stored = []
         for event in events:
             if not event.HasField("public"):

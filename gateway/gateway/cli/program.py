@@ -18,6 +18,7 @@ from gateway.cli import (
     meters,
     notices,
     places,
+    replicas,
     staff,
     status,
     sweeps,
@@ -53,6 +54,7 @@ GROUPS = (
     vault,
     sweeps,
     waiting,
+    replicas,
     status,
 )
 
