@@ -1,0 +1,166 @@
+"""A rename is seen in every nested object of every resource; replicas are made anew while all goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from contract import SUMMARIES
+from system import Company, System
+
+# A second is promised, and told at the end; only what never comes fails.
+NEVER_SECONDS = 15.0
+WEST, EAST = "Pacific/Pago_Pago", "Pacific/Kiritimati"  # 25 hours apart: never the same day
+LEASE = {"move_in_date": "2026-01-15", "lease_start_date": "2026-01-01"}
+ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}
+
+
+@pytest.fixture(scope="module")
+def company(system: System) -> Company:
+    """One record of each kind, each naming the others."""
+    made = system.company("Renaming")
+    place = {"property": "P1", "unit": "U1"}
+    rows: dict[str, dict[str, Any]] = {
+        "staff": {"name": "Ada Byrne"},
+        "vendors": {"name": "Cascade Elevator"},
+        "properties": {"name": "Elm Court", "address": "1 Elm St"},
+        "units": {"property": "P1", "name": "Unit 1"},
+        "assets": {
+            "property": "P1",
+            "location": "U1",
+            "name": "Boiler",
+            "category": "HVAC",
+            "make": "Acme",
+            "model": "B1",
+        },
+        "inspections": place | {"assignee": "S1"},
+        "meters": place | {"name": "Gas", "utility_type": "gas"},
+        "tickets": place | {"asset": "A1", "title": "T", "category": "HVAC", "assignee": "S1", "assigned_vendor": "V1"},
+        "turns": {"unit": "U1", "move_in_date": "2024-04-01"},
+    }
+    for kind, row in rows.items():
+        done = made.import_rows(kind, [row | {"external_id": f"{kind[0].upper()}1"}])
+        assert done["created"] == 1, (kind, done)
+    system.makeready("wait")
+    return made
+
+
+@pytest.fixture(scope="module")
+def ids(company: Company) -> dict[str, int]:
+    found = {}
+    for kind in ("properties", "units", "assets", "vendors", "inspections", "meters", "tickets", "turns"):
+        (record,) = company.walk(f"/{kind}")
+        found[kind] = record["entity_id"]
+    (person,) = company.system.makeready("staff", "list", str(company.company_id))["staff"]
+    return found | {"staff": person["staff_id"]}
+
+
+def seen(company: Company, ids: dict[str, int], places: dict[str, str], name: str) -> float:
+    """Until the name stands in this field of each record; the seconds that it took. places: field by kind, with a dot
+    before what is nested."""
+    started = time.monotonic()
+    waiting = dict(places)
+    while waiting:
+        for kind, field in list(waiting.items()):
+            found = company.system.get(f"/{kind}/{ids[kind]}", company.key_for(1, "read")).json
+            for part in field.split("."):
+                found = found[part]
+            if found == name:
+                del waiting[kind]
+        assert time.monotonic() - started < NEVER_SECONDS, f"{name} is not seen in {waiting}"
+    return time.monotonic() - started
+
+
+OF_PROPERTY = dict.fromkeys(("units", "assets", "inspections", "meters", "tickets", "turns"), "property.name")
+OF_UNIT = dict.fromkeys(("inspections", "meters", "tickets", "turns"), "unit.name") | {"assets": "location.name"}
+RENAMES: dict[str, tuple[str, dict[str, str]]] = {
+    "property": ("properties", OF_PROPERTY | {"properties": "name"}),
+    "unit": ("units", OF_UNIT | {"units": "name"}),
+    "vendor": ("vendors", {"tickets": "assigned_vendor.name", "vendors": "name"}),
+    "staff": ("staff", {"tickets": "assignee.name", "inspections": "assignee.name"}),
+    "asset": ("assets", {"assets": "name"}),
+}
+
+
+@pytest.fixture(scope="module")
+def told() -> Iterator[Callable[[str, float], None]]:
+    lines: list[str] = []
+    yield lambda what, seconds: lines.append(f"{seconds:8.3f} s until {what} was seen everywhere\n")
+    SUMMARIES["Renames"] = "".join(lines)
+
+
+@pytest.mark.parametrize("noun", RENAMES)
+def test_a_rename_is_seen_in_every_nested_object(
+    company: Company, ids: dict[str, int], told: Callable[[str, float], None], noun: str
+) -> None:
+    kind, places = RENAMES[noun]
+    name = f"Renamed {noun}"
+    company.key_for(100, "read")  # no key is minted while it counts
+    company.system.makeready(noun, "update", str(company.company_id), str(ids[kind]), "--name", name)
+    told(f"another name of the {noun}", seen(company, ids, places, name))
+
+
+def test_an_assets_new_name_is_known_where_a_ticket_is_opened_about_it(company: Company, ids: dict[str, int]) -> None:
+    """No ticket shows its asset; a file that names it under its new identifier finds it."""
+    number = str(company.company_id)
+    company.system.makeready("asset", "update", number, str(ids["assets"]), "--external-id", "A2")
+    row = {"external_id": "T2", "property": "P1", "asset": "A2", "title": "T", "category": "HVAC"}
+    assert company.import_rows("tickets", [row])["created"] == 1
+
+
+def test_another_timezone_counts_at_once(company: Company, told: Callable[[str, float], None]) -> None:
+    """In the west the resident who leaves today is there until tomorrow; in the east yesterday was the last day."""
+    system, number = company.system, str(company.company_id)
+    key = company.key_for(100)
+    system.makeready("company", "update", number, "--timezone", WEST)
+    system.makeready("wait")
+    (unit,) = company.walk("/units")
+    path = f"/units/{unit['entity_id']}"
+    day = datetime.now(ZoneInfo(WEST)).date().isoformat()
+    leaves = {"move_out_date": day, "provider": "entrata"}
+    assert system.post(f"{path}/notice", key, leaves, "leaves").status == 201
+    comes = LEASE | {"provider": "entrata", "parties": [ANA]}
+    early = system.post(f"{path}/move-in", key, comes, "early")
+    assert (early.status, early.code) == (422, "invalid_request"), datetime.now(UTC)
+    system.makeready("company", "update", number, "--timezone", EAST)
+    started = time.monotonic()
+    assert system.get("/whoami", key).json["company"]["timezone"] == EAST
+    tries = 0
+    while system.post(f"{path}/move-in", key, comes, f"late {tries}").status != 201:
+        tries += 1
+        time.sleep(0.05)
+        assert time.monotonic() - started < NEVER_SECONDS
+    told("another timezone", time.monotonic() - started)
+
+
+def test_replicas_are_made_anew_while_all_goes_on_and_nothing_changes(company: Company, ids: dict[str, int]) -> None:
+    system = company.system
+    system.makeready("wait")
+    before = {kind: list(company.walk(f"/{kind}")) for kind in ids if kind != "staff"}
+    for options in ([], ["--overwrite"], ["--service", "svc-tickets"]):
+        done = system.makeready("replicas", "rebuild", *options)
+        assert done["overwrite"] == ("--overwrite" in options)
+        rows = {(one["service"], one["kind"]): one["rows"] for one in done["replicas"]}
+        services = {service for service, _ in rows}
+        assert services == ({"svc-tickets"} if "--service" in options else set(KEEPERS))
+        assert {kind for service, kind in rows if service == "svc-tickets"} == KEEPERS["svc-tickets"]
+        assert all(count > 0 for count in rows.values())
+        assert {one["owner"] for one in done["replicas"]} <= {"gateway", "svc-catalog", "svc-occupancy"}
+    assert {kind: list(company.walk(f"/{kind}")) for kind in before} == before
+    shown = system.run("replicas", "rebuild", "--service", "svc-webhooks").stdout.splitlines()
+    assert shown[0].split() == ["SERVICE", "KIND", "OWNER", "ROWS"]
+    assert shown[1].split()[:3] == ["svc-webhooks", "companies", "gateway"]
+    assert system.run("replicas", "rebuild", "--service", "nobody").returncode == 2
+    assert system.makeready("replicas", "rebuild", "--service", "gateway")["replicas"] == []
+
+
+KEEPERS = {
+    "svc-catalog": {"companies", "staff", "unit_occupancies"},
+    "svc-tickets": {"companies", "staff", "properties", "units", "assets", "vendors"},
+    "svc-occupancy": {"companies", "properties", "units"},
+    "svc-webhooks": {"companies"},
+}
