@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.database import Connection, Database
 from chassis.instants import overdue_before
+from chassis.killpoints import killed_here
 from chassis.statements import TEXTS, TIME, Statement, given
 
 ROWS_AT_ONCE = 100  # locked and written in one transaction
@@ -97,6 +98,8 @@ class Overdue:
                     if held:
                         key = {"company_ids": [row["company_id"] for row in held], "ids": [row["id"] for row in held]}
                         await work(connection, await connection.rows(self._read, **key))
+                        killed_here("sweep-before-commit")
+                killed_here("sweep-after-commit")
                 done += len(held)
                 first_company_id = companies[-1]
             if len(found) < ROWS_AT_ONCE:

@@ -8,6 +8,7 @@ import json
 import zoneinfo
 from typing import Any
 
+import grpc
 import pytest
 from companies import Company, fired, new_company, sweep, tell
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +19,7 @@ from sqlalchemy import text
 from chassis import instants
 from chassis.database import Database
 from chassis.outbox import Outbox
+from chassis.overdue import ROWS_AT_ONCE
 from chassis.statements import Statement
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, IMPORT_OUTCOME_UNCHANGED
 from makeready_local.plans import statement_plan
@@ -164,6 +166,23 @@ async def test_several_replicas_at_once_fire_each_once(house: RunningService, da
     events = await stale(database, company)
     assert len({event.public.entity_id for event in events}) == len(events) == 350
     assert sum(one["pm.stale"] for one in done) >= 350
+
+
+async def test_a_sweep_killed_on_the_way_is_made_good(house: RunningService, database: Database) -> None:
+    company = await new_company(database)
+    await Pm(house, company).bring(*({"external_id": str(n)} for n in range(ROWS_AT_ONCE + 50)))
+    for point, many in (("sweep-before-commit", 0), ("sweep-after-commit", ROWS_AT_ONCE)):
+        house.stop()
+        house.start(MAKEREADY_KILL_AT=point)
+        with pytest.raises(grpc.aio.AioRpcError):
+            await sweep(house, six(DUE))
+        assert house.process is not None and await asyncio.to_thread(house.process.wait, 20) == -9
+        assert len(await stale(database, company)) == many, point
+    house.start()
+    for _ in range(2):
+        await sweep(house, six(DUE))
+    events = await stale(database, company)
+    assert len({event.public.entity_id for event in events}) == len(events) == ROWS_AT_ONCE + 50
 
 
 async def test_inactive_and_unknown_companies_have_no_sweeps(house: RunningService, database: Database) -> None:
