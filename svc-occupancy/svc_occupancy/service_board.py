@@ -52,8 +52,11 @@ class TurnBoardService:
             raise invalid_request(f"limit must be from 1 to {BOARD_ROWS_MAX}.", "limit")
         property_id = request.property_id if request.HasField("property_id") else None
         first_id = min(request.after_id, bodies.ID_MAX - 1) + 1
-        found = await q.board(self.database, identity.company_id(call), first_id, rows, property_id)
-        return pb.ListBoardResponse(units=map(records_board.board_unit, found))
+        found = await q.board(self.database, identity.company_id(call), first_id, rows + 1, property_id)
+        response = pb.ListBoardResponse(units=map(records_board.board_unit, found[:rows]))
+        if len(found) > rows:
+            response.next_after_id = found[rows - 1]["unit_id"]
+        return response
 
     async def SetUnitStatus(self, request: pb.SetUnitStatusRequest, call: identity.Call) -> pb.SetUnitStatusResponse:
         status = bodies.check(records_board.StatusOfUnit, acts.fields(request, "unit_status")).unit_status

@@ -152,7 +152,7 @@ class Company:
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name and "idempotency_key" not in fields:
             request.idempotency_key = f"act {next(self._keys)}"
         response = await self.house(rpc, request, who or self.staff)
-        ((name, _),) = response.DESCRIPTOR.fields_by_name.items()
+        name = response.DESCRIPTOR.fields[0].name
         found = getattr(response, name)
         return json.loads(found.json) if name == "document" else found
 

@@ -15,6 +15,7 @@ from chassis.database import Database
 from chassis.identity import ADMINISTRATOR, Identity
 from chassis.refusals import Refusal
 from chassis.statements import Statement
+from makeready.occupancy.v1 import board_pb2
 from svc_occupancy import rules
 from svc_occupancy import tables as t
 
@@ -254,8 +255,12 @@ async def test_the_board_lists_units_with_what_is_left_to_do(company: Company) -
     assert not third.HasField("unit_status") and not third.HasField("turn_id")
     of_first = [one.name for one in await company.act("ListBoard", property_id=first.property_id)]
     assert of_first == ["Unit U1", "Unit U2", "Unit U3"]
-    rest = [one.name for one in await company.act("ListBoard", after_id=ids["U2"], limit=1)]
-    assert rest == ["Unit U3"]
+    pages, request = [], board_pb2.ListBoardRequest(limit=3)
+    for _ in range(2):
+        page = await company.house("ListBoard", request, company.staff)
+        pages.append([one.name for one in page.units])
+        request.after_id = page.next_after_id
+    assert pages == [["Unit U1", "Unit U2", "Unit U3"], ["Unit U4"]] and not page.HasField("next_after_id")
     assert list(await company.act("ListBoard", property_id=1)) == []
     assert (await refusal(company, "ListBoard", limit=0))[0] == 400
 

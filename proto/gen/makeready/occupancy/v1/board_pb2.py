@@ -26,7 +26,7 @@ from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/occupancy/v1/board.proto\x12\x16makeready.occupancy.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xc3\x02\n\tBoardUnit\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x13\n\x0bproperty_id\x18\x03 \x01(\x03\x12\x10\n\x08property\x18\x04 \x01(\t\x12\x18\n\x0bunit_status\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07turn_id\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12\x19\n\x0cmove_in_date\x18\x07 \x01(\tH\x02\x88\x01\x01\x12\x1a\n\rmove_out_date\x18\x08 \x01(\tH\x03\x88\x01\x01\x12\x1f\n\x12projected_ready_on\x18\t \x01(\tH\x04\x88\x01\x01\x12\x12\n\ntasks_open\x18\n \x01(\x05\x42\x0e\n\x0c_unit_statusB\n\n\x08_turn_idB\x0f\n\r_move_in_dateB\x10\n\x0e_move_out_dateB\x15\n\x13_projected_ready_on\"~\n\x10ListBoardRequest\x12\x18\n\x0bproperty_id\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08\x61\x66ter_id\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12\x12\n\x05limit\x18\x03 \x01(\x05H\x02\x88\x01\x01\x42\x0e\n\x0c_property_idB\x0b\n\t_after_idB\x08\n\x06_limit\"E\n\x11ListBoardResponse\x12\x30\n\x05units\x18\x01 \x03(\x0b\x32!.makeready.occupancy.v1.BoardUnit\"U\n\x14SetUnitStatusRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07unit_id\x18\x02 \x01(\x03\x12\x13\n\x0bunit_status\x18\x03 \x01(\t\"H\n\x15SetUnitStatusResponse\x12/\n\x04unit\x18\x01 \x01(\x0b\x32!.makeready.occupancy.v1.BoardUnit\"\x86\x01\n\x13ScheduleTurnRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\x12\x1f\n\x12projected_ready_on\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x15\n\x13_projected_ready_on\"G\n\x14ScheduleTurnResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"?\n\x13\x43\x61ncelNoticeRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07unit_id\x18\x02 \x01(\x03\"G\n\x14\x43\x61ncelNoticeResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document2\xe8\x03\n\x10TurnBoardService\x12l\n\tListBoard\x12(.makeready.occupancy.v1.ListBoardRequest\x1a).makeready.occupancy.v1.ListBoardResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12x\n\rSetUnitStatus\x12,.makeready.occupancy.v1.SetUnitStatusRequest\x1a-.makeready.occupancy.v1.SetUnitStatusResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0cScheduleTurn\x12+.makeready.occupancy.v1.ScheduleTurnRequest\x1a,.makeready.occupancy.v1.ScheduleTurnResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0c\x43\x61ncelNotice\x12+.makeready.occupancy.v1.CancelNoticeRequest\x1a,.makeready.occupancy.v1.CancelNoticeResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/occupancy/v1/board.proto\x12\x16makeready.occupancy.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"\xc3\x02\n\tBoardUnit\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x13\n\x0bproperty_id\x18\x03 \x01(\x03\x12\x10\n\x08property\x18\x04 \x01(\t\x12\x18\n\x0bunit_status\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07turn_id\x18\x06 \x01(\x03H\x01\x88\x01\x01\x12\x19\n\x0cmove_in_date\x18\x07 \x01(\tH\x02\x88\x01\x01\x12\x1a\n\rmove_out_date\x18\x08 \x01(\tH\x03\x88\x01\x01\x12\x1f\n\x12projected_ready_on\x18\t \x01(\tH\x04\x88\x01\x01\x12\x12\n\ntasks_open\x18\n \x01(\x05\x42\x0e\n\x0c_unit_statusB\n\n\x08_turn_idB\x0f\n\r_move_in_dateB\x10\n\x0e_move_out_dateB\x15\n\x13_projected_ready_on\"~\n\x10ListBoardRequest\x12\x18\n\x0bproperty_id\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x15\n\x08\x61\x66ter_id\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12\x12\n\x05limit\x18\x03 \x01(\x05H\x02\x88\x01\x01\x42\x0e\n\x0c_property_idB\x0b\n\t_after_idB\x08\n\x06_limit\"s\n\x11ListBoardResponse\x12\x30\n\x05units\x18\x01 \x03(\x0b\x32!.makeready.occupancy.v1.BoardUnit\x12\x1a\n\rnext_after_id\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_next_after_id\"U\n\x14SetUnitStatusRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07unit_id\x18\x02 \x01(\x03\x12\x13\n\x0bunit_status\x18\x03 \x01(\t\"H\n\x15SetUnitStatusResponse\x12/\n\x04unit\x18\x01 \x01(\x0b\x32!.makeready.occupancy.v1.BoardUnit\"\x86\x01\n\x13ScheduleTurnRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07turn_id\x18\x02 \x01(\x03\x12\x1f\n\x12projected_ready_on\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05\x63lear\x18\x1e \x03(\tB\x15\n\x13_projected_ready_on\"G\n\x14ScheduleTurnResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document\"?\n\x13\x43\x61ncelNoticeRequest\x12\x17\n\x0fidempotency_key\x18\x01 \x01(\t\x12\x0f\n\x07unit_id\x18\x02 \x01(\x03\"G\n\x14\x43\x61ncelNoticeResponse\x12/\n\x08\x64ocument\x18\x01 \x01(\x0b\x32\x1d.makeready.common.v1.Document2\xe8\x03\n\x10TurnBoardService\x12l\n\tListBoard\x12(.makeready.occupancy.v1.ListBoardRequest\x1a).makeready.occupancy.v1.ListBoardResponse\"\n\x90\x02\x01\xaa\xbb\x18\x03\x03\x05\x04\x12x\n\rSetUnitStatus\x12,.makeready.occupancy.v1.SetUnitStatusRequest\x1a-.makeready.occupancy.v1.SetUnitStatusResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0cScheduleTurn\x12+.makeready.occupancy.v1.ScheduleTurnRequest\x1a,.makeready.occupancy.v1.ScheduleTurnResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x12u\n\x0c\x43\x61ncelNotice\x12+.makeready.occupancy.v1.CancelNoticeRequest\x1a,.makeready.occupancy.v1.CancelNoticeResponse\"\n\x90\x02\x02\xaa\xbb\x18\x03\x03\x05\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,19 +46,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTBOARDREQUEST']._serialized_start=460
   _globals['_LISTBOARDREQUEST']._serialized_end=586
   _globals['_LISTBOARDRESPONSE']._serialized_start=588
-  _globals['_LISTBOARDRESPONSE']._serialized_end=657
-  _globals['_SETUNITSTATUSREQUEST']._serialized_start=659
-  _globals['_SETUNITSTATUSREQUEST']._serialized_end=744
-  _globals['_SETUNITSTATUSRESPONSE']._serialized_start=746
-  _globals['_SETUNITSTATUSRESPONSE']._serialized_end=818
-  _globals['_SCHEDULETURNREQUEST']._serialized_start=821
-  _globals['_SCHEDULETURNREQUEST']._serialized_end=955
-  _globals['_SCHEDULETURNRESPONSE']._serialized_start=957
-  _globals['_SCHEDULETURNRESPONSE']._serialized_end=1028
-  _globals['_CANCELNOTICEREQUEST']._serialized_start=1030
-  _globals['_CANCELNOTICEREQUEST']._serialized_end=1093
-  _globals['_CANCELNOTICERESPONSE']._serialized_start=1095
-  _globals['_CANCELNOTICERESPONSE']._serialized_end=1166
-  _globals['_TURNBOARDSERVICE']._serialized_start=1169
-  _globals['_TURNBOARDSERVICE']._serialized_end=1657
+  _globals['_LISTBOARDRESPONSE']._serialized_end=703
+  _globals['_SETUNITSTATUSREQUEST']._serialized_start=705
+  _globals['_SETUNITSTATUSREQUEST']._serialized_end=790
+  _globals['_SETUNITSTATUSRESPONSE']._serialized_start=792
+  _globals['_SETUNITSTATUSRESPONSE']._serialized_end=864
+  _globals['_SCHEDULETURNREQUEST']._serialized_start=867
+  _globals['_SCHEDULETURNREQUEST']._serialized_end=1001
+  _globals['_SCHEDULETURNRESPONSE']._serialized_start=1003
+  _globals['_SCHEDULETURNRESPONSE']._serialized_end=1074
+  _globals['_CANCELNOTICEREQUEST']._serialized_start=1076
+  _globals['_CANCELNOTICEREQUEST']._serialized_end=1139
+  _globals['_CANCELNOTICERESPONSE']._serialized_start=1141
+  _globals['_CANCELNOTICERESPONSE']._serialized_end=1212
+  _globals['_TURNBOARDSERVICE']._serialized_start=1215
+  _globals['_TURNBOARDSERVICE']._serialized_end=1703
 # @@protoc_insertion_point(module_scope)

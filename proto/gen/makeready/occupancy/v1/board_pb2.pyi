@@ -133,18 +133,24 @@ class ListBoardResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     UNITS_FIELD_NUMBER: _builtins.int
+    NEXT_AFTER_ID_FIELD_NUMBER: _builtins.int
+    next_after_id: _builtins.int
+    """Where the next page continues; absent at the end."""
     @_builtins.property
     def units(self) -> _containers.RepeatedCompositeFieldContainer[Global___BoardUnit]: ...
     def __init__(
         self,
         *,
         units: _abc.Iterable[Global___BoardUnit] | None = ...,
+        next_after_id: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "next_after_id", b"next_after_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["units", b"units"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id", "next_after_id", b"next_after_id", "units", b"units"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__next_after_id: _TypeAlias = _typing.Literal["next_after_id"]  # noqa: Y015
+    _WhichOneofArgType__next_after_id: _TypeAlias = _typing.Literal["_next_after_id", b"_next_after_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next_after_id) -> _WhichOneofReturnType__next_after_id | None: ...
 
 Global___ListBoardResponse: _TypeAlias = ListBoardResponse  # noqa: Y015
 
