@@ -13,6 +13,7 @@ from asyncpg import UniqueViolationError
 from chassis import bodies, identity
 from chassis.acts import Act, Acts, fields
 from chassis.database import Database
+from chassis.imports import alone
 from chassis.instants import local_date
 from chassis.refusals import invalid_request
 from makeready.catalog.v1 import vendors_desk_pb2 as pb
@@ -82,6 +83,7 @@ class VendorDeskService:
         legal_name = new.legal_name or new.name
 
         async def work(act: Act) -> pb.AddVendorResponse:
+            await alone(act.connection, act.company_id)  # a batch of an import makes businesses too
             business_id = await q.business_named(act.connection, act.company_id, legal_name)
             if new.website is not None:
                 await q.save_website(act.connection, act.company_id, business_id, new.website)
@@ -119,6 +121,8 @@ class VendorDeskService:
         given = {name: getattr(change, name) for name in found}
 
         async def work(act: Act) -> pb.UpdateVendorResponse:
+            if "legal_name" in given or "website" in given:
+                await alone(act.connection, act.company_id)
             before = await self._vendor(act, request.vendor_id)
             after = before | given
             if after["is_active"] != before["is_active"]:
