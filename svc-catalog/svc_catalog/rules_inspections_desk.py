@@ -6,6 +6,7 @@ Looking at its first row starts it. It completes once all of its rows are looked
 from __future__ import annotations
 
 import datetime
+import urllib.parse
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -77,6 +78,19 @@ def outcome(results: Sequence[str | None]) -> InspectionResult:
 def is_same_completion(status: str, completed_date: datetime.date | None, given: datetime.date | None) -> bool:
     """Whether completing it (given: the date, where one is) says what is on record already."""
     return status == "Completed" and given in (None, completed_date)
+
+
+def check_photo(photo_url: str | None) -> None:
+    """Raises Refusal 400 where it is no address of the web: whoever looks at the ticket gets it as a link."""
+    if photo_url is None:
+        return
+    try:
+        address = urllib.parse.urlsplit(photo_url)
+        leads_somewhere = address.scheme in ("http", "https") and bool(address.hostname)
+    except ValueError:
+        leads_somewhere = False
+    if not leads_somewhere or not photo_url.isprintable() or " " in photo_url:
+        raise invalid_request("photo_url must be an absolute http or https address.", "photo_url")
 
 
 def ticket_description(number: int | None, title: str | None, label: str, note: str | None) -> str:

@@ -119,6 +119,7 @@ class InspectionDeskService:
         self, request: pb.FailInspectionRowRequest, call: identity.Call
     ) -> pb.FailInspectionRowResponse:
         failure = bodies.check(records.Failure, fields(request, *_ROW_FIELDS))
+        rules.check_photo(failure.photo_url)
 
         async def work(act: Act) -> pb.FailInspectionRowResponse:
             locked, row = await self._row(act, request.inspection_id, request.row_id)

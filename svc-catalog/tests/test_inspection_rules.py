@@ -90,3 +90,23 @@ def test_the_categories_and_priorities_are_those_of_tickets() -> None:
     assert title["maxLength"] >= rules.LABEL_POINTS_MAX
     described = rules.ticket_description(2**31, "t" * 200, "l" * rules.LABEL_POINTS_MAX, "n" * rules.NOTE_POINTS_MAX)
     assert len(described) <= longest
+
+
+NO_PHOTOS = (
+    "",
+    "p.png",
+    "//p.example/1",
+    "ftp://p.example/1",
+    "javascript:alert(1)",
+    "https://",
+    "https://p .example/1",
+)
+
+
+@pytest.mark.parametrize("photo_url", [*NO_PHOTOS, "https://[p.example/1", "https://p.example/\n1"])
+def test_a_photo_is_an_address_of_the_web(photo_url: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        rules.check_photo(photo_url)
+    assert refused.value.status == 400
+    rules.check_photo(None)
+    rules.check_photo("https://p.example/1?a=b#c")
