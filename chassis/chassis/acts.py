@@ -78,8 +78,9 @@ class Act:
         self.now = acts.clock()
 
     def after(self, updated_at: datetime.datetime) -> datetime.datetime:
-        """The instant of a change of a record that is locked: after its last one, whatever the clock says."""
-        return max(self.now, updated_at + _TICK)
+        """The instant of a change of a record that is locked: after its last one, whatever the clock says, and after
+        all that was told of it while its lock was waited for."""
+        return max(self._acts.clock(), updated_at + _TICK)
 
     async def record(
         self, action: str, subject: str, subject_id: int, before: Mapping[str, Any], after: Mapping[str, Any]

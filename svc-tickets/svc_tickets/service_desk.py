@@ -165,7 +165,7 @@ class TicketDeskService:
                 before,
                 ticket["updated_at"],
                 wanted,
-                act.now,
+                act.after(ticket["updated_at"]),
                 photo_required=ticket["photo_required"],
                 has_photo=ticket["has_photo"],
             )

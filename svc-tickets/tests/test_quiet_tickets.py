@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import json
 from typing import Any
 
 import pytest
 from companies import Company, fired, import_tickets, new_company, sweep, tell
 from sqlalchemy import select, text
 from tickets_changing import SENT, change, opened, served
+from tickets_desk import request_of
 
 from chassis import instants
 from chassis.database import Database
@@ -207,6 +209,37 @@ async def test_several_replicas_at_once_fire_each_once(client: Any, database: Da
     events = await stale(database, company)
     assert len({event.public.entity_id for event in events}) == len(events) == 360
     assert sum(one["ticket.stale"] for one in done) >= 360
+
+
+async def test_what_waited_while_it_fired_happened_after_it(
+    house: RunningService, client: Any, database: Database
+) -> None:
+    company = await new_company(database)
+    await import_tickets(client, company, {"source": "resident_portal", "created_at": "2020-01-01"}, events=True)
+    ((ticket_id, *_),) = await standing(database, company)
+    moving = request_of("SetTicketStatus", ticket_id=ticket_id, status="In Progress")
+    async with database.transaction() as connection:
+        await connection.raw.execute(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")
+        waiting = []
+        for act in (sweep(house, instants.now()), client("SetTicketStatus", moving, company.staff)):
+            waiting.append(asyncio.create_task(act))
+            await waits(database, len(waiting))
+    await asyncio.gather(*waiting)
+    told = [(await fired(database, company, f"ticket.{name}"))[0] for name in ("stale", "status_changed")]
+    statuses = [json.loads(event.public.data)["status"] for event in told]
+    # Whoever came first: the order of the instants is the order of what happened.
+    assert statuses == ["Open", "In Progress"]
+    assert told[0].occurred_at.ToNanoseconds() < told[1].occurred_at.ToNanoseconds()
+
+
+async def waits(database: Database, count: int) -> None:
+    """Until as many wait for a lock of a row."""
+    waiting = Statement(
+        text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+    )
+    async with asyncio.timeout(20):
+        while await database.value(waiting) < count:  # noqa: ASYNC110 - polling
+            await asyncio.sleep(0.02)
 
 
 async def test_what_a_sweep_costs_grows_with_what_is_stale(database: Database, client: Any) -> None:
