@@ -101,7 +101,8 @@ class PmTasksService:
             await self._save(act, "completed", row, {"status": "Completed", "completed_at": at}, at)
             comes = rules_pm.Round(row["repeat_days"], row["repeat_months"], row["day_of_month"])
             due_date = rules_pm.next_due(row["due_date"], comes)
-            if due_date is not None:
+            # A file may have opened it again; what came after it the first time goes on by itself.
+            if due_date is not None and row["next_id"] is None:
                 successor = dict(row) | {"due_date": due_date, "external_id": None, "previous_id": row["id"]}
                 await self._add(act, successor, at)
 

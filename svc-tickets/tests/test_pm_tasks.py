@@ -116,6 +116,18 @@ async def test_one_that_comes_round_has_one_successor_due_from_its_own_due_date(
     assert [task.status for task in await pm.tasks()] == ["Completed", "Completed", "Cancelled"]
 
 
+async def test_one_that_a_file_opens_again_is_done_again_without_another_successor(pm: Pm) -> None:
+    row = {"external_id": "X1", "status": "Open", "repeat_months": 1}
+    await pm.bring(row)
+    (first,) = await pm.tasks()
+    await pm.complete(first.pm_task_id)
+    await pm.bring(row)
+    assert (await pm.tasks())[0].status == "Open"
+    again = await pm.complete(first.pm_task_id)
+    _, successor = await pm.tasks()
+    assert (again.status, again.next_pm_task_id) == ("Completed", successor.pm_task_id)
+
+
 async def test_two_who_complete_it_at_once_make_one_successor(pm: Pm) -> None:
     task = await pm.add(repeat_days=7)
     done = await asyncio.gather(*(pm.complete(task.pm_task_id) for _ in range(5)))
