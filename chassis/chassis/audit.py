@@ -100,6 +100,8 @@ class Audit:
     async def ListAudit(self, request: pb.ListAuditRequest, call: identity.Call) -> pb.ListAuditResponse:
         if not 1 <= request.limit <= ENTRIES_MAX:
             raise invalid_request(f"limit must be from 1 to {ENTRIES_MAX}.", "limit")
+        if "\0" in request.subject:
+            raise invalid_request("subject must not hold the character NUL.", "subject")
         if request.HasField("subject_id") and not request.subject:
             raise invalid_request("subject_id needs a subject.", "subject_id")
         values: dict[str, Any] = {"company_id": identity.company_id(call), "rows": request.limit}

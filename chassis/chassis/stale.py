@@ -37,7 +37,10 @@ class Stale:
         return done
 
     async def SweepStale(self, request: pb.SweepStaleRequest, _call: Call) -> pb.SweepStaleResponse:
-        now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
+        try:
+            now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
+        except ValueError:  # no calendar has it
+            now = datetime.datetime.min
         if now.year not in YEARS:
             raise invalid_request(f"now must lie in the years {YEARS.start} to {YEARS.stop - 1}.", "now")
         response = pb.SweepStaleResponse(done=await self.sweep(now))
