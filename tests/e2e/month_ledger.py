@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from month_company import instant
-from month_model import Implied
+from month_parts import Implied
 from month_walk import LISTS, Month
 from receiver import Delivery
 
