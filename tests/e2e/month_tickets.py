@@ -70,7 +70,10 @@ class Desk:
         address = f"https://photos.example/{by}.jpg"
         ticket = self.us.do("ticket", "photograph", number, photo_url=address, by=by)
         assert ticket["photo_url"] == address
-        self.model.attended(number, self._said(number))
+        if by != "resident":
+            self.model.attended(number, self._said(number))
+        else:
+            self.model.touch("ticket", number)
 
     def _said(self, number: int) -> datetime:
         """When the newest comment or photo came, as the system tells."""
@@ -133,6 +136,7 @@ class Desk:
         on(11, self._with_photo)
         on(12, lambda: self.policy(WEEK_HOURS // 2))
         on(13, lambda: self.set("woken", "Completed", note=WORDS, who=self.us.company.email))
+        on(14, lambda: self.photograph("quiet", "resident"))
         on(18, lambda: self.set("visited", "Cancelled", cancellation_reason_code="resolved_independently"))
         on(20, lambda: self.set("visited", "In Progress"))
         on(21, lambda: self.policy(WEEK_HOURS))

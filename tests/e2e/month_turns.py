@@ -113,6 +113,9 @@ class Turns:
         on(12, lambda: self.move_in("F10", day(12), succeeds=True))
         on(13, lambda: self.task("Blinds", "F12", day(12)))  # overdue as it is written down
         on(14, lambda: self.stands("F55", "Vacant Ready"))  # nobody ever lived there: there is no turn to tell of
+        on(6, lambda: self.move_task("Clean", day(8)))  # after it was told of: that is not done again
+        on(19, lambda: self.notice("F15", day(24)))  # who had left by the clock has not: away again on the 25th day
+        on(20, lambda: self.stays("F11"))  # nor has who was to leave on the third
         on(22, self._ended)
 
     def _announced(self) -> None:

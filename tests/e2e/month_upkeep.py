@@ -104,17 +104,29 @@ class Upkeep:
         someone = us.do("staff", "add", name="Nia Cole", email="nia@hudson.example")
         us.do("staff", "update", someone["staff_id"], title="Superintendent")
 
+    def rename(self, unit: str, name: str) -> None:
+        """What is told of the unit from now on bears its new name."""
+        number = self.us.id("unit", unit)
+        before, self.model.units[number].name = self.model.units[number].name, name
+        assert self.us.do("unit", "update", number, name=name)["name"] == name
+        self.us.system.makeready("wait")
+        for one in self.model.dated.values():
+            if one.facts.get("unit") == before and not one.is_announced:
+                one.facts["unit"] = name
+
     # The month
 
     def plan(self) -> None:
         day, on = self.month.calendar.day, self.month.on
         on(0, lambda: self.pm("Filters", day(2), "F3"), lambda: self.pm("Boilers", day(3), area="Boiler room"))
-        on(0, lambda: self.pm("Gutters", day(5), "F4", repeat_days=7), lambda: self.pm("Pumps", day(3), area="Cellar"))
+        on(0, lambda: self.pm("Gutters", day(5), "F6", repeat_days=7), lambda: self.pm("Pumps", day(3), area="Cellar"))
         on(0, lambda: self.pm("Hoses", day(6), area="Yard"), lambda: self.pm("Lift", day(4), "F5", repeat_months=1))
         on(0, lambda: self.pm("Ducts", day(13), repeat_days=4))
         on(2, lambda: self.done_pm("Filters"))
         on(3, lambda: self.move_pm("Pumps", day(15)))
         on(4, lambda: self.done_pm("Lift", then=month_later(day(4))))
+        on(6, lambda: self.move_pm("Boilers", day(9)))  # after it was told of: that is not done again
+        on(8, lambda: self.rename("F6", "Garden flat"))
         on(5, lambda: self.done_pm("Gutters", then=day(12)), lambda: self.leave_pm("Hoses"))
         on(14, lambda: self.done_pm("Gutters", then=day(19)))
         on(17, lambda: self.done_pm("Gutters", then=day(26)))
