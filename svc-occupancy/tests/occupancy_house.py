@@ -73,7 +73,7 @@ _OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
 
 
 async def told(served: Database, company: Company) -> list[Event]:
-    """The company's events, in the order in which they were recorded."""
+    """The company's events, in the order in which they were recorded, to the millisecond."""
     events = [Event.FromString(row["message"]) for row in await served.rows(_OUTBOX)]
     return [event for event in events if event.company_id == company.id]
 

@@ -143,10 +143,11 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
     assert turn == json.loads(await company.served_turn(turn_id))
     changed = {name: turn[name] for name in ("updated_at", "occupancy_source", "occupancy_fed_at")}
     assert turn == before | changed
-    assert (await fired(served, company))[start:] == [
+    # Of one instant, and so in any order.
+    assert set((await fired(served, company))[start:]) == {
         ("turn.status_changed", turn_id, "Notice", "Occupied"),
         ("turn.schedule_changed", turn_id, "2999-02-09", None),
-    ]
+    }
     tasks = await company.act("ListTasks", turn_id=turn_id)
     assert [(one.task_id, one.status) for one in tasks] == [
         (open_task.task_id, "Cancelled"),

@@ -34,7 +34,7 @@ async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company,
     assert await fired(served, going) == before
     done = await going.sweep(SIX)
     assert done["unit.vacated"] == done["turn.status_changed"] >= 1
-    event = (await told(served, going))[-1]
+    event = [one for one in await told(served, going) if one.HasField("public")][-1]
     assert event.public.data == await going.served_turn(turn_id)
     assert event.public.change == b'{"field":"unit_status","from":"Notice","to":"Vacant Not Ready"}'
     turn = json.loads(event.public.data)
