@@ -4,6 +4,7 @@ import itertools
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from event_contract import check_envelope
 from fire_effects import Effect, counted, since
 from fire_house import HEARD, HOOK, House, standing
 from fire_matrix import SUMMARY
@@ -25,6 +26,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def fire_receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
     with Receiver(tmp_path_factory.mktemp("fire")) as running:
         yield running
+    for delivery in running.deliveries:
+        check_envelope(delivery.body)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,89 @@
+"""What svc-occupancy knows of units, taken in anew: by version, or as an owner that went back to a backup has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+from google.protobuf.descriptor import FieldDescriptor
+
+from chassis.identity import OPERATOR, SERVICE, Identity
+from makeready.events.v1 import replicas_pb2 as pb
+from makeready.events.v1.replicas_pb2_grpc import OwnerServiceStub, ReplicasServiceStub
+from makeready_local.running import RunningService
+from svc_catalog import consumers
+
+ANYBODY = Identity(OPERATOR, "operator")
+PUT_STATE = (
+    "INSERT INTO unit_state (company_id, unit_id, version, unit_status, projected_ready_on)"
+    " VALUES ($1, $2, $3, $4, $5::text::date) ON CONFLICT (company_id, unit_id) DO UPDATE SET"
+    " version = EXCLUDED.version, unit_status = EXCLUDED.unit_status, projected_ready_on = EXCLUDED.projected_ready_on"
+)
+
+
+async def rebuild(service: RunningService, overwrite: bool = False) -> int:
+    """How many rows the owner has."""
+    rows: int = 0
+    request = pb.RebuildReplicasRequest(kind="unit_occupancies", overwrite=overwrite)
+    async with service.channel() as channel:
+        while True:
+            page = await service.call(ReplicasServiceStub(channel).RebuildReplicas, request, ANYBODY)
+            rows += page.rows
+            if not page.HasField("next"):
+                return rows
+            request.after.CopyFrom(page.next)
+
+
+async def test_units_are_served_again_as_their_owner_has_them(
+    company: Any, elm: dict[str, Any], service: RunningService, occupancy: RunningService
+) -> None:
+    assert await company.put("units", {"external_id": "U1", "property": "P1", "name": "Unit 1"}) == ["created"]
+    (unit,) = await company.list("units")
+    of = company.id, unit["entity_id"]
+    owner = await asyncpg.connect(occupancy.database_url)
+    try:
+        await owner.execute(
+            "INSERT INTO property (id, company_id, version, name) VALUES ($1, $2, 1, 'P')", elm["entity_id"], company.id
+        )
+        await owner.execute(
+            "INSERT INTO unit (id, company_id, version, name, property_id) VALUES ($1, $2, 1, 'U', $3)",
+            unit["entity_id"],
+            company.id,
+            elm["entity_id"],
+        )
+
+        async def shown() -> tuple[str | None, str | None]:
+            (unit,) = await company.list("units")
+            return unit["unit_status"], unit["projected_ready_on"]
+
+        assert await shown() == (None, None)
+        await owner.execute(PUT_STATE, *of, 3, "Vacant Not Ready", "2026-05-01")
+        assert await rebuild(service) >= 1
+        assert await shown() == ("Vacant Not Ready", "2026-05-01")
+        # The owner's database went back to a backup: its versions are lower than what is known here.
+        await owner.execute(PUT_STATE, *of, 1, "Occupied", None)
+        await rebuild(service)
+        assert await shown() == ("Vacant Not Ready", "2026-05-01")
+        await rebuild(service, overwrite=True)
+        assert await shown() == ("Occupied", None)
+        # And counts on from there.
+        await owner.execute(PUT_STATE, *of, 2, "Notice", "2026-06-01")
+        await rebuild(service)
+        assert await shown() == ("Notice", "2026-06-01")
+
+        async with occupancy.channel() as channel:
+            request = pb.ListReferencesRequest(kind="unit_occupancies", after=pb.Place(company_id=of[0], id=of[1] - 1))
+            asking = Identity(SERVICE, "svc-catalog")
+            answer = await occupancy.call(OwnerServiceStub(channel).ListReferences, request, asking)
+        told = answer.references.unit_occupancies[0]
+        fields = [one.name for one in told.DESCRIPTOR.fields if one.type != FieldDescriptor.TYPE_BOOL]
+        assert fields == [one.name for one, _ in told.ListFields()] and (told.company_id, told.id) == of
+    finally:
+        await owner.close()
+
+
+async def test_every_kind_that_is_kept_is_told_with_its_owner(service: RunningService) -> None:
+    async with service.channel() as channel:
+        answer = await service.call(ReplicasServiceStub(channel).ListReplicas, pb.ListReplicasRequest(), ANYBODY)
+    assert {one.kind: one.owner for one in answer.kinds} == consumers.OWNERS
+    assert set(consumers.OWNERS.values()) == set(consumers.SUBJECTS)
