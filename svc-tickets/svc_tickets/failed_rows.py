@@ -41,7 +41,7 @@ class FailedRows:
             "category": category,
             "priority": priority,
             "permission_to_enter": False,
-            "photo_url": row.photo_url if row.HasField("photo_url") else None,
+            "photo_url": row.photo_url or None,
             "source": "inspection",
         }
         place = {"property_id": row.property_id, "unit_id": row.unit_id, "asset_id": row.asset_id}
@@ -49,6 +49,19 @@ class FailedRows:
         ticket_id = await q.open_ticket_of_row(
             connection, company_id=company_id, ticket_number=number, now=now, **key, **opened, **place
         )
+        actor = row.actor or PRODUCER
+        if row.photo_url:
+            await queries_desk.add_comment(
+                connection,
+                company_id=company_id,
+                ticket_id=ticket_id,
+                kind=rules_desk.PHOTO,
+                body=row.photo_url,
+                created_at=now,
+                administrator_id=None,
+                author=rules_desk.STAFF,
+                actor=actor,
+            )
         data = records.encode(self._links.ticket(await queries_desk.served(connection, company_id, ticket_id)))
         created = self._outbox.public(
             "ticket.created",
@@ -60,6 +73,6 @@ class FailedRows:
         )
         await self._outbox.add(connection, created)
         # Who failed the row opened the ticket; the audit log names the actor of a call by its issuer.
-        call = Call(Identity(SERVICE, row.actor or PRODUCER), event.request_id)
+        call = Call(Identity(SERVICE, actor), event.request_id)
         told = {"source": "inspection", "title": title, "property_id": row.property_id, **key}
         await self._audit.add(connection, call, company_id, "ticket.opened", "ticket", ticket_id, {}, told)

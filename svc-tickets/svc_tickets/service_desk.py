@@ -40,7 +40,8 @@ class TicketDeskService:
     async def OpenTicket(self, request: pb.OpenTicketRequest, call: identity.Call) -> pb.OpenTicketResponse:
         given = fields(request, *records_desk.TicketOpening.__struct_fields__)
         wanted = bodies.check(records_desk.TicketOpening, given)
-        source = rules_desk.SOURCES[_label(_OPENERS, request, "by")]
+        opener = _label(_OPENERS, request, "by")
+        source = rules_desk.SOURCES[opener]
         if wanted.photo_url is not None:
             rules_desk.check_photo_url(wanted.photo_url)
         await self._find_place(identity.company_id(call), wanted)
@@ -61,6 +62,8 @@ class TicketDeskService:
             ticket_id = await queries_opening.open_ticket(
                 act.connection, company_id=act.company_id, ticket_number=number, now=act.now, **opened | quiet, **place
             )
+            if wanted.photo_url is not None:
+                await _add_comment(act, ticket_id, rules_desk.PHOTO, wanted.photo_url, opener, act.now)
             document = await self._served(act, ticket_id)
             await act.fire("ticket.created", ticket_id, act.now, document.json)
             await act.record("ticket.opened", "ticket", ticket_id, {}, _present(opened | place))
@@ -126,7 +129,7 @@ class TicketDeskService:
         async def work(act: Act) -> pb.CommentOnTicketResponse:
             ticket = await self._held(act, request.ticket_id)
             at = act.after(ticket["updated_at"])
-            comment_id = await _add_comment(act, ticket, rules_desk.COMMENT, wanted.body, author, at)
+            comment_id = await _add_comment(act, ticket["id"], rules_desk.COMMENT, wanted.body, author, at)
             # The record is what it was: neither its version nor its instant moves.
             await q.save_ticket(act.connection, ticket | rules_desk.quiet(ticket, author, at))
             told = {"comment_id": comment_id, "author": author}
@@ -145,7 +148,7 @@ class TicketDeskService:
         async def photograph(act: Act, ticket: dict[str, Any]) -> dict[str, Any]:
             if ticket["photo_url"] != wanted.photo_url:
                 at = act.after(ticket["updated_at"])
-                await _add_comment(act, ticket, rules_desk.PHOTO, wanted.photo_url, author, at)
+                await _add_comment(act, ticket["id"], rules_desk.PHOTO, wanted.photo_url, author, at)
             return {"photo_url": wanted.photo_url}
 
         return await self._change(request, call, pb.PhotographTicketResponse, "ticket.photographed", author, photograph)
@@ -176,7 +179,7 @@ class TicketDeskService:
             comment_id = None
             if wanted.comment is not None:
                 kind = rules.COMMENT_KINDS[wanted.status]
-                comment_id = await _add_comment(act, ticket, kind, wanted.comment, rules_desk.STAFF, changed.at)
+                comment_id = await _add_comment(act, ticket["id"], kind, wanted.comment, rules_desk.STAFF, changed.at)
             await _add_entry(act, before, after, comment_id)
             if changed.moved:
                 change = records.change("status", before.status, after["status"])
@@ -263,13 +266,11 @@ def _present(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-async def _add_comment(
-    act: Act, ticket: Mapping[str, Any], kind: str, body: str, author: str, at: datetime.datetime
-) -> int:
+async def _add_comment(act: Act, ticket_id: int, kind: str, body: str, author: str, at: datetime.datetime) -> int:
     return await q.add_comment(
         act.connection,
         company_id=act.company_id,
-        ticket_id=ticket["id"],
+        ticket_id=ticket_id,
         kind=kind,
         body=body,
         created_at=at,

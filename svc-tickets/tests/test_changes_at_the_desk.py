@@ -193,14 +193,16 @@ async def test_all_that_was_said_and_shown_is_listed_with_whose_it_is(
     assert photographed == entry("operator", "ticket.photographed", {"photo_url": None}, {"photo_url": photo})
 
 
-async def test_the_ticket_shows_the_newest_photo_and_the_list_keeps_all(
-    client: Any, staff: Any, ticket_id: int
-) -> None:
-    urls = [f"https://photos.test/{n}.jpg" for n in range(3)]
+async def test_the_ticket_shows_the_newest_photo_and_the_list_keeps_all(client: Any, staff: Any) -> None:
+    first, *urls = [f"https://photos.test/{n}.jpg" for n in range(3)]
+    ticket_id = (await open_ticket(client, staff, by="OPENER_RESIDENT", photo_url=first))["entity_id"]
     for url in urls:
         answer = json.loads(await act(client, "PhotographTicket", staff, ticket_id=ticket_id, photo_url=url))
         assert answer["photo_url"] == url
-    assert [body for _, body, _, _ in await comments_of(client, staff, ticket_id)] == urls
+    assert await comments_of(client, staff, ticket_id) == [
+        ("photo", first, "resident", "staff:30"),
+        *(("photo", url, "staff", "staff:30") for url in urls),
+    ]
 
 
 @pytest.mark.parametrize(

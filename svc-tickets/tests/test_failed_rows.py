@@ -14,7 +14,7 @@ import nats
 import pytest
 from sqlalchemy import text
 from tickets_changing import events_of, served
-from tickets_desk import audited, entry
+from tickets_desk import audited, comments_of, entry
 
 from chassis.database import Database
 from chassis.outbox import uuid7
@@ -93,6 +93,8 @@ async def test_it_opens_a_ticket_that_says_what_failed_and_where(
     (created,) = await events_of(database, ticket_id)
     assert (created.public.event, created.public.change) == ("ticket.created", b"")
     assert created.public.data == raw and created.request_id == "req-row"
+    photo = ("photo", "https://photos.test/alarm.jpg", "staff", "staff:30")
+    assert await comments_of(client, administrator, ticket_id) == [photo]
     row_id = event.inspection_row_failed.row_id
     after = {"source": "inspection", "title": "Smoke alarm is mute", "property_id": 10}
     after |= {"inspection_id": 900, "row_id": row_id}

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, text
 from tickets_changing import NOTE, SENT, change, events_of, history_of, opened, refusal_of, served
+from tickets_desk import act
 
 from chassis.database import Database
 from chassis.identity import Identity
@@ -134,17 +135,21 @@ CHANGES = st.one_of(
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sequence=st.lists(CHANGES, max_size=8))
+@given(sequence=st.lists(st.tuples(CHANGES, st.booleans()), max_size=8))
 async def test_no_sequence_breaks_what_always_holds(
-    client: Any, database: Database, operator: Any, sequence: list[dict[str, Any]]
+    client: Any, database: Database, operator: Any, staff: Any, sequence: list[tuple[dict[str, Any], bool]]
 ) -> None:
+    """Over the API and at the desk, in any order."""
     ticket_id = await opened(client)
     shown = [json.loads(await served(client, ticket_id))]
     expected = []
-    for sent in sequence:
-        reply = await change(client, ticket_id, sent)
-        assert reply.body == await served(client, ticket_id)
-        before, after = shown[-1], json.loads(reply.body)
+    for sent, at_desk in sequence:
+        if at_desk:
+            body = await act(client, "SetTicketStatus", staff, ticket_id=ticket_id, **sent)
+        else:
+            body = (await change(client, ticket_id, sent)).body
+        assert body == await served(client, ticket_id)
+        before, after = shown[-1], json.loads(body)
         code, note = sent.get("cancellation_reason_code", ""), sent.get("note") or sent.get("cancellation_notes", "")
         assert (after["status"], after["cancellation_reason_code"]) == (sent["status"], code or None)
         assert [name for name in ("completed_at", "cancelled_at") if after[name]] == {
@@ -155,17 +160,18 @@ async def test_no_sequence_breaks_what_always_holds(
             assert after == before
         else:
             assert after["updated_at"] > before["updated_at"]
-            expected.append((before["status"], after["status"], code, note, after["updated_at"]))
+            actor = "staff:30" if at_desk else "caller:1"
+            expected.append((before["status"], after["status"], code, note, after["updated_at"], actor))
         shown.append(after)
     told = [
-        (one.from_status, one.to_status, one.cancellation_reason_code, one.note, printed_of(one.occurred_at))
+        (one.from_status, one.to_status, one.cancellation_reason_code, one.note, printed_of(one.occurred_at), one.actor)
         for one in await history_of(client, operator, ticket_id)
     ]
     assert told == expected
     moves = [entry for entry in expected if entry[0] != entry[1]]
     created, *events = await events_of(database, ticket_id)
     assert created.public.event == "ticket.created" and len(events) == len(moves)
-    for event, (before, after, *_, at) in zip(events, moves, strict=True):
+    for event, (before, after, *_, at, _actor) in zip(events, moves, strict=True):
         assert json.loads(event.public.change) == {"field": "status", "from": before, "to": after}
         assert printed_of(event.occurred_at) == at == json.loads(event.public.data)["updated_at"]
 
