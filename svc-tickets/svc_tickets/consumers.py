@@ -51,5 +51,6 @@ class Applier:
         failed.sort(key=lambda event: event.inspection_row_failed.property_id)
         references = [event.references for event in events if event.HasField("references")]
         await put_references(connection, [*references, *(one.inspection_row_failed.places for one in failed)])
-        for event in failed:
+        # In the order of the properties, in which everybody takes ticket numbers: nobody waits for another in a ring.
+        for event in sorted(failed, key=lambda one: one.inspection_row_failed.property_id):
             await self._failed_rows.open(connection, event)

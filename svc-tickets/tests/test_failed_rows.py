@@ -16,10 +16,15 @@ from sqlalchemy import text
 from tickets_changing import events_of, served
 from tickets_desk import audited, comments_of, entry
 
+from chassis import instants
+from chassis.audit import Audit
 from chassis.database import Database
-from chassis.outbox import uuid7
+from chassis.outbox import Outbox, uuid7
 from chassis.statements import Statement
 from makeready.events.v1 import events_pb2 as pb
+from svc_tickets import consumers, queries_import, records
+from svc_tickets import tables as t
+from svc_tickets.failed_rows import FailedRows
 
 pytestmark = pytest.mark.usefixtures("places")
 
@@ -141,6 +146,39 @@ async def test_words_that_this_release_does_not_know_keep_no_ticket_away(
     ticket = json.loads(await served(client, await ticket_of(database, event)))
     assert (ticket["category"], ticket["priority"], ticket["title"]) == ("Other", "Medium", "Failed at an inspection")
     assert ticket["unit"] is None
+
+
+async def test_rows_of_several_properties_and_a_file_do_not_wait_for_each_other(database: Database) -> None:
+    ids = [next(_ids), next(_ids)]
+    places = pb.References(properties=[pb.PropertyReference(id=one, version=1, company_id=7, name="P") for one in ids])
+    failed_rows = FailedRows(
+        Outbox("svc-tickets", t.outbox), Audit(t.audit, database), records.TicketLinks("https://x.test"), instants.now
+    )
+    applier = consumers.Applier(failed_rows)
+    events = [failed(property_id=one, inspection_id=one, places=places) for one in reversed(ids)]
+    async with database.transaction() as connection:
+        await consumers.put_references(connection, [places])
+
+    async def take() -> None:
+        async with database.transaction() as connection:
+            await applier.apply(connection, events)
+
+    async with database.transaction() as file:
+        await queries_import.take_numbers(file, {ids[0]: 1})
+        taking = asyncio.create_task(take())
+        waiting = Statement(
+            text(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            )
+        )
+        async with asyncio.timeout(2):  # less than whoever waits may
+            while not await database.value(waiting):  # noqa: ASYNC110 - polling
+                await asyncio.sleep(0.02)
+        # The other property's numbers are free: whoever waits for the first one holds none.
+        await queries_import.take_numbers(file, {ids[1]: 1})
+    await taking
+    numbers = Statement(text(f"SELECT count(*) FROM ticket WHERE property_id IN ({ids[0]}, {ids[1]})"))
+    assert await database.value(numbers) == 2
 
 
 @pytest.mark.parametrize("point", ["consumer-before-commit", "consumer-before-ack"])
