@@ -77,6 +77,7 @@ EVENTS = (
             {"$ref": REF + "UnitStatus"},
             ("Occupied", "Notice"),
         ),
+        {"projected_ready_on": None},
     ),
     Event(
         "turn.schedule_changed",
