@@ -167,7 +167,7 @@ INLINE = {
         "A preventive-maintenance task that is overdue.",
         task_name=_text("What is to be done."),
         property=_text("The property's name."),
-        unit=_text("Where: a unit or an area, in words."),
+        unit=_text("Where: a unit, an area, or the whole property, in words."),
         due_date={"description": "The day by which it was due.", "type": "string", "format": "date"},
         url=URL,
     ),
