@@ -10,8 +10,6 @@ from typing import overload
 import msgspec
 
 LENGTH = 27
-MORNING = datetime.time(6)
-_DAY = datetime.timedelta(days=1)
 
 
 def now() -> datetime.datetime:
@@ -51,8 +49,8 @@ def overdue_before(now: datetime.datetime, timezone: str) -> datetime.date:
     """
     zone, day = _zone(timezone), local_date(now, timezone)
     # Mostly once, twice where a place has skipped a day.
-    while datetime.datetime.combine(day, MORNING, zone).astimezone(datetime.UTC) > now:
-        day -= _DAY
+    while datetime.datetime.combine(day, datetime.time(6), zone).astimezone(datetime.UTC) > now:
+        day -= datetime.timedelta(days=1)
     return day
 
 

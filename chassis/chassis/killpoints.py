@@ -24,7 +24,6 @@ POINTS = (
     "consumer-before-commit",  # applied inside the transaction, not committed
     "consumer-before-ack",  # committed, not acknowledged
     "sweep-before-commit",  # a batch of what is due is told of, not committed
-    "sweep-after-commit",  # committed, the next batch not begun
     "delivery-claimed",  # a delivery claimed, not sent
     "delivery-sent",  # sent, its attempt not recorded
     "day-detached",  # a partition that is due is detached, not dropped

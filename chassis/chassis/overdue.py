@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from asyncpg import Record
+from sqlalchemy import Table
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.database import Connection, Database
@@ -24,6 +25,9 @@ ROWS_AT_ONCE = 100  # locked and written in one transaction
 # The conditions under which a row is due, from two columns: the day before which dates are over in its company, and the
 # instant of the sweep. An index beginning with company_id must answer them.
 Due = Callable[[Any, Any], Sequence[sa.ColumnElement[bool]]]
+Day = Callable[[datetime.datetime, str], datetime.date]
+Work = Callable[[Connection, Sequence[Record]], Awaitable[None]]
+Rows = sa.Select[Any]
 
 
 class Overdue:
@@ -33,13 +37,7 @@ class Overdue:
     """
 
     def __init__(
-        self,
-        database: Database,
-        company: sa.Table,
-        table: sa.Table,
-        due: Due,
-        shown: sa.Select[Any],
-        day_of: Callable[[datetime.datetime, str], datetime.date] = overdue_before,
+        self, database: Database, company: Table, table: Table, due: Due, shown: Rows, day_of: Day = overdue_before
     ) -> None:
         """company: the replica. shown: what the work needs of each row; the rows of `table` alone are locked. day_of:
         which day `due` is told of, at an instant in a timezone."""
@@ -62,33 +60,25 @@ class Overdue:
         named = _named(company_id=sa.BigInteger(), id=sa.BigInteger(), day=sa.Date())
         same = (table.c.company_id == named.c.company_id, table.c.id == named.c.id)
         # Checked once more under the lock: somebody else may have been here since.
-        due_yet = sa.select(table.c.id).where(*same, *due(named.c.day, now)).with_for_update(key_share=True)
-        held = due_yet.lateral("held")
-        self._hold = Statement(
-            sa.select(named.c.company_id, held.c.id).select_from(named.join(held, sa.true())).order_by(named.c.n)
-        )
+        due_yet = sa.select(table.c.company_id, table.c.id).where(*same, *due(named.c.day, now))
+        self._hold = _of_each(named, due_yet.with_for_update(key_share=True))
         # Read by a statement of its own: one that has waited for a lock shows the other tables as they were before. By
         # keys alone, whatever the planner knows: OFFSET keeps it from joining whole tables.
         named = _named(company_id=sa.BigInteger(), id=sa.BigInteger())
         row = shown.where(table.c.company_id == named.c.company_id, table.c.id == named.c.id)
-        read = row.offset(sa.literal_column("0")).lateral("read")
-        self._read = Statement(sa.select(read).select_from(named.join(read, sa.true())).order_by(named.c.n))
+        self._read = _of_each(named, row.offset(sa.literal_column("0")))
 
-    async def each(
-        self, now: datetime.datetime, work: Callable[[Connection, Sequence[Record]], Awaitable[None]]
-    ) -> int:
+    async def each(self, now: datetime.datetime, work: Work) -> int:
         """Does the work for all that is due at `now`, a few rows in each transaction; returns how many rows.
 
         work: must leave no row due that it was given. Any number may call this at once: each row is handed on once.
         """
         zones = [row["timezone"] for row in await self._database.rows(self._zones)]
-        days = {"zones": zones, "days": [self._day_of(now, zone) for zone in zones]}
+        values = {"zones": zones, "days": [self._day_of(now, zone) for zone in zones], "rows": ROWS_AT_ONCE}
         at = {"now": now} if "now" in self._find.parameters else {}
         first_company_id, done = 0, 0
         while True:
-            found = await self._database.rows(
-                self._find, rows=ROWS_AT_ONCE, first_company_id=first_company_id, **days, **at
-            )
+            found = await self._database.rows(self._find, first_company_id=first_company_id, **values, **at)
             if found:
                 # In the order in which everybody locks many rows: nobody waits for another in a ring.
                 rows = sorted((row["company_id"], row["id"], row["day"]) for row in found)
@@ -99,7 +89,6 @@ class Overdue:
                         key = {"company_ids": [row["company_id"] for row in held], "ids": [row["id"] for row in held]}
                         await work(connection, await connection.rows(self._read, **key))
                         killed_here("sweep-before-commit")
-                killed_here("sweep-after-commit")
                 done += len(held)
                 first_company_id = companies[-1]
             if len(found) < ROWS_AT_ONCE:
@@ -110,3 +99,9 @@ def _named(**columns: Any) -> Any:
     """The rows that parameters hold: an array for each column, by its name in the plural; n is a row's number."""
     arrays = [given(f"{name}s", ARRAY(kind)) for name, kind in columns.items()]
     return sa.func.unnest(*arrays).table_valued(*columns, with_ordinality="n").render_derived(name="named")
+
+
+def _of_each(named: Any, rows: Rows) -> Statement:
+    """What the rows are for each of the named, in their order."""
+    found = rows.lateral("found")
+    return Statement(sa.select(found).select_from(named.join(found, sa.true())).order_by(named.c.n))
