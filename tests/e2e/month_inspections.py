@@ -178,6 +178,9 @@ class Vendors:
         # Released by hand: the same lapse holds nobody twice.
         on(20, lambda: self.holds("V1", "V2", "V5"), lambda: self.release("V2"))
         on(23, self.snapshot, lambda: self.holds("V1", "V5"))
+        # A person's hold is over; that its insurance has ended meanwhile is another reason.
+        on(24, lambda: self.release("V5"), lambda: self.holds("V1"))
+        on(25, lambda: self.holds("V1", "V5"))
 
     def _refused(self) -> None:
         ticket = self.us.id("ticket", "by staff")

@@ -258,11 +258,12 @@ class Model:
             if before != vendor.state:
                 self.touch("vendor", vendor_id)
             expires = vendor.expires
-            if expires is not None and today > expires and expires not in vendor.lapsed:
+            # While a person's hold stands, a lapse waits for its end.
+            is_free = not vendor.on_hold or vendor.held_for_lapse
+            if expires is not None and today > expires and expires not in vendor.lapsed and is_free:
                 vendor.lapsed.add(expires)
-                if not vendor.on_hold:
-                    self.held(vendor_id, last_compliance_state="noncompliant")
-                    vendor.held_for_lapse = True
+                self.held(vendor_id, last_compliance_state="noncompliant")
+                vendor.held_for_lapse = True
 
     def compliance(self, vendor_id: int, now: datetime) -> str:
         """What a snapshot as of `now` finds, of a vendor whose insurance is on record."""

@@ -54,7 +54,7 @@ def test_silence_is_told_of_once_however_long_nobody_looked() -> None:
     assert not model.sweep(since + 30 * DAY)
 
 
-def test_a_lapse_holds_once_and_what_is_on_hold_is_not_held_again() -> None:
+def test_a_lapse_holds_once_and_waits_for_the_end_of_a_persons_hold() -> None:
     model, noon = Model(KATHMANDU), datetime(2027, 3, 20, 12, tzinfo=UTC)
     for number in (1, 2):
         model.vendor(number)
@@ -63,6 +63,8 @@ def test_a_lapse_holds_once_and_what_is_on_hold_is_not_held_again() -> None:
     assert model.sweep(noon) == {"vendor.hold": 1}
     model.released(1)
     assert not model.sweep(noon + DAY)
+    model.released(2)
+    assert model.sweep(noon + 2 * DAY) == {"vendor.hold": 1}
     model.insured(1, date(2027, 3, 25))
     assert model.sweep(noon + 6 * DAY) == {"vendor.hold": 1}
 
