@@ -7,8 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 from google.protobuf.message import Message
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.dialects.postgresql import insert
 
+from chassis.batches import offered
 from chassis.database import Connection
 from chassis.statements import Statement
 
@@ -51,11 +52,8 @@ class Replica:
 
     def __init__(self, table: sa.Table, parents: dict[str, sa.Table] | None = None) -> None:
         self._names = [column.name for column in table.c]
-        arrays = [sa.bindparam(c.name, type_=ARRAY(c.type)) for c in table.c]
-        offered = sa.func.unnest(*arrays).table_valued(*(c.name for c in table.c)).render_derived()
-        put = insert(table).from_select(
-            self._names, sa.select(*offered.c).order_by(offered.c.id), include_defaults=False
-        )
+        rows = offered(table, self._names)
+        put = insert(table).from_select(self._names, sa.select(*rows.c).order_by(rows.c.id), include_defaults=False)
         changed = {name: put.excluded[name] for name in self._names if name != "id"}
         newer = put.excluded.version > table.c.version
         update = put.on_conflict_do_update
@@ -74,7 +72,7 @@ class Replica:
         rows = [newest[entity_id] for entity_id in sorted(newest)]
         for column, stub in self._stubs.items():
             found = sorted({(getattr(row, column), row.company_id) for row in rows})
-            await connection.execute(stub, ids=[one for one, _ in found], companies=[company for _, company in found])
+            await connection.execute(stub, id=[one for one, _ in found], company_id=[company for _, company in found])
         columns = {name: [_value(row, name) for row in rows] for name in self._names}
         await connection.execute(self._puts[overwrite], **columns)
 
@@ -85,9 +83,6 @@ def _value(row: Any, name: str) -> Any:
 
 
 def _stub(parent: sa.Table) -> Statement:
-    ids = sa.bindparam("ids", type_=ARRAY(parent.c.id.type))
-    companies = sa.bindparam("companies", type_=ARRAY(parent.c.company_id.type))
-    offered = sa.func.unnest(ids, companies).table_valued("id", "company_id").render_derived()
-    blank = sa.select(offered.c.id, offered.c.company_id)
-    put = insert(parent).from_select(["id", "company_id"], blank, include_defaults=False)
+    names = ["id", "company_id"]
+    put = insert(parent).from_select(names, sa.select(*offered(parent, names).c), include_defaults=False)
     return Statement(put.on_conflict_do_nothing())
