@@ -119,7 +119,8 @@ def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.da
     names = ("move_out_date", "projected_ready_on", "occupancy_source", "occupancy_fed_at")
     rules.check_turn(*(line.after(name) for name in names))
     left = line.after("move_out_date")
-    if line.before is None or left != line.before["move_out_date"]:
+    is_active_again = line.stored("status") != "active" and line.after("status") == "active"
+    if is_active_again or left != line.stored("move_out_date"):
         # What the unit is after a departure long ago, the file itself has to say; no sweep says it again.
         values["vacated_on"] = left if rules_board.is_over(left, morning) else None
 

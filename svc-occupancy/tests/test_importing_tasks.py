@@ -128,6 +128,21 @@ async def test_a_departure_long_ago_is_what_the_file_says_of_it(
     assert await company.put("turns", row, events=events) == ["unchanged"]
 
 
+async def test_a_turn_that_a_file_makes_active_again_is_what_the_file_says_of_it(
+    company: Company, served: Database
+) -> None:
+    unit_id = (await company.unit_ids())["U2"]
+    await company.put("turns", {"external_id": "T2", "unit": "U2"})
+    await company.notice(unit_id, "2020-01-31")
+    await company.move_in(unit_id, external_id="R1")
+    again = {"external_id": "T2", "unit": "U2", "status": "Active", "unit_status": "Occupied"}
+    ended = {"external_id": "R1", "unit": "U2", "status": "Completed"}
+    assert await company.put("turns", ended, again) == ["changed", "changed"]
+    before = await fired(served, company)
+    await company.sweep("2020-03-01T00:00:00Z")
+    assert await fired(served, company) == before
+
+
 async def test_a_departure_to_come_has_its_morning_whoever_told_of_it(company: Company, served: Database) -> None:
     await company.put("turns", {"external_id": "T2", "unit": "U2", "move_out_date": "2020-01-31"})
     row = {"external_id": "T2", "unit": "U2", "move_out_date": "2980-03-11"}
