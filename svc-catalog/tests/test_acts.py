@@ -120,7 +120,8 @@ async def test_a_key_in_flight_is_told_so_and_answered_afterwards(company: Any, 
         refused = await refusal(company.act(pb, "UpdateProperty", **act))
         assert (refused.status, refused.code) == (409, "idempotency_in_progress")
         assert not first.done()
-    assert await company.act(pb, "UpdateProperty", **act) == await first
+    answered = await first
+    assert await company.act(pb, "UpdateProperty", **act) == answered
 
 
 async def test_of_many_at_once_one_has_the_effect(company: Any, database: Database) -> None:
