@@ -1,4 +1,4 @@
-"""The story: a subscription, a ticket, its deliveries, a failure, its retry, and what is on record of it all."""
+"""The story: a subscription, a ticket, its deliveries, a failure, its retry, staff at their desk, what is on record."""
 
 import json
 import queue
@@ -17,6 +17,7 @@ HOUR_SECONDS = 3
 LADDER_HOURS = (1, 2, 4, 8, 24)
 REFUSED = "ticket.status_changed"
 EVENTS = ["ticket.created", REFUSED]
+DESK_STATUS = "On Hold"
 ARRIVAL_SECONDS = 60
 LADDER = ",".join(str(hours * HOUR_SECONDS / 3600) for hours in LADDER_HOURS)
 
@@ -78,6 +79,12 @@ class Story:
         if (health := self._show_health(receiver, "healthy")) != "healthy":
             raise LocalError(f"the subscription is {health} after a success")
 
+        words = ("ticket", "status", str(self._installation.demo["company_id"]), str(ticket["entity_id"]))
+        self._screen.title("Staff put it on hold from the command line: it is told of, whoever does it")
+        self._installation.makeready(*words, "--status", DESK_STATUS)
+        self._screen.step("makeready", f'{" ".join(words)} --status "{DESK_STATUS}"')
+        self._arrival(receiver, REFUSED, 200)
+
         self._screen.title(f"What is on record:  makeready webhooks event {failed.event_id}")
         self._screen.text(self._installation.makeready("webhooks", "event", failed.event_id).rstrip())
         return ticket, subscription["entity_id"]
@@ -138,13 +145,18 @@ class Story:
         once = '-H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"'
         opening = json.dumps({"unit_id": ticket["unit"]["id"], "title": "Hello", "category": "Other"})
         state = f"MAKEREADY_STATE_DIR={shlex.quote(str(self._installation.state))}"
-        moving = json.dumps({"status": "On Hold"})
+        moving = json.dumps({"status": "Open"})
+        makeready = f"{state} .venv/bin/makeready"
+        company_id, ticket_id = demo["company_id"], ticket["entity_id"]
+        who = shlex.quote(demo["administrator"]["email"])
         self._screen.title("Your turn: whatever happens to a ticket arrives here. Try:")
         for line in (
             f"curl -s {key} {once} {url}/tickets -d '{opening}'",
-            f"curl -s {key} {once} {url}/tickets/{ticket['entity_id']} -X PATCH -d '{moving}'",
+            f"curl -s {key} {once} {url}/tickets/{ticket_id} -X PATCH -d '{moving}'",
             f"curl -s {key} {url}/webhooks",
-            f"{state} .venv/bin/makeready webhooks deliveries {sub_id}",
+            f'{makeready} ticket status {company_id} {ticket_id} --status "In Progress" --as {who}',
+            f"{makeready} audit list {company_id} --subject ticket --subject-id {ticket_id}",
+            f"{makeready} webhooks deliveries {sub_id}",
         ):
             self._screen.text(f"  {line}")
         self._screen.text("\nCtrl-C stops everything and removes it.\n")
