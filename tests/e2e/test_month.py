@@ -88,8 +88,17 @@ def month(house: System, listener: Receiver) -> Month:
     month_abroad.kathmandu(played)
     for day in (8, 19):
         played.on(day, lambda day=day: deliver(played, day))  # type: ignore[misc]
+    played.on(month_abroad.AWAY.start + 1, lambda: withheld(played, listener))
     played.walk(DOWN, returning=3)
     return played
+
+
+def withheld(month: Month, listener: Receiver) -> None:
+    """Nothing goes to a company that is inactive, though something waits for it; the others get theirs."""
+    before = {name: len(listener.at(path)) for name, path in PATHS.items()}
+    deliver(month, month_abroad.AWAY.start + 1)
+    after = {name: len(listener.at(path)) for name, path in PATHS.items()}
+    assert after[SUMMIT] == before[SUMMIT] < len(month.implied(SUMMIT)) and after[HUDSON] > before[HUDSON]
 
 
 def refuses_other_words(player: Player) -> None:
