@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -141,6 +142,28 @@ async def test_what_is_composed_can_be_changed_until_it_is_published(
     assert refused.value.status == 422
     (event,) = await composer.events()
     assert event["data"]["subject"] == "Garage closed"
+
+
+async def test_many_who_publish_at_once_publish_once(composer: Composer) -> None:
+    notice = await composer("ComposeNotice")
+    answers = await asyncio.gather(*(composer("PublishNotice", notice_id=notice.notice_id) for _ in range(8)))
+    assert all(answer == answers[0] and answer.HasField("published_at") for answer in answers)
+    assert len(await composer.events()) == 1
+
+
+async def test_a_notice_tells_the_names_of_the_moment_that_it_is_published(
+    composer: Composer, units: list[int]
+) -> None:
+    notice = await composer("ComposeNotice", unit_id=units[1:2])
+    company = composer.company
+    await company.put("properties", {"external_id": "P1", "name": "Ash Court", "address": "1 Elm St"})
+    await company.put("units", {"external_id": "U2", "property": "P1", "name": "Penthouse"})
+    published = await composer("PublishNotice", notice_id=notice.notice_id)
+    (event,) = await composer.events()
+    assert (event["data"]["property"], event["data"]["unit"]) == (
+        "Ash Court",
+        "Penthouse",
+    ) and published.unit == "Penthouse"
 
 
 async def test_the_same_request_again_is_answered_the_same_and_another_is_refused(composer: Composer) -> None:
