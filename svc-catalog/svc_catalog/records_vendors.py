@@ -8,7 +8,7 @@ import msgspec
 
 from chassis.instants import printed
 from svc_catalog import rules_vendors as rules
-from svc_catalog.records import Row
+from svc_catalog.records import Row, encode
 
 
 class Business(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +47,10 @@ class Vendor(msgspec.Struct, frozen=True, gc=False):
     url: str
     last_compliance_state: rules.ComplianceState
     """What the last hourly look at its insurance and papers found; `unknown` where nobody has looked yet."""
+
+
+# The change of `vendor.hold` (spec 6.1).
+HELD = encode({"field": "on_hold", "from": False, "to": True})
 
 
 class VendorLinks:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-import msgspec
 from asyncpg import UniqueViolationError
 
 from chassis import bodies, identity
@@ -25,11 +24,10 @@ from svc_catalog import rules_vendors, rules_vendors_desk
 from svc_catalog.desk import no_such
 from svc_catalog.queries_companies import timezone_of
 from svc_catalog.queries_vendors import STANDING
-from svc_catalog.records_vendors import VendorLinks
+from svc_catalog.records_vendors import HELD, VendorLinks
 from svc_catalog.rules_vendors_desk import Standing
 from svc_catalog.service import document
 
-HELD = msgspec.json.encode({"field": "on_hold", "from": False, "to": True})
 _AUDITED = (
     "name",
     "legal_name",

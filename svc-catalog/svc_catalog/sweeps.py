@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import msgspec
 from asyncpg import Record
 
 from chassis.audit import Audit
@@ -23,14 +22,13 @@ from svc_catalog import tables as t
 from svc_catalog.queries_inspections import INSPECTION_COLUMNS
 from svc_catalog.queries_vendors import STANDING
 from svc_catalog.records_inspections import InspectionLinks
-from svc_catalog.records_vendors import VendorLinks
+from svc_catalog.records_vendors import HELD, VendorLinks
 from svc_catalog.rules_vendors_desk import Standing
 from svc_catalog.tables_inspections import inspection
 from svc_catalog.tables_vendors import vendor
 
 INSPECTION_STALE, VENDOR_HOLD = "inspection.stale", "vendor.hold"
 COMPLIANCE_CHANGED = "vendor.compliance_changed"
-HELD = msgspec.json.encode({"field": "on_hold", "from": False, "to": True})
 SNAPSHOT_SECONDS = 3600
 _SERVED = len(INSPECTION_COLUMNS)
 _TICK = datetime.timedelta(microseconds=1)

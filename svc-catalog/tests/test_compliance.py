@@ -130,7 +130,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 async def test_whenever_it_is_taken_the_snapshot_is_what_the_day_says(alone: Any, steps: list[tuple[str, int]]) -> None:
     """What the rule says, whatever the index of the sweep knows."""

@@ -45,10 +45,11 @@ async def test_any_number_at_once_hold_and_fail_once(company: Any, elm: Any, dat
     assert sorted(done) == ["inspection.row_failed", "vendor.held"]
 
 
-@pytest.mark.parametrize("point", ["write-before-commit", "write-after-commit"])
-@pytest.mark.parametrize("act", ["HoldVendor", "FailInspectionRow"])
+@pytest.mark.parametrize(
+    ("act", "point"), [("HoldVendor", "write-after-commit"), ("FailInspectionRow", "write-before-commit")]
+)
 async def test_what_was_cut_off_happens_once(
-    company: Any, elm: Any, service: Any, database: Database, point: str, act: str
+    company: Any, elm: Any, service: Any, database: Database, act: str, point: str
 ) -> None:
     hold, row = await prepared(company)
     contract, values = (vendors_desk_pb2, hold) if act == "HoldVendor" else (inspections_desk_pb2, row)

@@ -145,7 +145,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 20), min_size=4, max_size=4), STEPS)
 async def test_whatever_is_moved_and_however_long_nobody_sweeps_each_fires_once_when_its_morning_has_come(
     alone: Any, days: list[int], steps: list[tuple[str, int, int]]
