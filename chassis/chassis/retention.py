@@ -72,15 +72,15 @@ class Retention:
         return response
 
 
-async def every_hour(
+async def every_slot(
     work: Callable[[datetime.datetime], Awaitable[object]],
     clock: Callable[[], datetime.datetime] = instants.now,
     period_seconds: int = PERIOD_SECONDS,
 ) -> None:
-    """Does the work at every full hour, which it is told, beginning with the last one: nothing is missed that fell due
-    while no process ran. Until cancelled, or until the work fails.
+    """Does the work at every slot, which it is told, beginning with the last one: nothing is missed that fell due while
+    no process ran. Until cancelled, or until the work fails.
 
-    period_seconds: of slots that are not hours.
+    period_seconds: see `instants.slot_of`; by default slots are full hours.
     """
     while True:
         slot = instants.slot_of(clock(), period_seconds)

@@ -32,7 +32,7 @@ from chassis.identity import KINDS, Call, IdentityError, Issuer, Ring
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, Unavailable
 from chassis.relay import Relay
-from chassis.retention import Drop, Retention, every_hour
+from chassis.retention import Drop, Retention, every_slot
 from chassis.settings import Environment, ServiceSettings, SettingsError
 from chassis.stale import PERIOD_SECONDS as STALE_SECONDS
 from chassis.stale import Stale, Sweep
@@ -120,7 +120,7 @@ class App:
         outbox = Outbox(self.name, outbox_table)
         relay = Relay(self.database, outbox, self.transport, consumers)
         self.background("relay", relay.run)
-        self.background("outbox-purge", functools.partial(every_hour, relay.purge))
+        self.background("outbox-purge", functools.partial(every_slot, relay.purge))
         self.serve(events_pb2.DESCRIPTOR.services_by_name["OutboxService"], relay)
         return outbox
 
@@ -136,7 +136,7 @@ class App:
     def forgets(self, claims: Table) -> None:
         """This process takes writes; claims: the ledger of their keys and replies."""
         retention = Retention(self.database, claims, self.drops)
-        self.background("retention", functools.partial(every_hour, retention.sweep))
+        self.background("retention", functools.partial(every_slot, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
 
     def audits(self, table: Table) -> Audit:
@@ -152,7 +152,7 @@ class App:
     def sweeps(self, *sweeps: Sweep) -> None:
         """This process does these by the clock."""
         stale = Stale(sweeps)
-        self.background("stale", functools.partial(every_hour, stale.sweep, period_seconds=STALE_SECONDS))
+        self.background("stale", functools.partial(every_slot, stale.sweep, period_seconds=STALE_SECONDS))
         self.serve(stale_pb2.DESCRIPTOR.services_by_name["StaleService"], stale)
 
     def serve(self, service: ServiceDescriptor, implementation: object) -> None:

@@ -15,7 +15,7 @@ from chassis.idempotency import Claim, InsertOnce, claim, ledger
 from chassis.identity import CALLER, OPERATOR, Call, Identity
 from chassis.instants import slot_of
 from chassis.refusals import Refusal
-from chassis.retention import BATCH, KEPT, PERIOD_SECONDS, Retention, every_hour
+from chassis.retention import BATCH, KEPT, PERIOD_SECONDS, Retention, every_slot
 from makeready.common.v1 import retention_pb2 as pb
 from makeready.common.v1.documents_pb2 import WriteReply
 from makeready_local.testing import PostgresServer
@@ -246,7 +246,7 @@ async def test_a_start_does_the_work_of_the_last_slot_and_then_of_each() -> None
         clock[0] = slot + datetime.timedelta(hours=1, milliseconds=-20)
         asyncio.get_running_loop().call_later(0.02, clock.__setitem__, 0, slot + datetime.timedelta(hours=1))
 
-    task = asyncio.create_task(every_hour(work, lambda: clock[0]))
+    task = asyncio.create_task(every_slot(work, lambda: clock[0]))
     async with asyncio.timeout(10):
         while len(slots) < 3:  # noqa: ASYNC110 - polls a task
             await asyncio.sleep(0.01)
