@@ -113,7 +113,9 @@ async def test_a_key_in_flight_is_told_so_and_answered_afterwards(company: Any, 
     async with database.transaction() as connection:
         await connection.raw.execute("SELECT 1 FROM property WHERE id = $1 FOR UPDATE", elm["entity_id"])
         first = asyncio.create_task(company.act(pb, "UpdateProperty", **act))
-        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
         async with database.connection() as watching, asyncio.timeout(10):
             while not await watching.raw.fetchval(waiting):  # noqa: ASYNC110 - a lock sets no event
                 await asyncio.sleep(0.01)
