@@ -6,7 +6,7 @@ import functools
 
 from chassis import instants
 from chassis.rebuilding import Rebuilder
-from chassis.retention import every_hour
+from chassis.retention import every_slot
 from chassis.server import App, run_process
 from makeready.events.v1 import replicas_pb2
 from makeready.webhooks.v1 import webhooks_pb2
@@ -47,7 +47,7 @@ def assemble(settings: config.Config) -> App:
     eraser = Eraser(app.database)
     app.on_start(partitions.ahead)
     app.background("partitions", partitions.run)
-    app.background("days", functools.partial(every_hour, partitions.every_hour))
+    app.background("days", functools.partial(every_slot, partitions.every_hour))
     app.drops.append(partitions.drop_as_asked)
     app.background("sweeps", sweeper.run)
     app.background("erasures", eraser.run)
@@ -60,7 +60,7 @@ def assemble(settings: config.Config) -> App:
     administration = AdministrationService(app.database, audit, settings.vault, sweeper, clock)
     app.serve(services["AdministrationService"], administration)
     vault = VaultService(app.database, audit, settings.vault)
-    app.background("vault", functools.partial(every_hour, vault.every_hour))
+    app.background("vault", functools.partial(every_slot, vault.every_hour))
     app.serve(services["VaultService"], vault)
     return app
 
