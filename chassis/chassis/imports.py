@@ -13,11 +13,11 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 import sqlalchemy as sa
-from asyncpg import Record
+from asyncpg import Record, UniqueViolationError
 
 from chassis import bodies, identity
 from chassis.batches import InsertMany, UpdateMany
-from chassis.database import Connection, Database
+from chassis.database import Connection, Database, DatabaseUnavailable
 from chassis.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
 from chassis.statements import TEXTS, Statement, given
@@ -291,6 +291,8 @@ class Importer:
                     await self._outbox.add(connection, event)
         except _DryRunDone:
             return batch.results
+        except UniqueViolationError as fault:  # a person was making what a row makes: sent again, the row meets it
+            raise DatabaseUnavailable("somebody has just made what a row of the batch makes") from fault
         if told.ListFields():
             self._outbox.wake()
         return batch.results

@@ -110,7 +110,10 @@ class PlacesDeskService:
             await _alone_where_it_names(act, values)
             locked = await self.units.lock(act, request.unit_id)
             rules_places.check_measures(values, has_floorplan=locked.row["floorplan_id"] is not None)
-            own, touched = await _parts(act, values, dict(locked.row))
+            floor = locked.record.floor
+            # The floor of that name in the building where the unit is from now on.
+            moved = {"floor": floor.name} if floor is not None and "building" in values else {}
+            own, touched = await _parts(act, moved | values, dict(locked.row))
             return pb.UpdateUnitResponse(document=await self.units.change(act, locked, own, touched))
 
         return await self.acts.once(call, request, pb.UpdateUnitResponse, work)
@@ -180,7 +183,7 @@ def units(links: records.Links) -> Desk:
 
 async def _alone_where_it_names(act: Act, values: Mapping[str, Any]) -> None:
     """Two that were the first to name the same building would both make it."""
-    if any(values.get(name) is not None for name in ("building", "floor", "floorplan", "location")):
+    if "building" in values or any(values.get(name) is not None for name in ("floor", "floorplan", "location")):
         await alone(act.connection, act.company_id)
 
 

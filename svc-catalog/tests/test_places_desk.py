@@ -135,6 +135,17 @@ async def test_a_unit_names_its_building_floor_and_floorplan_as_an_import_does(c
     assert moved["floor"]["name"] == "2" and moved["floor"]["id"] != first["floor"]["id"], "a floor of its building"
 
 
+async def test_a_unit_in_another_building_is_on_the_floor_of_that_name_there(company: Any, elm: Any) -> None:
+    plan = {"property_id": elm["entity_id"], "floor": "2"}
+    made = json.loads((await company.act(pb, "AddUnit", name="A2", building="A", **plan)).document.json)
+    there = json.loads((await company.act(pb, "AddUnit", name="B2", building="B", **plan)).document.json)
+    nowhere = json.loads((await company.act(pb, "AddUnit", name="2", **plan)).document.json)
+    assert len({unit["floor"]["id"] for unit in (made, there, nowhere)}) == 3
+    for says, like in (({"building": "B"}, there), ({"clear": ["building"]}, nowhere)):
+        moved = json.loads((await company.act(pb, "UpdateUnit", unit_id=made["entity_id"], **says)).document.json)
+        assert (moved["building"], moved["floor"]) == (like["building"], like["floor"])
+
+
 async def test_measures_belong_to_the_floorplan_and_to_all_units_of_it(company: Any, elm: Any) -> None:
     bare = {"property_id": elm["entity_id"], "name": "1"}
     assert await refusal(company.act(pb, "AddUnit", bedrooms=1, **bare)) == (

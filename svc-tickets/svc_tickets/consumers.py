@@ -47,8 +47,6 @@ class Applier:
 
     async def apply(self, connection: Connection, events: Sequence[pb.Event]) -> None:
         failed = [event for event in events if event.HasField("inspection_row_failed")]
-        # In the order of the properties, in which everybody takes the locks of their counters.
-        failed.sort(key=lambda event: event.inspection_row_failed.property_id)
         references = [event.references for event in events if event.HasField("references")]
         await put_references(connection, [*references, *(one.inspection_row_failed.places for one in failed)])
         # In the order of the properties, in which everybody takes ticket numbers: nobody waits for another in a ring.

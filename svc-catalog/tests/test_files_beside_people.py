@@ -1,0 +1,90 @@
+"""A file and a person who write at once: whoever comes second meets what the first has done, and nothing fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+
+from chassis.database import Database
+from makeready.catalog.v1 import (
+    inspections_desk_pb2,
+    meters_desk_pb2,
+    notices_pb2,
+    places_desk_pb2,
+    vendors_desk_pb2,
+)
+
+# Of each kind: who adds one and what it says, and what a file says of it.
+PLAN = {"title": "Fire", "scheduled_date": "2031-03-07"}
+NOTICE = {"subject": "Water", "body": "None.", "when": "Monday"}
+GAS = meters_desk_pb2.UTILITY_TYPE_GAS
+KINDS: dict[str, tuple[Any, str, dict[str, Any], dict[str, Any]]] = {
+    "properties": (places_desk_pb2, "AddProperty", {"name": "Oak", "address": "1"}, {"name": "Oak", "address": "1"}),
+    "units": (places_desk_pb2, "AddUnit", {"name": "101"}, {"name": "101"}),
+    "vendors": (vendors_desk_pb2, "AddVendor", {"name": "Ace"}, {"name": "Ace"}),
+    "inspections": (inspections_desk_pb2, "ScheduleInspection", PLAN, PLAN),
+    "meters": (meters_desk_pb2, "AddMeter", {"name": "M", "utility_type": GAS}, {"name": "M", "utility_type": "gas"}),
+    "notices": (notices_pb2, "ComposeNotice", NOTICE, NOTICE),
+}
+WITHOUT_PROPERTY = ("properties", "vendors")
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+@asynccontextmanager
+async def nobody_finishes(database: Database) -> AsyncIterator[Any]:
+    """Until it ends, every act waits with its changes made, and its entry in the audit log not."""
+    async with database.transaction() as connection:
+        await connection.raw.execute("LOCK TABLE audit IN EXCLUSIVE MODE")
+
+        async def wait_for(many: int) -> None:
+            for _ in range(150):
+                if await connection.raw.fetchval(WAITING) >= many:
+                    return
+                await asyncio.sleep(0.01)
+            raise AssertionError(f"{many} do not wait")
+
+        yield wait_for
+
+
+async def again_if_told_to(company: Any, kind: str, row: dict[str, Any]) -> list[str]:
+    """As the command line imports: what was disturbed is sent again."""
+    try:
+        found: list[str] = await company.put(kind, row)
+    except grpc.aio.AioRpcError as error:
+        assert error.code() == grpc.StatusCode.UNAVAILABLE, error.details()
+        found = await company.put(kind, row)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_file_meets_what_a_person_is_adding(company: Any, elm: Any, database: Database, kind: str) -> None:
+    contract, rpc, said, row = KINDS[kind]
+    of_person, of_file = {"external_id": "X", **said}, {"external_id": "X", **row}
+    if kind not in WITHOUT_PROPERTY:
+        of_person["property_id"], of_file["property"] = elm["entity_id"], "P1"
+    async with nobody_finishes(database) as wait_for:
+        act = asyncio.create_task(company.act(contract, rpc, **of_person))
+        await wait_for(1)
+        importing = asyncio.create_task(again_if_told_to(company, kind, of_file))
+        await wait_for(2)
+    await act
+    assert await importing in (["unchanged"], ["changed"])
+
+
+async def test_a_number_that_a_person_takes_meanwhile_is_not_a_files(
+    company: Any, elm: Any, database: Database
+) -> None:
+    async with nobody_finishes(database) as wait_for:
+        plan = PLAN | {"property_id": elm["entity_id"]}
+        act = asyncio.create_task(company.act(inspections_desk_pb2, "ScheduleInspection", **plan))
+        await wait_for(1)
+        row = {"external_id": "X", "property": "P1", "title": "Pool", "inspection_number": 1}
+        importing = asyncio.create_task(again_if_told_to(company, "inspections", row))
+        await wait_for(2)
+    await act
+    assert await importing == ["rejected inspection_number"]
