@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from chassis import identity
+from chassis.changes import stretch
 from chassis.database import Connection, Database
 from chassis.refusals import invalid_request
 from chassis.statements import CLOCK, TIME, Statement, given
@@ -45,6 +46,7 @@ def audit_table(metadata: sa.MetaData) -> sa.Table:
         sa.Column("request_id", sa.Text, nullable=False),
     )
     sa.Index("audit_of_company", table.c.company_id, table.c.id)
+    sa.Index("audit_of_kind", table.c.company_id, table.c.subject, table.c.id)
     sa.Index("audit_of_subject", table.c.company_id, table.c.subject, table.c.subject_id, table.c.id)
     return table
 
@@ -56,20 +58,20 @@ class Audit:
         self._database = database
         self._insert = Statement(sa.insert(table).values({name: given(name, table.c[name].type) for name in _NAMES}))
         names = ("id", "recorded_at", "actor", "action", "subject", "subject_id", "request_id")
-        texts = (sa.cast(table.c[name], sa.Text).label(name) for name in ("before", "after"))
-        subject, subject_id = given("subject", sa.Text), given("subject_id", sa.BigInteger)
-        one_page = (
-            sa.select(*(table.c[name] for name in names), *texts)
-            .where(
-                table.c.company_id == given("company_id", sa.BigInteger), table.c.id < given("before_id", sa.BigInteger)
-            )
-            .order_by(table.c.id.desc())
-            .limit(given("rows", sa.Integer))
-        )
-        self._all = Statement(one_page)
-        of_kind = one_page.where(table.c.subject == subject)
-        self._of_kind = Statement(of_kind)
-        self._of_one = Statement(of_kind.where(table.c.subject_id == subject_id))
+        texts = [sa.cast(table.c[name], sa.Text).label(name) for name in ("before", "after")]
+        mine = (table.c.company_id, given("company_id", sa.BigInteger))
+        of_kind = (table.c.subject, given("subject", sa.Text))
+        of_one = (table.c.subject_id, given("subject_id", sa.BigInteger))
+
+        def page(*having: tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]) -> Statement:
+            # So that each finds the index with just these columns, whatever the planner knows.
+            conditions, order = stretch(having, [])
+            rows = sa.select(*(table.c[name] for name in names), *texts)
+            rows = rows.where(*conditions, table.c.id < given("before_id", sa.BigInteger))
+            newest_first = (column.desc() for column in (*order, table.c.id))
+            return Statement(rows.order_by(*newest_first).limit(given("rows", sa.Integer)))
+
+        self._all, self._of_kind, self._of_one = page(mine), page(mine, of_kind), page(mine, of_kind, of_one)
 
     async def add(
         self,
