@@ -31,16 +31,19 @@ _NEW = ("company_id", *_RECORD, "onboarded_at", "source")
 _INSERT = Statement(
     insert(vendor).values({name: given(name, vendor.c[name].type) for name in _NEW}).returning(vendor.c.id)
 )
+_same_vendor = (vendor.c.company_id == _company_id, vendor.c.id == _vendor_id)
+# By a statement of its own: one that has waited for the lock sees the vendor as it is by then, and its business as it
+# was before, and finds nothing where the vendor is another business by now.
+_LOCK = Statement(select(vendor.c.id).where(*_same_vendor).with_for_update(key_share=True))
 _VENDOR = Statement(
     select(vendor.c.id, vendor.c.version, *(vendor.c[name] for name in _CHANGEABLE), business.c.legal_name)
     .add_columns(business.c.website, VENDOR_NAME.label("name"))
     .select_from(WITH_BUSINESS)
-    .where(vendor.c.company_id == _company_id, vendor.c.id == _vendor_id)
-    .with_for_update(key_share=True, of=vendor)
+    .where(*_same_vendor)
 )
 _UPDATE = Statement(
     update(vendor)
-    .where(vendor.c.company_id == _company_id, vendor.c.id == _vendor_id)
+    .where(*_same_vendor)
     .values({name: given(name, vendor.c[name].type) for name in _CHANGEABLE} | {"version": vendor.c.version + 1})
 )
 
@@ -53,6 +56,7 @@ async def add_vendor(connection: Connection, **values: Any) -> int:
 
 async def vendor_for_update(connection: Connection, company_id: int, vendor_id: int) -> dict[str, Any] | None:
     """All that the back office may change of a vendor, which is locked, with its name, legal_name and website."""
+    await connection.execute(_LOCK, company_id=company_id, vendor_id=vendor_id)
     row = await connection.row(_VENDOR, company_id=company_id, vendor_id=vendor_id)
     return None if row is None else dict(row)
 

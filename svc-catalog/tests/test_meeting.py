@@ -1,8 +1,9 @@
-"""A file and a person who write at once: whoever comes second meets what the first has done, and nothing fails."""
+"""Two who write at once, people or files: whoever comes second meets what the first has done, and nothing fails."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -88,3 +89,18 @@ async def test_a_number_that_a_person_takes_meanwhile_is_not_a_files(
         await wait_for(2)
     await act
     assert await importing == ["rejected inspection_number"]
+
+
+async def test_whoever_waits_for_a_vendor_finds_it_whatever_business_it_is_by_then(
+    company: Any, database: Database
+) -> None:
+    vendor_id = (await company.act(vendors_desk_pb2, "AddVendor", name="Ace")).document.entity_id
+    async with nobody_finishes(database) as wait_for:
+        change = {"vendor_id": vendor_id, "legal_name": "Ace North LLC"}
+        changing = asyncio.create_task(company.act(vendors_desk_pb2, "UpdateVendor", **change))
+        await wait_for(1)
+        hold = {"vendor_id": vendor_id, "reason": "No answer."}
+        holding = asyncio.create_task(company.act(vendors_desk_pb2, "HoldVendor", **hold))
+        await wait_for(2)
+    changed, held = await changing, await holding
+    assert json.loads(held.document.json) == json.loads(changed.document.json)
