@@ -24,7 +24,9 @@ class ActorsService:
         return pb.VouchResponse(token=self.issuer.token(request.audience, who))
 
     async def _administrator(self, company_id: int, email: str) -> Identity:
-        found = await queries.administrator(self.database, email.strip().lower())
+        address = email.strip().lower()
+        # NUL can't be stored, so nobody has it.
+        found = None if "\0" in address else await queries.administrator(self.database, address)
         if found is None or company_id not in (0, found["company_id"]):
             raise Refusal(404, "not_found", "No administrator of that company has that email; create one first.")
         return Identity(ADMINISTRATOR, self.issuer.name, found["company_id"], administrator_id=found["id"])

@@ -62,6 +62,7 @@ async def test_nobody_is_vouched_for_who_is_not_of_that_company(operator: Operat
     email, staff_id = await operator.administrator(other_id), await member(operator, other_id)
     for unknown, known in (
         ({"administrator_email": "nobody@example.com"}, {"administrator_email": email}),
+        ({"administrator_email": "nobody\0@example.com"}, {"administrator_email": email}),
         ({"staff_id": UNKNOWN}, {"staff_id": staff_id}),
         ({"staff_id": -1}, {"staff_id": staff_id}),
     ):

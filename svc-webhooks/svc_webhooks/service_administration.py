@@ -20,7 +20,7 @@ from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_administration as queries
 from svc_webhooks import queries_deliveries, records, rules
 from svc_webhooks.days import NEWEST, OLDEST, first_day_kept, first_id
-from svc_webhooks.service_deliveries import administers, event_id_of, shown, state_of
+from svc_webhooks.service_deliveries import administers, event_id_of, instant_of, shown, state_of
 from svc_webhooks.sweeps import Sweeper
 from svc_webhooks.turns import LEASE_SECONDS
 from svc_webhooks.vault import Vault, new_secret, prefix_of
@@ -219,4 +219,4 @@ def _first_id_kept(request: pb.ListUndeliveredRequest) -> uuid.UUID:
     """The first event that is still there at the asked instant; without one, none goes."""
     if not request.HasField("expires_before"):
         return NEWEST
-    return first_id(first_day_kept(request.expires_before.ToDatetime(datetime.UTC)))
+    return first_id(first_day_kept(instant_of(request.expires_before, "expires_before")))

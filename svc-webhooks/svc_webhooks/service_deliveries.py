@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Sequence
 
 from asyncpg import Record
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis import identity
 from chassis.database import Database
@@ -41,7 +42,7 @@ class DeliveriesService:
     async def SweepDeliveries(
         self, request: pb.SweepDeliveriesRequest, _call: identity.Call
     ) -> pb.SweepDeliveriesResponse:
-        now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else self.clock()
+        now = instant_of(request.now, "now") if request.HasField("now") else self.clock()
         if now.year > YEAR_MAX:
             raise invalid_request("now is too far ahead for a ladder to follow it.", "now")
         stored, counts = await self.sweeper.sweep(now)
@@ -71,6 +72,14 @@ class DeliveriesService:
 def administers(call: identity.Call, company_id: int) -> bool:
     """Whether the caller looks after this company: an administrator after one, the operator after all."""
     return call.identity.kind != identity.ADMINISTRATOR or call.identity.company_id == company_id
+
+
+def instant_of(given: Timestamp, name: str) -> datetime.datetime:
+    """Raises Refusal 400 where no calendar has it."""
+    try:
+        return given.ToDatetime(datetime.UTC)
+    except (ValueError, OverflowError):
+        raise invalid_request(f"{name} must lie in the years 1 to 9999.", name) from None
 
 
 def event_id_of(text: str) -> uuid.UUID | None:

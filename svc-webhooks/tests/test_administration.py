@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 from webhooks_administrator import Administrator
-from webhooks_house import HOUR, Client, House, Producer, until
+from webhooks_house import HOUR, Client, House, Producer, operator, until
 from webhooks_receivers import Received, Receiver, answering, disconnecting
 
 from chassis.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
 
 WAITING, SUCCEEDED, PARKED = pb.DELIVERY_STATE_WAITING, pb.DELIVERY_STATE_SUCCEEDED, pb.DELIVERY_STATE_PARKED
 UNKNOWN = 10**12
@@ -636,3 +637,15 @@ async def test_an_administrator_at_work_beside_sweeps_neither_doubles_nor_loses_
         assert [attempt.number for attempt in one.attempts] == list(range(1, requests[event_id] + 1))
         assert [attempt.error for attempt in one.attempts if attempt.state == SUCCEEDED] == [""]
     assert await administrator.health(sub_id) == "healthy"
+
+
+async def test_an_instant_that_no_calendar_has_is_refused(administrator: Administrator, client: Client) -> None:
+    seconds = 10**15
+    undelivered = pb.ListUndeliveredRequest(state=PARKED)
+    undelivered.expires_before.seconds = seconds
+    sweep = pb.SweepDeliveriesRequest()
+    sweep.now.seconds = seconds
+    administration: Any = AdministrationServiceStub(client._channel)
+    deliveries: Any = DeliveriesServiceStub(client._channel)
+    assert (await refused(client.call(administration.ListUndelivered, undelivered, administrator.who)))[0] == 400
+    assert (await refused(client.call(deliveries.SweepDeliveries, sweep, operator())))[0] == 400
