@@ -140,8 +140,8 @@ class Line(Generic[Row]):
 class Batch(Generic[Row]):
     """The rows of one request. `good` shrinks as rows are rejected; `results` reports on all of them."""
 
-    def __init__(self, kind: type[Row], company_id: int) -> None:
-        self._kind = kind
+    def __init__(self, kind: type[Row], company_id: int, clock: Callable[[], datetime.datetime]) -> None:
+        self._kind, self._clock = kind, clock
         self.company_id = company_id
         self.moment = datetime.datetime.min
         self.results: list[common.ImportResult] = []
@@ -185,9 +185,11 @@ class Batch(Generic[Row]):
         self.each(find)
 
     async def meet(self, connection: Connection, stored: Stored) -> None:
-        """Finds the records that exist already, and locks them."""
+        """Finds the records that exist already, and locks them. The moment is then after all that was told of them
+        while their locks were waited for."""
         for external_id, row in (await stored.known.by_external_id(connection, self.company_id, [*self.good])).items():
             self.good[external_id].before = row
+        self.moment = max(self.moment, self._clock())
 
     async def save(self, connection: Connection, stored: Stored, defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Inserts and updates what differs; returns the rows that did, with their ids and versions."""
@@ -269,7 +271,7 @@ class Importer:
         company_id = identity.company_id(call)
         if len(request.rows) > ROWS_MAX:
             raise invalid_request(f"A batch holds at most {ROWS_MAX} rows.")
-        batch = Batch(kind, company_id)
+        batch = Batch(kind, company_id, self._clock)
         for start in range(0, len(request.rows), ROWS_AT_ONCE):
             batch.read(request.rows[start : start + ROWS_AT_ONCE])
             await asyncio.sleep(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -211,24 +212,31 @@ async def test_several_replicas_at_once_fire_each_once(client: Any, database: Da
     assert sum(one["ticket.stale"] for one in done) >= 360
 
 
+@pytest.mark.parametrize("who", ["staff", "caller", "file"])
 async def test_what_waited_while_it_fired_happened_after_it(
-    house: RunningService, client: Any, database: Database
+    house: RunningService, client: Any, database: Database, who: str
 ) -> None:
     company = await new_company(database)
-    await import_tickets(client, company, {"source": "resident_portal", "created_at": "2020-01-01"}, events=True)
+    row = {"external_id": "X", "source": "resident_portal", "created_at": "2020-01-01"}
+    await import_tickets(client, company, row, events=True)
     ((ticket_id, *_),) = await standing(database, company)
-    moving = request_of("SetTicketStatus", ticket_id=ticket_id, status="In Progress")
+    moving: dict[str, Callable[[], Any]] = {
+        "staff": lambda: client(
+            "SetTicketStatus", request_of("SetTicketStatus", ticket_id=ticket_id, status="In Progress"), company.staff
+        ),
+        "caller": lambda: change(client, ticket_id, SENT["In Progress"], who=company.caller),
+        "file": lambda: import_tickets(client, company, row | {"status": "In Progress"}, events=True),
+    }
     async with database.transaction() as connection:
         await connection.raw.execute(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")
         waiting = []
-        for act in (sweep(house, instants.now()), client("SetTicketStatus", moving, company.staff)):
+        for act in (sweep(house, instants.now()), moving[who]()):
             waiting.append(asyncio.create_task(act))
             await waits(database, len(waiting))
     await asyncio.gather(*waiting)
     told = [(await fired(database, company, f"ticket.{name}"))[0] for name in ("stale", "status_changed")]
-    statuses = [json.loads(event.public.data)["status"] for event in told]
-    # Whoever came first: the order of the instants is the order of what happened.
-    assert statuses == ["Open", "In Progress"]
+    # The order of the instants is the order of what happened.
+    assert [json.loads(event.public.data)["status"] for event in told] == ["Open", "In Progress"]
     assert told[0].occurred_at.ToNanoseconds() < told[1].occurred_at.ToNanoseconds()
 
 
