@@ -1,7 +1,8 @@
 """What a vendor's insurance says of it, and when it is on hold. Pure.
 
 The hourly snapshot looks at vendors whose insurance is tracked. A lapse places a hold once for each expiry date: a
-vendor that somebody released all the same is left in peace until it lapses anew.
+vendor that somebody released all the same is left in peace until it lapses anew. Valid insurance on record in between
+makes it a new lapse, of whatever date: it may have been a mistake.
 """
 
 from __future__ import annotations
@@ -69,9 +70,10 @@ def record_insurance(standing: Standing, expires_on: datetime.date | None, today
     """Tracks its insurance from now on. Insurance that is valid ends a hold that a lapse has placed."""
     if standing.insurance_tracked and standing.insurance_expires_on == expires_on:
         return standing
-    is_valid = expires_on is not None and expires_on >= today
-    if standing.on_hold and standing.hold_reason == LAPSED and is_valid:
-        standing = replace(standing, on_hold=False, hold_reason=None)
+    if expires_on is not None and expires_on >= today:
+        standing = replace(standing, lapse_held_for=None)
+        if standing.hold_reason == LAPSED:
+            standing = replace(standing, on_hold=False, hold_reason=None)
     return replace(standing, insurance_tracked=True, insurance_expires_on=expires_on, compliance_due_on=AT_ONCE)
 
 

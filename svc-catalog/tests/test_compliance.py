@@ -160,7 +160,9 @@ async def test_whenever_it_is_taken_the_snapshot_is_what_the_day_says(alone: Any
             today = now.astimezone(ZoneInfo("America/Chicago")).date()
             expires_on = today + much * DAY
             standing = rules_vendors_desk.record_insurance(standing, expires_on, today)
-            on_hold = on_hold and much < 0
+            if much >= 0:
+                on_hold = False
+                held_for.clear()
         else:
             standing, on_hold = rules_vendors_desk.release(standing), False
         await house.stands(vendor_id, asdict(standing))

@@ -70,6 +70,14 @@ def test_valid_insurance_ends_a_hold_of_the_clock_and_none_of_a_persons() -> Non
     assert rules.record_insurance(by_hand, DAY + ONE, DAY + ONE).hold_reason == "no answer for weeks"
 
 
+def test_insurance_that_was_valid_by_mistake_holds_again_once_it_is_put_right() -> None:
+    held = rules.look(rules.record_insurance(Standing(), DAY, DAY), DAY + ONE)
+    mistaken = rules.look(rules.record_insurance(held, DAY + 90 * ONE, DAY + ONE), DAY + ONE)
+    assert (mistaken.on_hold, mistaken.last_compliance_state) == (False, "compliant")
+    again = rules.look(rules.record_insurance(mistaken, DAY, DAY + ONE), DAY + ONE)
+    assert (again.on_hold, again.hold_reason, again.lapse_held_for) == (True, LAPSED, DAY)
+
+
 def test_a_lapse_during_a_persons_hold_places_its_own_once_that_one_ends() -> None:
     held = rules.hold(rules.record_insurance(Standing(), DAY, DAY), "quarrel")
     seen = rules.look(held, DAY + ONE)
@@ -104,6 +112,8 @@ def test_whatever_happens_a_lapse_holds_once_for_each_expiry_date_and_nobody_is_
         if step == "insure":
             assert value is None or isinstance(value, datetime.date)
             standing = rules.record_insurance(standing, value, today)
+            if value is not None and value >= today and standing != before:
+                held_for.clear()
         elif step == "hold":
             standing = rules.hold(standing, "a person's reason")
         elif step == "release":

@@ -199,6 +199,8 @@ class Model:
         """Its insurance is on record until the end of a day. It is valid by the real clock: a lapse is made good."""
         vendor = self.vendors[vendor_id]
         vendor.is_tracked, vendor.expires = True, expires
+        if expires is not None:
+            vendor.lapsed.clear()
         if vendor.held_for_lapse and expires is not None:
             vendor.on_hold = vendor.held_for_lapse = False
         self.touch("vendor", vendor_id)
