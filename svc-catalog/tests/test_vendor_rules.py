@@ -106,7 +106,8 @@ STEPS = st.lists(
 def test_whatever_happens_a_lapse_holds_once_for_each_expiry_date_and_nobody_is_looked_at_for_nothing(
     steps: list[tuple[str, object]],
 ) -> None:
-    standing, today, held_for = Standing(), DAY, []
+    standing, today = Standing(), DAY
+    held_for: list[datetime.date | None] = []
     for step, value in steps:
         before = standing
         if step == "insure":
