@@ -36,9 +36,8 @@ from makeready.catalog.v1 import (
 from makeready.common.v1 import audit_pb2, audit_pb2_grpc, stale_pb2_grpc
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
 from makeready.events.v1 import events_pb2, events_pb2_grpc
-from makeready_local.nats import Nats
 from makeready_local.running import Keys, RunningService
-from makeready_local.testing import PostgresServer, Server, server_folder
+from makeready_local.testing import PostgresServer, Server, embedded_nats
 from svc_catalog import tables
 
 _companies = itertools.count(1000)
@@ -151,13 +150,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 @pytest.fixture(scope="session")
 def own_nats() -> Iterator[Server]:
     """A NATS that no other svc-catalog of the session consumes from: one durable consumer brings an event to one."""
-    with server_folder() as folder:
-        server = Nats(folder / "nats", "test", log=folder / "nats.log")
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    with embedded_nats() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

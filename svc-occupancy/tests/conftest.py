@@ -14,7 +14,7 @@ from chassis.database import Database
 from makeready.events.v1.events_pb2 import CompanyReference, Event, References
 from makeready_local.nats import Nats
 from makeready_local.running import Keys, RunningService
-from makeready_local.testing import PostgresServer, server_folder
+from makeready_local.testing import PostgresServer, embedded_nats
 from svc_occupancy import consumers, tables
 
 
@@ -26,13 +26,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 @pytest.fixture(scope="session")
 def own_nats() -> Iterator[Nats]:
     """A NATS that no other service of the session consumes from: one durable consumer brings an event to one."""
-    with server_folder() as folder:
-        server = Nats(folder / "nats", "test", log=folder / "nats.log")
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    with embedded_nats() as server:
+        yield server
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from makeready.tickets.v1 import desk_pb2
 from makeready.tickets.v1.desk_pb2_grpc import TicketDeskServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from makeready_local.running import Keys, RunningService
-from makeready_local.testing import PostgresServer, Server
+from makeready_local.testing import PostgresServer, Server, embedded_nats
 from svc_tickets import consumers
 
 COMPANY, OTHER_COMPANY = 7, 8
@@ -91,18 +91,25 @@ def owners(catalog: RunningService, away_gateway: RunningService) -> Iterator[di
 
 
 @pytest.fixture(scope="session")
+def own_nats() -> Iterator[Server]:
+    """A NATS that no other suite publishes to: the tests' members of staff and vendors have ids that others use too."""
+    with embedded_nats() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def house(
     away_catalog: RunningService,
     away_gateway: RunningService,
     postgres_server: PostgresServer,
-    nats_server: Server,
+    own_nats: Server,
     keys: Keys,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[RunningService]:
     url = postgres_server.create_database("tickets_test")
     log = tmp_path_factory.mktemp("svc-tickets") / "log"
     addresses = {"svc-catalog": away_catalog.target, "gateway": away_gateway.target}
-    started = RunningService("svc-tickets", keys, url, nats_server.url, log, addresses=addresses)
+    started = RunningService("svc-tickets", keys, url, own_nats.url, log, addresses=addresses)
     started.migrate()
     started.start()
     yield started

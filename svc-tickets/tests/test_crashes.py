@@ -23,7 +23,7 @@ POINTS = ["write-before-statement", "write-after-commit", "relay-claimed", "rela
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_create_cut_off_at_any_point_happens_once(
-    house: Any, client: Any, database: Database, nats_server: Any, point: str
+    house: Any, client: Any, database: Database, own_nats: Any, point: str
 ) -> None:
     house.stop()
     house.start(MAKEREADY_KILL_AT=point)
@@ -61,10 +61,10 @@ async def published(database: Database) -> None:
 
 
 async def test_writes_go_on_without_nats_and_the_events_come_after(
-    client: Any, database: Database, nats_server: Any
+    client: Any, database: Database, own_nats: Any
 ) -> None:
     await published(database)
-    nats_server.kill()
+    own_nats.kill()
     try:
         titles = [f"Without NATS {secrets.token_hex(4)}" for _ in range(5)]
         for title in titles:
@@ -74,7 +74,7 @@ async def test_writes_go_on_without_nats_and_the_events_come_after(
         waiting = Statement(select(func.count()).where(t.outbox.c.published_at.is_(None)))
         assert await database.value(waiting) == 5
     finally:
-        nats_server.start()
+        own_nats.start()
     await published(database)
 
 

@@ -33,9 +33,9 @@ _ids = itertools.count(800_000)
 
 
 @pytest.fixture
-async def tell(nats_server: Any) -> AsyncIterator[Any]:
+async def tell(own_nats: Any) -> AsyncIterator[Any]:
     """Publishes events of svc-catalog, as its relay does."""
-    connection = await nats.connect(nats_server.url)
+    connection = await nats.connect(own_nats.url)
     stream = connection.jetstream()
 
     async def publish(*events: pb.Event) -> None:

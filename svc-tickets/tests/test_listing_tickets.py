@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("places")
 LISTED = 40
 WIPE = [
     Statement(delete(table).where(table.c.company_id == bindparam("company_id", type_=BigInteger)))
-    for table in (t.ticket_status_change, t.ticket_comment, t.ticket)
+    for table in (t.ticket_of_inspection_row, t.ticket_status_change, t.ticket_comment, t.ticket)
 ]
 
 

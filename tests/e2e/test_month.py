@@ -18,7 +18,6 @@ from month_calendar import DAY, Calendar, noon
 from month_company import EVENTS, Command, Player, Request, together
 from month_houses import HUDSON, LAGOON, SUMMIT, begun
 from month_inspections import Inspections, Vendors
-from month_shell import HouseWithShell
 from month_tickets import Desk
 from month_turns import Turns
 from month_upkeep import Upkeep
@@ -57,7 +56,7 @@ def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 @pytest.fixture(scope="module")
 def house(listener: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A system of its own: sweeps of months to come are for everybody in it."""
-    running = HouseWithShell(
+    running = System(
         tmp_path_factory.mktemp("month") / "state",
         MAKEREADY_DEMO="0",
         WEBHOOKS_EGRESS_HOSTS=f"receiver.test=127.0.0.1:{listener.port}",

@@ -104,13 +104,21 @@ def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
         with containers.nats() as server:
             yield server
     else:
-        with server_folder() as folder:
-            embedded = Nats(folder / "nats", "test", log=folder / "nats.log")
-            embedded.start()
-            try:
-                yield embedded
-            finally:
-                embedded.stop()
+        with embedded_nats() as embedded:
+            yield embedded
+
+
+@contextmanager
+def embedded_nats() -> Iterator[Nats]:
+    """A NATS of its own, for a suite whose service is to hear of no other suite's records, and to share its durable
+    consumer with no other process."""
+    with server_folder() as folder:
+        server = Nats(folder / "nats", "test", log=folder / "nats.log")
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
 
 
 @contextmanager

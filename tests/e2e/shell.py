@@ -1,0 +1,99 @@
+"""Runs the command line many times at little cost: its processes are forked from one that has imported the program.
+
+Every command is a process of its own, with its own words, environment, output and exit status, as a shell would run it;
+what they share is that the program was read from disk once, which is nearly all that a command costs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+SECONDS = 300
+PROGRAM = r"""
+import json, os, select, signal, socket, sys, tempfile, traceback
+from gateway.cli.program import main
+
+def run(connection):
+    with connection.makefile() as lines:
+        told = json.loads(lines.readline())
+    os.chdir(told["folder"])
+    os.environ.clear()
+    os.environ.update(told["environment"])
+    given, out, err = (tempfile.TemporaryFile() for _ in range(3))
+    given.write((told["stdin"] or "").encode())
+    given.seek(0)
+    for number, file in enumerate((given, out, err)):
+        os.dup2(file.fileno(), number)
+    try:
+        status = main(told["words"])
+    except SystemExit as ended:
+        status = ended.code
+    except BaseException:
+        traceback.print_exc()
+        status = 70
+    sys.stdout.flush()
+    sys.stderr.flush()
+    outputs = []
+    for file in (out, err):
+        file.seek(0)
+        outputs.append(file.read().decode())
+    connection.sendall(json.dumps([status, *outputs]).encode())
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen(16)
+print("ready", flush=True)
+while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:  # whoever started it has gone
+    connection, _ = server.accept()
+    if os.fork() == 0:
+        server.close()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        run(connection)
+        os._exit(0)
+    connection.close()
+"""
+
+
+class Shell:
+    """The process that forks them. Ends with `stop`, or with the process that made it."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._address = str(Path(self._folder.name) / "shell")
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", PROGRAM, self._address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None and self._process.stdout.readline() == "ready\n"
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait(10)
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                stream.close()  # type: ignore[union-attr]
+        self._folder.cleanup()
+
+    def run(
+        self, words: tuple[str, ...], environment: Mapping[str, str], folder: Path, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """One command, with its exit status and what it printed."""
+        told = {"words": words, "environment": dict(environment), "folder": str(folder), "stdin": stdin}
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(SECONDS)
+            connection.connect(self._address)
+            connection.sendall(json.dumps(told).encode() + b"\n")
+            with connection.makefile() as answer:
+                status, out, err = json.loads(answer.read())
+        return subprocess.CompletedProcess(words, status, out, err)
