@@ -1,0 +1,13 @@
+"""What one context checks for another: no context imports another, so nothing but this holds the two together."""
+
+from __future__ import annotations
+
+from svc_catalog import rules_inspections_desk as failed_rows
+from svc_tickets import rules as tickets
+
+
+def test_a_failed_row_may_be_all_that_its_ticket_may_be() -> None:
+    assert failed_rows.TICKET_CATEGORIES == tickets.CATEGORIES
+    assert failed_rows.TICKET_PRIORITIES == tickets.PRIORITIES
+    assert failed_rows.DEFAULT_PRIORITY == tickets.DEFAULT_PRIORITY
+    assert failed_rows.LABEL_POINTS_MAX <= tickets.TITLE_POINTS_MAX
