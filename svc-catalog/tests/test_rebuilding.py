@@ -42,11 +42,15 @@ async def test_units_are_served_again_as_their_owner_has_them(
     of = company.id, unit["entity_id"]
     owner = await asyncpg.connect(occupancy.database_url)
     try:
+        # It may have heard of both by now.
         await owner.execute(
-            "INSERT INTO property (id, company_id, version, name) VALUES ($1, $2, 1, 'P')", elm["entity_id"], company.id
+            "INSERT INTO property (id, company_id, version, name) VALUES ($1, $2, 1, 'P') ON CONFLICT DO NOTHING",
+            elm["entity_id"],
+            company.id,
         )
         await owner.execute(
-            "INSERT INTO unit (id, company_id, version, name, property_id) VALUES ($1, $2, 1, 'U', $3)",
+            "INSERT INTO unit (id, company_id, version, name, property_id) VALUES ($1, $2, 1, 'U', $3)"
+            " ON CONFLICT DO NOTHING",
             unit["entity_id"],
             company.id,
             elm["entity_id"],
