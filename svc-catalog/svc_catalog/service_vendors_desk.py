@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, NoReturn
+from typing import Any
 
 from asyncpg import UniqueViolationError
 
@@ -21,7 +21,7 @@ from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_vendors_desk as q
 from svc_catalog import records_vendors_desk as records
 from svc_catalog import rules_vendors, rules_vendors_desk
-from svc_catalog.desk import no_such
+from svc_catalog.desk import no_such, taken
 from svc_catalog.queries_companies import timezone_of
 from svc_catalog.queries_vendors import STANDING
 from svc_catalog.records_vendors import HELD, VendorLinks
@@ -62,12 +62,6 @@ def standing_of(vendor: Mapping[str, Any]) -> Standing:
     return Standing(**{name: vendor[name] for name in STANDING})
 
 
-def _refuse_external_id(fault: UniqueViolationError) -> NoReturn:
-    if fault.constraint_name != "vendor_external_id":
-        raise fault
-    raise invalid_request("A vendor with that external_id exists; use another.", "external_id", 422) from None
-
-
 class VendorDeskService:
     """Adds, changes, holds and releases vendors, and records their insurance."""
 
@@ -102,7 +96,7 @@ class VendorDeskService:
                     source="staff",
                 )
             except UniqueViolationError as fault:
-                _refuse_external_id(fault)
+                raise taken(fault, "vendor") from None
             made = await self._vendor(act, vendor_id)
             await act.record("vendor.added", "vendor", vendor_id, {}, audited(made))
             await act.tell(references(act.company_id, made))
@@ -197,7 +191,7 @@ class VendorDeskService:
         try:
             await q.save_vendor(act.connection, act.company_id, vendor_id, after)
         except UniqueViolationError as fault:
-            _refuse_external_id(fault)
+            raise taken(fault, "vendor") from None
         stored = await self._vendor(act, vendor_id)
         await act.record(action, "vendor", vendor_id, audited(before), audited(stored))
         if any(stored[name] != before[name] for name in _REPLICATED):
