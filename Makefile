@@ -1,5 +1,4 @@
 # One page of commands; `make help` lists them. Recipes use relative paths: the folder's own may hold spaces.
-PROJECTS := proto chassis gateway svc-catalog svc-tickets svc-occupancy svc-webhooks deploy/local
 PROTOS = $(shell cd proto && find makeready -name '*.proto' | sort)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The project folders are named as their packages: never import from the working directory.
@@ -24,10 +23,10 @@ lint: install-test  ## Style, types, import contracts, contracts between service
 	@.venv/bin/python .ci/lint.py
 
 bench: install-test  ## Measure us beside a monolith of the usual parts; writes docs/performance.md
-	@PYTHONPATH=bench .venv/bin/python -m harness $(ARGS)
+	@.venv/bin/python -m harness $(ARGS)
 
 soak: install-test  ## Webhooks under fire: a kill -9 every few seconds, every delivery accounted for (10 minutes)
-	@PYTHONPATH=tests/e2e:tests/fire .venv/bin/python -m soak $(ARGS)
+	@PYTHONPATH=. .venv/bin/python -m tests.fire.soak $(ARGS)
 
 install:
 	@. .ci/python && "$$PYTHON" deploy/local/install.py run
@@ -41,18 +40,19 @@ proto: install-test  ## Generate the code of the contracts
 	    --mypy_out=quiet:gen --mypy_grpc_out=quiet:gen $(PROTOS)
 
 openapi: install-test  ## Write the records' schemas, the OpenAPI document and the reference pages anew
-	@PYTHONPATH=openapi .venv/bin/python -m reference
+	@.venv/bin/python -m reference
 
 proto-release: install-test  ## Keep the contracts as released: later ones may not break them
 	buf build proto --exclude-source-info -o proto/released.binpb
-	@PYTHONPATH=openapi .venv/bin/python -m reference release
+	@.venv/bin/python -m reference release
 
 k8s: install-test  ## Check the Kubernetes manifests and the image's recipe; render them where kubectl is
 	@.venv/bin/python -m pytest -q deploy/k8s/tests $(ARGS)
 
 lock:  ## Choose the versions of all dependencies anew (needs uv)
 	uv lock --upgrade
-	uv export -q --frozen --all-packages --no-emit-workspace --no-header --no-annotate -o requirements.lock
+	uv export -q --frozen $(addprefix --package makeready-,workspace local) \
+	  --no-emit-workspace --no-header --no-annotate -o requirements.lock
 	uv export -q --frozen --all-packages --all-extras --no-emit-workspace --no-header --no-annotate -o requirements-dev.lock
-	uv export -q --frozen $(addprefix --package makeready-,workspace gateway svc-catalog svc-tickets svc-occupancy svc-webhooks) \
+	uv export -q --frozen $(addprefix --package makeready-,workspace cli gateway svc-catalog svc-tickets svc-occupancy svc-webhooks) \
 	  --no-emit-workspace --no-header --no-annotate -o deploy/requirements.lock

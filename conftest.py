@@ -6,7 +6,7 @@ import signal
 import chassis  # noqa: F401
 import gateway  # noqa: F401
 
-pytest_plugins = ["makeready_local.testing"]
+pytest_plugins = ["testkit.plugin"]
 
 # A job that a script puts in the background ignores Ctrl-C, and so would every process that the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

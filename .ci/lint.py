@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVICES = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
-PROJECTS = ("chassis", "gateway", *SERVICES, "deploy/local")
+PROJECTS = ("chassis", "gateway", *SERVICES, "cli", "deploy/local", "testkit", "openapi", "bench")
 CHASSIS_LINES_MAX = 2800
 RELEASED = "proto/released.binpb"
 # Written in parts, so that this file does not find itself.
@@ -76,11 +76,12 @@ def command(*words: str, **environment: str) -> list[str]:
 
 
 def mypy_of_tests(*mypy: str) -> list[str]:
-    """A run each: files of different projects' tests bear the same names, and import one another by them."""
-    places = [*sorted(Path().glob("*/tests")), Path("deploy/local/tests"), Path("tests/e2e"), Path("tests/fire")]
-    places += [Path("bench"), Path("openapi"), Path(".ci"), Path("deploy/local/install.py")]
-    places += [Path("docs/webhooks/receiver.py")]
-    return [line for place in places if place.exists() for line in command(*mypy, str(place), MYPYPATH=str(place))]
+    """One run for each folder of tests: each is a package with the name `tests`."""
+    folders = [*sorted(Path().glob("*/tests")), *sorted(Path("deploy").glob("*/tests")), Path("tests")]
+    problems = [line for one in folders for line in command(*mypy, str(one), MYPYPATH=str(one.parent))]
+    for place in (Path(".ci"), Path("deploy/local/install.py"), Path("docs/webhooks/receiver.py")):
+        problems += command(*mypy, str(place), MYPYPATH=str(place))
+    return problems
 
 
 def buf() -> str:

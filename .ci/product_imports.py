@@ -5,9 +5,16 @@ import importlib.util
 import pkgutil
 import sys
 
-PACKAGES = ("chassis", "gateway", "svc_catalog", "svc_tickets", "svc_occupancy", "svc_webhooks", "makeready_local")
-# The plugin that gives tests their servers; not for the product.
-FOR_TESTS = {"makeready_local.testing", "makeready_local.containers"}
+PACKAGES = (
+    "chassis",
+    "gateway",
+    "svc_catalog",
+    "svc_tickets",
+    "svc_occupancy",
+    "svc_webhooks",
+    "makeready_cli",
+    "makeready_local",
+)
 
 
 def main() -> None:
@@ -19,11 +26,7 @@ def main() -> None:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             # A package's migrations and its __main__ do their work when they are imported.
-            if (
-                module.name not in FOR_TESTS
-                and not module.name.endswith("__main__")
-                and ".migrations" not in module.name
-            ):
+            if not module.name.endswith("__main__") and ".migrations" not in module.name:
                 importlib.import_module(module.name)
     sys.stdout.write("every module can be imported without the test packages\n")
 

@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-from gateway.cli.failures import Failed
 from harness import deliveries, depth, readings, report, rest
 from harness.alike import DifferentError
 from harness.cpu import Machine
@@ -19,6 +18,7 @@ from harness.measure import Result, pairs
 from harness.seed import Sizes
 from harness.stage import scratch, stage
 from harness.workloads import WORKLOADS
+from makeready_cli.failures import Failed
 from makeready_local.children import LocalError
 
 CONNECTIONS = 16

@@ -17,7 +17,7 @@ from typing import Any
 import asyncpg
 import psutil
 
-from chassis.database import Connection
+from chassis.db.database import Connection
 from harness.cpu import Used, spent, used
 from harness.load import Client
 from harness.receiver import HOST, Receiver

@@ -10,14 +10,14 @@ from typing import Any
 
 import asyncpg
 
-from chassis.database import Database
-from gateway.cursors import Cursors
+from chassis.db.database import Database
+from gateway.http.cursors import Cursors
 from harness.cpu import spent, used
 from harness.load import Client, Script
 from harness.seed import Seeded, tickets_url
 from harness.sides import CURSOR_KEY, Ours, Side
-from makeready_local.plans import filter_sets, page_plan
 from svc_tickets import queries
+from testkit.plans import filter_sets, page_plan
 
 COMPANIES, TICKETS = 20, 1_000_000
 SHARE = 11  # every so manieth ticket more is another company's

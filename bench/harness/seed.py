@@ -13,11 +13,11 @@ from typing import Any
 
 import asyncpg
 
-from gateway.cli.system import Operator
 from harness import data
 from harness.sides import Ours
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1.identity_pb2_grpc import KeysServiceStub
+from makeready_cli.system import Operator
 
 SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE}
 ADMINISTRATOR = "bench@example.com"

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.system import Operator, Runtime, runtime
 from harness.receiver import Receiver
 from makeready.events.v1 import events_pb2
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
+from makeready_cli.system import Operator, Runtime, runtime
 from makeready_local.children import LOOPBACK, Child, LocalError, free_port, port_is_free
 from makeready_local.databases import make_database
 from makeready_local.postgres import Postgres

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chassis import bodies
-from chassis.bodies import RecordId, Text
+from chassis.records import bodies
+from chassis.records.bodies import RecordId, Text
 from chassis.refusals import Refusal
 
 ONE_EACH: dict[str, Any] = {"unit_id": 5, "title": "Tap", "level": "Low"}

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chassis import bodies, idempotency
-from chassis.identity import CALLER, Identity
+from chassis.auth.identity import CALLER, Identity
+from chassis.records import bodies
+from chassis.writes import idempotency
 
 CALLERS = Identity(CALLER, "gateway", company_id=1, api_key_id=2, scope="write", administrator_id=3)
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

@@ -9,8 +9,8 @@ from pathlib import Path
 import jwt
 import pytest
 
-from chassis.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, IdentityError, Issuer, Ring, make_keys
-from chassis.settings import SettingsError
+from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, IdentityError, Issuer, Ring, make_keys
+from chassis.runtime.settings import SettingsError
 
 NAMES = ["gateway", "svc-tickets", "operator"]
 

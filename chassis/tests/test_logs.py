@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import structlog
-from chassis import logs
+from chassis.runtime import logs
 logs.configure("test")
 log = structlog.get_logger("test")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chassis.instants import overdue_before
+from chassis.schedule.instants import overdue_before
 
 ZONES = st.sampled_from(
     [

@@ -14,15 +14,15 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chassis.consumer import read
-from chassis.database import Database
-from chassis.identity import SERVICE, Call, Identity
-from chassis.outbox import Outbox, outbox_table, uuid7
-from chassis.relay import PACK_BYTES, Relay, packed
-from chassis.statements import Statement
-from chassis.transport import STREAM, Transport
+from chassis.auth.identity import SERVICE, Call, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.messaging.consumer import read
+from chassis.messaging.outbox import Outbox, outbox_table, uuid7
+from chassis.messaging.relay import PACK_BYTES, Relay, packed
+from chassis.messaging.transport import STREAM, Transport
 from makeready.events.v1 import events_pb2 as pb
-from makeready_local.testing import PostgresServer, Server
+from testkit.plugin import PostgresServer, Server
 
 metadata = sa.MetaData()
 table = outbox_table(metadata)

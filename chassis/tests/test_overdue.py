@@ -11,12 +11,12 @@ import pytest
 import sqlalchemy as sa
 from asyncpg import Record
 
-from chassis.database import Connection, Database
-from chassis.overdue import ROWS_AT_ONCE, Overdue
-from chassis.replicas import company_replica
-from chassis.statements import Statement, given
-from makeready_local.plans import statement_plan
-from makeready_local.testing import PostgresServer
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement, given
+from chassis.replicas.tables import company_replica
+from chassis.schedule.overdue import ROWS_AT_ONCE, Overdue
+from testkit.plans import statement_plan
+from testkit.plugin import PostgresServer
 
 metadata = sa.MetaData()
 company = company_replica(metadata)

@@ -13,15 +13,15 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chassis.database import Database
-from chassis.ids import Ids
-from chassis.instants import printed
-from chassis.outbox import uuid7
-from chassis.replicas import Replica
-from chassis.settings import Environment, SettingsError
-from chassis.statements import Statement
+from chassis.db.database import Database
+from chassis.db.ids import Ids
+from chassis.db.statements import Statement
+from chassis.messaging.outbox import uuid7
+from chassis.replicas.tables import Replica
+from chassis.runtime.settings import Environment, SettingsError
+from chassis.schedule.instants import printed
 from makeready.events.v1.events_pb2 import PropertyReference, UnitReference
-from makeready_local.testing import PostgresServer
+from testkit.plugin import PostgresServer
 
 metadata = sa.MetaData()
 

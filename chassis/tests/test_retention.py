@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from chassis.database import Database
-from chassis.idempotency import Claim, InsertOnce, claim, ledger
-from chassis.identity import CALLER, OPERATOR, Call, Identity
-from chassis.instants import slot_of
+from chassis.auth.identity import CALLER, OPERATOR, Call, Identity
+from chassis.db.database import Database
 from chassis.refusals import Refusal
-from chassis.retention import BATCH, KEPT, PERIOD_SECONDS, Retention, every_slot
+from chassis.schedule.instants import slot_of
+from chassis.writes.idempotency import Claim, InsertOnce, claim, ledger
+from chassis.writes.retention import BATCH, KEPT, PERIOD_SECONDS, Retention, every_slot
 from makeready.common.v1 import retention_pb2 as pb
 from makeready.common.v1.documents_pb2 import WriteReply
-from makeready_local.testing import PostgresServer
+from testkit.plugin import PostgresServer
 
 NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 SECOND = datetime.timedelta(seconds=1)

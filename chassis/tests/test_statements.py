@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import BigInteger, Column, DateTime, Integer, MetaData, Table, Text, bindparam, func, insert, select
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
-from chassis.database import Database
-from chassis.statements import Statement
-from makeready_local.testing import PostgresServer
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from testkit.plugin import PostgresServer
 
 metadata = MetaData()
 thing = Table(

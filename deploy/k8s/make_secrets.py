@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from chassis.identity import make_keys
+from chassis.auth.identity import make_keys
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 ISSUERS = (*SERVICES, "operator")

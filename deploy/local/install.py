@@ -30,8 +30,11 @@ PROJECTS = (
     "svc-tickets",
     "svc-occupancy",
     "svc-webhooks",
+    "cli",
     "deploy/local",
 )
+# What only tests, documents and measurements need.
+TOOLS = ("testkit", "openapi", "bench")
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
 
 
@@ -59,19 +62,25 @@ def main(purpose: str) -> None:
         pip("install", "--require-hashes", "-r", LOCKS[purpose])
         say("Installing the projects ...")
         # compat: a plain path on sys.path; the default's import hook loses against the project's folder itself.
-        editable = [word for project in PROJECTS for word in ("-e", f"./{project}")]
+        projects = projects_of(purpose)
+        editable = [word for project in projects for word in ("-e", f"./{project}")]
         pip("install", "--no-deps", "--no-build-isolation", "--config-settings", "editable_mode=compat", *editable)
         # pip compiles what it installs; without this every start of every service compiles the projects anew
         # where the folder may not be written later, or Python is told to keep no bytecode.
-        run([str(PYTHON), "-m", "compileall", "-q", *PROJECTS])
+        run([str(PYTHON), "-m", "compileall", "-q", *projects])
         for kept in ("run", purpose):  # the test lock holds all of the other
             (VENV / f"installed-{kept}").write_text(digest(kept))
+
+
+def projects_of(purpose: str) -> tuple[str, ...]:
+    """The folders of the projects that are installed in place."""
+    return PROJECTS if purpose == "run" else (*PROJECTS, *TOOLS)
 
 
 def digest(purpose: str) -> str:
     """Tells whether anything that the installation depends on has changed."""
     total = hashlib.sha256(f"{sys.version_info[:2]} {ROOT}".encode())
-    for file in (LOCKS[purpose], *(f"{project}/pyproject.toml" for project in PROJECTS), "deploy/local/install.py"):
+    for file in (LOCKS[purpose], *(f"{one}/pyproject.toml" for one in projects_of(purpose)), "deploy/local/install.py"):
         total.update((ROOT / file).read_bytes())
     return total.hexdigest()
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import functools
 
-from chassis import instants
-from chassis.imports import Importer
-from chassis.rebuilding import Owner
-from chassis.server import App, run_process
-from gateway import config, queries_owned, tables
-from gateway.admin import AdminPage
-from gateway.bearer import Keys
-from gateway.calls import Calls
-from gateway.cursors import Cursors
-from gateway.edge import Edge
-from gateway.limits import Limits
-from gateway.ports import Port, every_service_serves
-from gateway.reference import Reference
-from gateway.routes import OPERATIONS
-from gateway.service import CompaniesService, KeysService
-from gateway.service_actors import ActorsService
-from gateway.service_staff import StaffService
-from gateway.service_staff_desk import StaffDeskService
+from chassis.app.server import App, run_process
+from chassis.imports.importer import Importer
+from chassis.replicas.resync import Owner
+from chassis.schedule import instants
+from gateway import config
+from gateway.http.admin import AdminPage
+from gateway.http.bearer import Keys
+from gateway.http.calls import Calls
+from gateway.http.cursors import Cursors
+from gateway.http.edge import Edge
+from gateway.http.limits import Limits
+from gateway.http.ports import Port, every_service_serves
+from gateway.http.reference import Reference
+from gateway.http.routes import OPERATIONS
+from gateway.identity import queries_owned, tables
+from gateway.identity.service import CompaniesService, KeysService
+from gateway.identity.service_actors import ActorsService
+from gateway.identity.service_staff import StaffService
+from gateway.identity.service_staff_desk import StaffDeskService
 from makeready.events.v1 import replicas_pb2
 from makeready.identity.v1 import actors_pb2, identity_pb2, staff_desk_pb2, staff_pb2
 

@@ -1,4 +1,4 @@
-"""Settings of the gateway, beside those that all services share (see `chassis.settings`)."""
+"""Settings of the gateway, beside those that all services share (see `chassis.runtime.settings`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import ipaddress
 import ssl
 from dataclasses import dataclass
 
-from chassis.settings import Environment, ServiceSettings, SettingsError, service_settings
+from chassis.runtime.settings import Environment, ServiceSettings, SettingsError, service_settings
 
 CURSOR_KEY_BYTES_MIN = 16
 CONTEXTS = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")

@@ -7,13 +7,13 @@ import socket
 from collections.abc import AsyncIterator
 
 import pytest
-from edge_http import Api, free_port
 
-from gateway import connection as module
-from gateway import replies
-from gateway.connection import Request
-from gateway.ports import Port
-from gateway.replies import Reply
+from gateway.http import connection as module
+from gateway.http import replies
+from gateway.http.connection import Request
+from gateway.http.ports import Port
+from gateway.http.replies import Reply
+from testkit.raw_http import Api, free_port
 
 BIG = b'"' + b"x" * 20_000_000 + b'"'
 

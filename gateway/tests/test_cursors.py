@@ -7,7 +7,7 @@ import base64
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.cursors import Cursors
+from gateway.http.cursors import Cursors
 
 ids = st.integers(0, 2**63 - 1)
 bindings = st.binary(max_size=60)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from edge_contexts import Contexts, first_id
-from edge_http import Api
+from testkit.raw_http import Api
+from testkit.stub_contexts import Contexts, first_id
 
 
 async def test_whoami_tells_company_and_key(api: Api, key: str, company_id: int) -> None:

@@ -8,11 +8,11 @@ import re
 from random import Random
 
 import pytest
-from edge_contexts import Contexts
-from edge_house import Operator
-from edge_http import Api, Connection
 
-from gateway.connection import HEADERS_MAX, LINE_BYTES_MAX
+from gateway.http.connection import HEADERS_MAX, LINE_BYTES_MAX
+from testkit.gateways import Operator
+from testkit.raw_http import Api, Connection
+from testkit.stub_contexts import Contexts
 
 HOST = b"Host: test\r\n"
 MALFORMED = {

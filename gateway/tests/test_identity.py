@@ -11,19 +11,19 @@ from typing import Any
 import asyncpg
 import grpc
 import pytest
-from edge_house import Gateway, Operator
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from chassis.database import Database
-from chassis.identity import ADMINISTRATOR, CALLER, KINDS, OPERATOR, SERVICE, STAFF, Identity, Issuer
+from chassis.auth.identity import ADMINISTRATOR, CALLER, KINDS, OPERATOR, SERVICE, STAFF, Identity, Issuer
+from chassis.db.database import Database
 from chassis.refusals import Refusal
-from gateway import passwords, rules, service, tables
+from gateway.identity import passwords, rules, service, tables
 from makeready.common.v1 import options_pb2
 from makeready.events.v1.events_pb2 import Event
 from makeready.identity.v1 import actors_pb2, staff_desk_pb2, staff_pb2
 from makeready.identity.v1 import identity_pb2 as pb
-from makeready_local.revise import differences
+from testkit.gateways import Gateway, Operator
+from testkit.revise import differences
 
 
 async def refused(operator: Operator, rpc: str, request: object) -> Refusal:

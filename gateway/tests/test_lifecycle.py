@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 import trustme
-from edge_contexts import Contexts
-from edge_house import Gateway, House, Operator
-from edge_http import Api
 
-from chassis.settings import Environment, SettingsError
+from chassis.runtime.settings import Environment, SettingsError
 from gateway import config
+from testkit.gateways import Gateway, House, Operator
+from testkit.raw_http import Api
+from testkit.stub_contexts import Contexts
 
 
 async def ended(gateway: Gateway, seconds: float = 20) -> tuple[int, str]:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from edge_house import Gateway, House, Operator
-from edge_http import Api, free_port
 from prometheus_client import REGISTRY
 
-from gateway.limits import Limits, ProcessMemory
+from gateway.http.limits import Limits, ProcessMemory
+from testkit.gateways import Gateway, House, Operator
+from testkit.raw_http import Api, free_port
 
 
 async def test_the_121st_request_of_a_minute_is_refused_until_the_first_is_a_minute_old(api: Api, key: str) -> None:

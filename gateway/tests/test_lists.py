@@ -7,11 +7,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from edge_contexts import RECORDS, Contexts, first_id
-from edge_house import Operator
-from edge_http import Api, Response
 
-from gateway.routes import OPERATIONS
+from gateway.http.routes import OPERATIONS
+from testkit.gateways import Operator
+from testkit.raw_http import Api, Response
+from testkit.stub_contexts import RECORDS, Contexts, first_id
 
 LISTS = [
     operation.route.path.replace(f"{{{operation.id_field}}}", "1")

@@ -8,14 +8,14 @@ from typing import Any
 
 import grpc
 import pytest
-from edge_house import Operator
 
-from chassis.identity import ADMINISTRATOR, STAFF, Identity, IdentityError, Ring
+from chassis.auth.identity import ADMINISTRATOR, STAFF, Identity, IdentityError, Ring
 from chassis.refusals import Refusal
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_CHANGED, ImportRow
 from makeready.identity.v1 import actors_pb2, staff_pb2
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1 import staff_desk_pb2 as desk
+from testkit.gateways import Operator
 
 UNKNOWN = 2**62
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from edge_house import Operator
-from edge_http import Api
 
-from gateway.reference import BASE_URL, Reference
+from gateway.http.reference import BASE_URL, Reference
+from testkit.gateways import Operator
+from testkit.raw_http import Api
 
 VERBS = ("HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 
 import asyncpg
 import pytest
-from edge_house import Gateway, House, Operator
-from edge_http import Api
 
-from chassis.database import Database
-from gateway.bearer import KEPT_SECONDS
-from makeready_local.testing import PostgresServer, Server
+from chassis.db.database import Database
+from gateway.http.bearer import KEPT_SECONDS
+from testkit.gateways import Gateway, House, Operator
+from testkit.plugin import PostgresServer, Server
+from testkit.raw_http import Api
 
 PROMISED_SECONDS = 1.0
 

@@ -9,15 +9,15 @@ from typing import Any
 import asyncpg
 import grpc
 import pytest
-from edge_house import Gateway, Operator
 
-from chassis.database import Database
-from chassis.identity import SERVICE, Identity, Issuer
+from chassis.auth.identity import SERVICE, Identity, Issuer
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportRow
 from makeready.events.v1.events_pb2 import Event
 from makeready.identity.v1 import staff_pb2 as pb
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
+from testkit.gateways import Gateway, Operator
 
 ADA = {"external_id": "S1", "name": "Ada Byrne", "email": "Ada@Example.com", "title": "Superintendent"}
 

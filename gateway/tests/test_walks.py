@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
-from edge_contexts import RECORDS, Contexts, first_id
-from edge_house import Operator
-from edge_http import Api, Response
 
-from gateway.routes import OPENED_BY, OPERATIONS, Operation, resource_of
+from gateway.http.routes import OPENED_BY, OPERATIONS, Operation, resource_of
+from testkit.gateways import Operator
+from testkit.raw_http import Api, Response
+from testkit.stub_contexts import RECORDS, Contexts, first_id
 
 # All that ask for a key; test_reference.py has the one that does not.
 ROUTES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.route.scope != "public"}

@@ -7,12 +7,12 @@ import time
 
 import grpc
 import pytest
-from edge_contexts import Contexts, fail, first_id, hang
-from edge_house import Operator
-from edge_http import Api
 
 from chassis.refusals import Refusal
-from gateway.routes import OPERATIONS, Operation
+from gateway.http.routes import OPERATIONS, Operation
+from testkit.gateways import Operator
+from testkit.raw_http import Api
+from testkit.stub_contexts import Contexts, fail, first_id, hang
 
 WRITES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.kind == "write"}
 every_write = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)

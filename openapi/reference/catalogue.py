@@ -6,7 +6,7 @@ import json
 import textwrap
 from collections.abc import Iterator
 
-from gateway.routes import OPERATIONS
+from gateway.http.routes import OPERATIONS
 from reference.events import EVENTS, INLINE, REF, Event, Schema
 
 GENERATED = "<!-- Made by `make openapi` from openapi/reference/events.py: change that instead. -->\n\n"

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gateway.filters import LIMIT_DEFAULT, LIMIT_MAX
-from gateway.reference import BASE_URL
-from gateway.routes import OPERATIONS
+from gateway.http.filters import LIMIT_DEFAULT, LIMIT_MAX
+from gateway.http.reference import BASE_URL
+from gateway.http.routes import OPERATIONS
 from reference import deliveries, events
 from reference.errors import ERRORS
 from reference.operations import path_item

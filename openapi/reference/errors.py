@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.routes import Operation
+from gateway.http.routes import Operation
 from reference.words import FILTER_422, WRITES
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.edge import IDEMPOTENCY_KEY_CHARACTERS_MAX
-from gateway.filters import LIMIT_DEFAULT, LIMIT_MAX, Filter
-from gateway.routes import Operation
+from gateway.http.edge import IDEMPOTENCY_KEY_CHARACTERS_MAX
+from gateway.http.filters import LIMIT_DEFAULT, LIMIT_MAX, Filter
+from gateway.http.routes import Operation
 from reference.events import REF
 from reference.responses import Example, Schema, json_content, operation_id, responses
 from reference.words import FILTER_EXAMPLES, FILTERS, IDS, LISTS_AND_FETCHES, OTHERS, WRITES

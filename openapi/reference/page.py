@@ -7,7 +7,7 @@ import json
 import re
 from html import escape
 
-from gateway.reference import BASE_URL
+from gateway.http.reference import BASE_URL
 from reference import html
 from reference.catalogue import anchor
 from reference.document import ROOT

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from gateway.filters import LIMIT_DEFAULT
-from gateway.limits import REQUESTS_A_MINUTE
-from gateway.routes import OPERATIONS, Operation
+from gateway.http.filters import LIMIT_DEFAULT
+from gateway.http.limits import REQUESTS_A_MINUTE
+from gateway.http.routes import OPERATIONS, Operation
 from reference.errors import ERRORS, codes
 from reference.events import REF
 from reference.words import WRITES

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from chassis.bodies import Between, Id, Text
+from chassis.records.bodies import Between, Id, Text
 from reference.words import AMENDED, PUBLIC_NAMES
 
 Schema = dict[str, Any]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+
+from gateway.http.routes import OPERATIONS
 from reference import document
 from reference.errors import ERRORS
 from reference.words import FILTER_422
-
-from gateway.routes import OPERATIONS
 
 DOCUMENT = document.made()
 SCHEMAS = DOCUMENT["components"]["schemas"]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from reference import document, gate
 
 DOCUMENT = gate.bare(document.made())

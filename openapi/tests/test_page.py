@@ -7,9 +7,9 @@ import shlex
 from html.parser import HTMLParser
 
 import pytest
-from reference import catalogue, document, page
 
-from gateway.reference import BASE_URL
+from gateway.http.reference import BASE_URL
+from reference import catalogue, document, page
 
 DOCUMENT = document.made()
 EVENTS = catalogue.markdown(DOCUMENT["webhooks"], DOCUMENT["components"]["schemas"])

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from reference.structs import Structs, Undescribed
 
-from chassis.bodies import Between, RecordId, Text
+from chassis.records.bodies import Between, RecordId, Text
+from reference.structs import Structs, Undescribed
 
 
 class Room(msgspec.Struct):

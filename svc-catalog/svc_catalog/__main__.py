@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chassis import instants
-from chassis.imports import Importer
-from chassis.rebuilding import Owner, Rebuilder
-from chassis.server import App, run_process
+from chassis.app.server import App, run_process
+from chassis.imports.importer import Importer
+from chassis.replicas.resync import Owner, Rebuilder
+from chassis.schedule import instants
 from makeready.catalog.v1 import (
     catalog_pb2,
     inspections_desk_pb2,

@@ -1,10 +1,10 @@
-"""Settings of svc-catalog: those that all services share (see `chassis.settings`)."""
+"""Settings of svc-catalog: those that all services share (see `chassis.runtime.settings`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chassis.settings import Environment, ServiceSettings, service_settings
+from chassis.runtime.settings import Environment, ServiceSettings, service_settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chassis.database import Connection
-from chassis.replicas import Replica
+from chassis.db.database import Connection
+from chassis.replicas.tables import Replica
 from makeready.events.v1 import events_pb2 as pb
 from svc_catalog import queries_occupancy
 from svc_catalog import tables as t

@@ -13,10 +13,11 @@ import msgspec
 from asyncpg import Record, UniqueViolationError
 from google.protobuf.message import Message
 
-from chassis import acts, bodies
-from chassis.database import Connection
+from chassis.db.database import Connection
+from chassis.db.statements import Statement
+from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
-from chassis.statements import Statement
+from chassis.writes import commands
 from makeready.common.v1 import options_pb2
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import References
@@ -48,7 +49,7 @@ class Fields:
     def given(self, request: Message) -> dict[str, Any]:
         """What the request says, by name; what it clears is None. Raises Refusal 400 or 422."""
         known: Any = request.DESCRIPTOR.fields_by_name
-        found = acts.fields(request, *(name for name in self._kind.__struct_fields__ if name in known))
+        found = commands.fields(request, *(name for name in self._kind.__struct_fields__ if name in known))
         for name, value in found.items():
             if known[name].enum_type is not None and value is not None:
                 found[name] = _label(known[name].enum_type, value)
@@ -106,21 +107,21 @@ class Desk:
         self._references = references
         self._told = told
 
-    async def find(self, act: acts.Act, entity_id: int) -> Record:
+    async def find(self, act: commands.Act, entity_id: int) -> Record:
         """The record's row, which stays there until the commit. Raises Refusal 404."""
         row = await self._kept.as_it_is(act.connection, act.company_id, entity_id)
         if row is None:
             raise no_such(self.noun)
         return row
 
-    async def lock(self, act: acts.Act, entity_id: int) -> Locked:
+    async def lock(self, act: commands.Act, entity_id: int) -> Locked:
         """The record, for a change. Raises Refusal 404."""
         row = await self._kept.for_update(act.connection, act.company_id, entity_id)
         if row is None:
             raise no_such(self.noun)
         return Locked(row, *await self._rendered(act, entity_id))
 
-    async def add(self, act: acts.Act, values: Mapping[str, Any], action: str = "added") -> Document:
+    async def add(self, act: commands.Act, values: Mapping[str, Any], action: str = "added") -> Document:
         """A new record. action: what the audit log calls it. Raises Refusal 422 where another has its external_id."""
         try:
             entity_id = await self._kept.insert(act.connection, act.company_id, values, act.now)
@@ -133,7 +134,7 @@ class Desk:
 
     async def change(
         self,
-        act: acts.Act,
+        act: commands.Act,
         locked: Locked,
         values: Mapping[str, Any],
         touched: bool = False,
@@ -157,13 +158,13 @@ class Desk:
         await self._tell(act, before["id"])
         return found
 
-    async def _rendered(self, act: acts.Act, entity_id: int) -> tuple[Any, Document]:
+    async def _rendered(self, act: commands.Act, entity_id: int) -> tuple[Any, Document]:
         row = await self._served(act.connection, act.company_id, entity_id)
         assert row is not None
         record = self._shown(row)
         return record, document(record, row)
 
-    async def _tell(self, act: acts.Act, entity_id: int) -> None:
+    async def _tell(self, act: commands.Act, entity_id: int) -> None:
         if self._references is None:
             return
         told = References()

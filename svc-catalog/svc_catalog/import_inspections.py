@@ -9,10 +9,10 @@ from typing import Any
 
 from asyncpg import Record
 
-from chassis.database import Connection
-from chassis.imports import Batch, Line
-from chassis.instants import overdue_before
+from chassis.db.database import Connection
+from chassis.imports.importer import Batch, Line
 from chassis.refusals import invalid_request
+from chassis.schedule.instants import overdue_before
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as known
 from svc_catalog import queries_inspections as q

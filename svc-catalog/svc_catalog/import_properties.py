@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chassis.database import Connection
-from chassis.imports import Batch
+from chassis.db.database import Connection
+from chassis.imports.importer import Batch
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as q
 from svc_catalog import records_import as records

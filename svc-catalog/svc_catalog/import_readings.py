@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from asyncpg import Record
 
-from chassis.database import Connection
-from chassis.imports import Batch, Line
+from chassis.db.database import Connection
+from chassis.imports.importer import Batch, Line
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_meters as q

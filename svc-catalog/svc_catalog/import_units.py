@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chassis.database import Connection
-from chassis.imports import Batch, Line
+from chassis.db.database import Connection
+from chassis.imports.importer import Batch, Line
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as q

@@ -6,10 +6,10 @@ import datetime
 from dataclasses import asdict
 from typing import Any
 
-from chassis.database import Connection
-from chassis.imports import Batch, Line
-from chassis.instants import local_date
+from chassis.db.database import Connection
+from chassis.imports.importer import Batch, Line
 from chassis.refusals import invalid_request
+from chassis.schedule.instants import local_date
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_vendors as q
 from svc_catalog import rules_vendors as rules

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from chassis.clients import Peer
-from chassis.database import Database
+from chassis.auth.clients import Peer
+from chassis.db.database import Database
 from makeready.events.v1.events_pb2 import References
 from makeready.identity.v1 import staff_pb2
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub

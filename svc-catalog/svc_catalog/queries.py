@@ -10,9 +10,9 @@ from sqlalchemy import BigInteger, DateTime, FromClause, Table, Text, and_, bind
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.database import Connection, Database
-from chassis.paging import Pages
-from chassis.statements import Statement
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement
+from chassis.lists.paging import Pages
 from svc_catalog import rules
 from svc_catalog import tables as t
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, select
 
-from chassis.database import Connection
-from chassis.statements import Statement, given
+from chassis.db.database import Connection
+from chassis.db.statements import Statement, given
 from svc_catalog import tables as t
 
 _TIMEZONE = Statement(select(t.company.c.timezone).where(t.company.c.id == given("company_id", BigInteger)))

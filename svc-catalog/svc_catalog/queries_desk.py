@@ -10,8 +10,8 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, Table, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.database import Connection
-from chassis.statements import Statement, given
+from chassis.db.database import Connection
+from chassis.db.statements import Statement, given
 
 _STAMPS = ("created_at", "updated_at", "version")
 

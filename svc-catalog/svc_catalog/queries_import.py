@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy import BigInteger, Table, and_, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from chassis.batches import InsertMany, UpdateMany, offered, turned
-from chassis.database import Connection
-from chassis.imports import Known, Stored
-from chassis.statements import Statement
+from chassis.db.database import Connection
+from chassis.db.rows import InsertMany, UpdateMany, offered, turned
+from chassis.db.statements import Statement
+from chassis.imports.importer import Known, Stored
 from svc_catalog import tables as t
 from svc_catalog.rules_places import FLOORPLAN_MEASURES
 

@@ -10,11 +10,11 @@ from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.batches import offered
-from chassis.database import Connection, Database
-from chassis.imports import Known, Stored
-from chassis.paging import Pages
-from chassis.statements import Statement
+from chassis.db.database import Connection, Database
+from chassis.db.rows import offered
+from chassis.db.statements import Statement
+from chassis.imports.importer import Known, Stored
+from chassis.lists.paging import Pages
 from svc_catalog import tables as t
 from svc_catalog.queries import by_id, is_given, named, rows_of
 from svc_catalog.tables_inspections import SERVED, inspection, inspection_number

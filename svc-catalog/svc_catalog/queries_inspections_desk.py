@@ -8,9 +8,9 @@ from typing import Any
 from asyncpg import Record
 from sqlalchemy import BigInteger, select, update
 
-from chassis.batches import InsertMany
-from chassis.database import Connection, Database
-from chassis.statements import Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.rows import InsertMany
+from chassis.db.statements import Statement, given
 from svc_catalog.tables_inspections import inspection_row
 
 _RESULT = ("result", "note", "category", "priority", "asset_id", "photo_url", "failed_at")

@@ -10,10 +10,10 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, DateTime, Integer, bindparam, insert, literal_column, select, true
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.database import Connection, Database
-from chassis.imports import Known, Stored
-from chassis.paging import ROWS_MAX, Pages
-from chassis.statements import Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement, given
+from chassis.imports.importer import Known, Stored
+from chassis.lists.paging import ROWS_MAX, Pages
 from svc_catalog import tables as t
 from svc_catalog import tables_meters as m
 from svc_catalog.queries import by_id, is_given, named, rows_of
@@ -77,7 +77,7 @@ async def meter(database: Connection | Database, company_id: int, meter_id: int)
 def _readings_page() -> Statement:
     """The meter, and beside it the page of its readings: a meter without any is one row of nulls.
 
-    The longest page is cut by a literal first, as in `chassis.paging`, which says why.
+    The longest page is cut by a literal first, as in `chassis.lists.paging`, which says why.
     """
     longest = (
         select(*(m.reading.c[name] for name in READING_COLUMNS))
@@ -109,7 +109,7 @@ READINGS_PAGE = _readings_page()
 async def readings(
     database: Database, company_id: int, meter_id: int, after_id: int, limit: int
 ) -> list[Record] | None:
-    """Up to limit + 1 rows of READING_COLUMNS, for `chassis.paging.page`; None where there is no such meter."""
+    """Up to limit + 1 rows of READING_COLUMNS, for `chassis.lists.paging.page`; None where there is no such meter."""
     rows = await database.rows(
         READINGS_PAGE, company_id=company_id, meter_id=meter_id, after_id=after_id, rows=min(limit, ROWS_MAX) + 1
     )

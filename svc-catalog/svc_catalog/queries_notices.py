@@ -10,10 +10,10 @@ from sqlalchemy import BigInteger, Integer, and_, bindparam, cast, delete, func,
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.types import NullType
 
-from chassis.batches import InsertMany
-from chassis.database import Connection, Database
-from chassis.imports import Stored
-from chassis.statements import TIME, Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.rows import InsertMany
+from chassis.db.statements import TIME, Statement, given
+from chassis.imports.importer import Stored
 from svc_catalog import tables as t
 from svc_catalog.queries import named
 from svc_catalog.queries_desk import Kept

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import select, true, update
 
-from chassis.batches import offered
-from chassis.database import Connection
-from chassis.statements import Statement
+from chassis.db.database import Connection
+from chassis.db.rows import offered
+from chassis.db.statements import Statement
 from makeready.events.v1.events_pb2 import UnitOccupancyReference
 from svc_catalog import tables as t
 

@@ -1,4 +1,4 @@
-"""The SQL statements of the sweeps: which rows are due (see `chassis.overdue`), and what becomes of them."""
+"""The SQL statements of the sweeps: which rows are due (see `chassis.schedule.overdue`), and what becomes of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from chassis.batches import InsertMany, UpdateMany
-from chassis.database import Connection
+from chassis.db.database import Connection
+from chassis.db.rows import InsertMany, UpdateMany
 from svc_catalog import tables as t
 from svc_catalog.queries_inspections import INSPECTIONS_SERVED
 from svc_catalog.queries_vendors import STANDING, VENDOR_NAME, WITH_BUSINESS

@@ -10,11 +10,11 @@ from sqlalchemy import BigInteger, Text, bindparam, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.batches import InsertMany, UpdateMany
-from chassis.database import Connection, Database
-from chassis.imports import Stored
-from chassis.paging import Pages
-from chassis.statements import Statement
+from chassis.db.database import Connection, Database
+from chassis.db.rows import InsertMany, UpdateMany
+from chassis.db.statements import Statement
+from chassis.imports.importer import Stored
+from chassis.lists.paging import Pages
 from svc_catalog.queries import by_id, named, rows_of
 from svc_catalog.tables_vendors import business, vendor
 

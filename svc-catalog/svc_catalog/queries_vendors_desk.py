@@ -8,8 +8,8 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, Text, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from chassis.database import Connection, Database
-from chassis.statements import Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement, given
 from svc_catalog.queries_vendors import STANDING, VENDOR, VENDOR_NAME, WITH_BUSINESS
 from svc_catalog.tables_vendors import business, vendor
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.bodies import Between, Text
+from chassis.records.bodies import Between, Text
 from svc_catalog import rules
 
 ExternalId = Annotated[str, Text(longest=rules.EXTERNAL_ID_POINTS_MAX, blank=False)]

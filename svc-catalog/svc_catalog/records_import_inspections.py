@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.bodies import Between
+from chassis.records.bodies import Between
 from svc_catalog import rules_inspections as rules
 from svc_catalog.records_import import ExternalId, Name, ShortText
 

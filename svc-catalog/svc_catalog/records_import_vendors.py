@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.bodies import Between, Text
+from chassis.records.bodies import Between, Text
 from svc_catalog import rules_vendors as rules
 from svc_catalog.records_import import Count, ExternalId, Name
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from chassis.instants import printed
+from chassis.schedule.instants import printed
 from svc_catalog import rules, rules_inspections
 from svc_catalog.records import Named, Row
 

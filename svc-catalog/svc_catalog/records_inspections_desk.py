@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.bodies import Between, RecordId, Text
+from chassis.records.bodies import Between, RecordId, Text
 from svc_catalog import rules_inspections_desk as rules
 from svc_catalog.records_import import ExternalId, Name, ShortText
 

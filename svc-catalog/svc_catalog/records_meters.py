@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from chassis.bodies import Between, Text
-from chassis.instants import printed
+from chassis.records.bodies import Between, Text
+from chassis.schedule.instants import printed
 from svc_catalog import rules_meters
 from svc_catalog.records import Named, Row
 from svc_catalog.records_import import ExternalId, Name, ShortText

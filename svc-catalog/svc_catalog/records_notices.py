@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.bodies import Text
+from chassis.records.bodies import Text
 from svc_catalog import rules_notices as rules
 from svc_catalog.records_import import ExternalId
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from chassis.instants import printed
+from chassis.schedule.instants import printed
 from svc_catalog import rules_vendors as rules
 from svc_catalog.records import Row, encode
 

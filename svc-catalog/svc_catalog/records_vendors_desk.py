@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.bodies import Between, Text
+from chassis.records.bodies import Between, Text
 from svc_catalog import rules_vendors, rules_vendors_desk
 from svc_catalog.records_import import Count, ExternalId, Name
 

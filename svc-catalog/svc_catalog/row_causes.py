@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chassis.acts import Act
+from chassis.writes.commands import Act
 from makeready.events.v1.events_pb2 import Event, InspectionRowFailed, References
 from svc_catalog import queries
 from svc_catalog import rules_inspections_desk as rules

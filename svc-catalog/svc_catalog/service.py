@@ -7,10 +7,10 @@ from typing import Any
 
 from asyncpg import Record
 
-from chassis import identity
-from chassis.database import Database
-from chassis.imports import Importer
-from chassis.paging import page
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.imports.importer import Importer
+from chassis.lists.paging import page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import catalog_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from chassis import identity
-from chassis.database import Database
-from chassis.imports import Batch, Importer
-from chassis.paging import page
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.imports.importer import Batch, Importer
+from chassis.lists.paging import page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import inspections_pb2 as pb
 from svc_catalog import import_inspections, queries_inspections, rules_inspections

@@ -7,11 +7,12 @@ from typing import Any
 
 from asyncpg import Record
 
-from chassis import bodies, identity
-from chassis.acts import Act, Acts, fields
-from chassis.database import Database
-from chassis.instants import local_date
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
+from chassis.schedule.instants import local_date
+from chassis.writes.commands import Act, Acts, fields
 from makeready.catalog.v1 import inspections_desk_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from svc_catalog import queries_inspections, rules_inspections

@@ -7,9 +7,9 @@ from typing import Any
 
 from asyncpg import Record, UniqueViolationError
 
-from chassis.acts import Act, Acts
-from chassis.identity import Call
+from chassis.auth.identity import Call
 from chassis.refusals import invalid_request
+from chassis.writes.commands import Act, Acts
 from makeready.catalog.v1 import meters_desk_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from svc_catalog import queries_meters, records, records_meters, rules_meters

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 from asyncpg import Record, UniqueViolationError
 
-from chassis import identity
-from chassis.acts import Act, Acts
-from chassis.database import Connection, Database
-from chassis.identity import Call
-from chassis.imports import Importer
-from chassis.instants import printed
-from chassis.outbox import Outbox
+from chassis.auth import identity
+from chassis.auth.identity import Call
+from chassis.db.database import Connection, Database
+from chassis.imports.importer import Importer
+from chassis.messaging.outbox import Outbox
 from chassis.refusals import invalid_request
+from chassis.schedule.instants import printed
+from chassis.writes.commands import Act, Acts
 from makeready.catalog.v1 import notices_pb2 as pb
 from svc_catalog import queries_notices as q
 from svc_catalog import rules_notices as rules

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chassis.acts import Act, Acts
-from chassis.identity import Call
-from chassis.imports import alone
+from chassis.auth.identity import Call
+from chassis.imports.importer import alone
 from chassis.refusals import invalid_request
+from chassis.writes.commands import Act, Acts
 from makeready.catalog.v1 import places_desk_pb2 as pb
 from svc_catalog import queries, records, records_import, rules, rules_places
 from svc_catalog import queries_import as q

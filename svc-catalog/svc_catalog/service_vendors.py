@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from chassis import identity
-from chassis.database import Database
-from chassis.imports import Importer
-from chassis.paging import page
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.imports.importer import Importer
+from chassis.lists.paging import page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import vendors_pb2 as pb
 from svc_catalog import import_vendors, queries_vendors, records_import_vendors, records_vendors

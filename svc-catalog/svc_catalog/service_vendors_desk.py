@@ -9,12 +9,13 @@ from typing import Any
 
 from asyncpg import UniqueViolationError
 
-from chassis import bodies, identity
-from chassis.acts import Act, Acts, fields
-from chassis.database import Database
-from chassis.imports import alone
-from chassis.instants import local_date
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.imports.importer import alone
+from chassis.records import bodies
 from chassis.refusals import invalid_request
+from chassis.schedule.instants import local_date
+from chassis.writes.commands import Act, Acts, fields
 from makeready.catalog.v1 import vendors_desk_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import References

@@ -9,12 +9,12 @@ from typing import Any
 
 from asyncpg import Record
 
-from chassis.audit import Audit
-from chassis.database import Connection, Database
-from chassis.identity import SERVICE, Call, Identity
-from chassis.instants import local_date, slot_of
-from chassis.outbox import Outbox
-from chassis.overdue import Overdue
+from chassis.auth.identity import SERVICE, Call, Identity
+from chassis.db.database import Connection, Database
+from chassis.messaging.outbox import Outbox
+from chassis.schedule.instants import local_date, slot_of
+from chassis.schedule.overdue import Overdue
+from chassis.writes.audit import Audit
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_overdue as q
 from svc_catalog import queries_vendors_desk, records, rules_vendors_desk

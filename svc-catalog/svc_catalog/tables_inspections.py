@@ -21,7 +21,7 @@ from sqlalchemy import (
     or_,
 )
 
-from chassis.paging import page_indexes
+from chassis.lists.paging import page_indexes
 from svc_catalog import rules
 from svc_catalog import rules_inspections as inspections
 from svc_catalog.columns import (

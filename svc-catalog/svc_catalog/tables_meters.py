@@ -14,7 +14,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from chassis.paging import page_indexes
+from chassis.lists.paging import page_indexes
 from svc_catalog import rules, rules_meters
 from svc_catalog.columns import (
     between,

@@ -6,10 +6,10 @@ import datetime
 import itertools
 from typing import Any
 
-from chassis import instants
-from chassis.audit import Audit
-from chassis.database import Database
-from chassis.outbox import Outbox
+from chassis.db.database import Database
+from chassis.messaging.outbox import Outbox
+from chassis.schedule import instants
+from chassis.writes.audit import Audit
 from svc_catalog import tables as t
 from svc_catalog.records_inspections import InspectionLinks
 from svc_catalog.records_vendors import VendorLinks

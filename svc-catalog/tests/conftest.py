@@ -12,11 +12,10 @@ from typing import Any
 
 import grpc
 import pytest
-from event_contract import check_outbox
 
-from chassis import migrations
-from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, SERVICE, Identity
+from chassis.auth.identity import CALLER, OPERATOR, SERVICE, Identity
+from chassis.db import migrations
+from chassis.db.database import Database
 from makeready.catalog.v1 import (
     catalog_pb2,
     catalog_pb2_grpc,
@@ -36,9 +35,10 @@ from makeready.catalog.v1 import (
 from makeready.common.v1 import audit_pb2, audit_pb2_grpc, stale_pb2_grpc
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
 from makeready.events.v1 import events_pb2, events_pb2_grpc
-from makeready_local.running import Keys, RunningService
-from makeready_local.testing import PostgresServer, Server, embedded_nats
 from svc_catalog import tables
+from testkit.event_contract import check_outbox
+from testkit.plugin import PostgresServer, Server, embedded_nats
+from testkit.services import Keys, RunningService
 
 _companies = itertools.count(1000)
 

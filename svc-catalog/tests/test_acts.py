@@ -13,10 +13,10 @@ import grpc
 import pytest
 from sqlalchemy import select
 
-from chassis.database import Database
-from chassis.identity import ADMINISTRATOR, OPERATOR, Identity
+from chassis.auth.identity import ADMINISTRATOR, OPERATOR, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from makeready.catalog.v1 import places_desk_pb2 as pb
 from makeready.common.v1 import retention_pb2
 from makeready.common.v1.audit_pb2 import ListAuditRequest

@@ -9,12 +9,12 @@ from typing import Any
 import grpc
 import pytest
 
-from chassis.database import Database
-from chassis.identity import OPERATOR, Identity
+from chassis.auth.identity import OPERATOR, Identity
+from chassis.db.database import Database
 from makeready.catalog.v1 import inspections_pb2 as pb
 from makeready.common.v1.documents_pb2 import ImportRow
 from makeready.identity.v1 import identity_pb2, identity_pb2_grpc, staff_pb2, staff_pb2_grpc
-from makeready_local.running import RunningService
+from testkit.services import RunningService
 
 P = {"external_id": "P1", "name": "P1", "address": "A"}
 I = {"external_id": "I1", "property": "P1"}  # noqa: E741 - beside P, U and A of the other kinds

@@ -9,19 +9,20 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from catalog_clock import LINKS, QUARTER, House, compliance, utc
-from catalog_told import audited, events, public
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from chassis.database import Database
-from chassis.statements import Statement
-from makeready_local.plans import statement_plan
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from svc_catalog import queries_vendors, records, rules_vendors_desk
 from svc_catalog.records_vendors import VendorLinks
 from svc_catalog.rules_vendors_desk import LAPSED
 from svc_catalog.tables_vendors import vendor
+from testkit.plans import statement_plan
+
+from .catalog_clock import LINKS, QUARTER, House, compliance, utc
+from .catalog_told import audited, events, public
 
 DAY = datetime.timedelta(days=1)
 HELD = {"field": "on_hold", "from": False, "to": True}

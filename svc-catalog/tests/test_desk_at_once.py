@@ -8,10 +8,11 @@ from typing import Any
 
 import grpc
 import pytest
-from catalog_told import audited, events
 
-from chassis.database import Database
+from chassis.db.database import Database
 from makeready.catalog.v1 import inspections_desk_pb2, vendors_desk_pb2
+
+from .catalog_told import audited, events
 
 
 async def prepared(company: Any) -> tuple[dict[str, Any], dict[str, Any]]:

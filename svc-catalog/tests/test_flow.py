@@ -11,18 +11,18 @@ import nats
 import pytest
 from sqlalchemy import select
 
-from chassis import instants
-from chassis.clients import Peer
-from chassis.consumer import Consumer
-from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, Issuer
-from chassis.outbox import Outbox, uuid7
-from chassis.statements import Statement
-from chassis.transport import Transport
+from chassis.auth.clients import Peer
+from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, Issuer
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.messaging.consumer import Consumer
+from chassis.messaging.outbox import Outbox, uuid7
+from chassis.messaging.transport import Transport
+from chassis.schedule import instants
 from makeready.events.v1 import events_pb2, events_pb2_grpc
-from makeready_local.running import RunningService
 from svc_catalog import consumers
 from svc_catalog import tables as t
+from testkit.services import RunningService
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from chassis.database import Database
-from chassis.statements import Statement
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.events.v1.events_pb2 import Event
 from svc_catalog import tables as t
 from svc_catalog.tables_inspections import inspection, inspection_number

@@ -6,15 +6,16 @@ import datetime
 from typing import Any
 
 import pytest
-from catalog_told import events, public
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from chassis.database import Database
-from chassis.identity import OPERATOR, Identity
+from chassis.auth.identity import OPERATOR, Identity
+from chassis.db.database import Database
 from makeready.catalog.v1 import vendors_desk_pb2
 from makeready.common.v1 import stale_pb2
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from svc_catalog import consumers
+
+from .catalog_told import events, public
 
 NOW = datetime.datetime.now(datetime.UTC)
 TODAY = NOW.date()

@@ -7,15 +7,16 @@ from typing import Any
 
 import grpc
 import pytest
-from catalog_told import audited, events, public
 
-from chassis.database import Database
-from chassis.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import inspections_desk_pb2 as pb
 from makeready.catalog.v1 import inspections_pb2
 from makeready.events.v1.events_pb2 import CompanyReference, InspectionRowFailed, References, StaffReference
 from svc_catalog import consumers
+
+from .catalog_told import audited, events, public
 
 RPCS = [rpc.name for rpc in pb.DESCRIPTOR.services_by_name["InspectionDeskService"].methods]
 SCHEDULE = {"title": "Fire", "scheduled_date": "2031-03-07"}
@@ -193,7 +194,7 @@ async def test_an_inspection_goes_from_scheduled_to_completed(place: Place, data
 def _today() -> Any:
     from sqlalchemy import text
 
-    from chassis.statements import Statement
+    from chassis.db.statements import Statement
 
     return Statement(text("SELECT (now() AT TIME ZONE 'Pacific/Kiritimati')::date AS today"))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chassis.database import Database
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import inspections_pb2 as pb
 from makeready.common.v1 import options_pb2

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from chassis.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import catalog_pb2 as pb
 from makeready.catalog.v1 import inspections_pb2, meters_pb2, vendors_pb2

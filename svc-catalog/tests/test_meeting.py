@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from chassis.database import Database
+from chassis.db.database import Database
 from makeready.catalog.v1 import (
     inspections_desk_pb2,
     meters_desk_pb2,

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from makeready.catalog.v1 import meters_pb2 as pb
-from makeready_local.plans import rows_looked_at, statement_plan
 from svc_catalog import queries_meters, rules_meters
 from svc_catalog import tables_meters as m
+from testkit.plans import rows_looked_at, statement_plan
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 METER_KEYS = (

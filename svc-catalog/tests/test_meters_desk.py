@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chassis.database import Database
-from chassis.identity import STAFF, Identity
+from chassis.auth.identity import STAFF, Identity
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import meters_desk_pb2 as pb
 from makeready.catalog.v1 import meters_pb2, places_desk_pb2

@@ -8,16 +8,16 @@ from typing import Any
 
 import grpc
 import pytest
-from event_contract import checked_outbox
 from google.protobuf.message_factory import GetMessageClass
 
-from chassis.database import Database
-from chassis.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import notices_pb2 as pb
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportRow
 from makeready.events.v1.events_pb2 import Event
 from svc_catalog import rules_notices as rules
+from testkit.event_contract import checked_outbox
 
 NOTICES = pb.DESCRIPTOR.services_by_name["NoticesService"]
 TOLD = {"subject": "Water off", "body": "From nine to noon.", "when": "Thursday"}

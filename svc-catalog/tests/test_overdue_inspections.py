@@ -9,15 +9,16 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from catalog_clock import LINKS, QUARTER, House, overdue_inspections, utc
-from catalog_told import events, public
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chassis.database import Database
-from makeready_local.plans import statement_plan
+from chassis.db.database import Database
 from svc_catalog import queries_inspections, records, rules_inspections
 from svc_catalog.records_inspections import InspectionLinks
+from testkit.plans import statement_plan
+
+from .catalog_clock import LINKS, QUARTER, House, overdue_inspections, utc
+from .catalog_told import events, public
 
 DAY = datetime.timedelta(days=1)
 MARCH = datetime.date(2031, 3, 1)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chassis.database import Database
+from chassis.db.database import Database
 from makeready.catalog.v1 import catalog_pb2 as pb
-from makeready_local.plans import page_plan, rows_looked_at
 from svc_catalog import queries, rules
 from svc_catalog import tables as t
+from testkit.plans import page_plan, rows_looked_at
 
 
 async def fill(database: Database, company_id: int, ids: list[int]) -> None:
@@ -65,7 +65,7 @@ async def test_a_walk_returns_each_record_once_ascending(
 def _next() -> Any:
     from sqlalchemy import func, select
 
-    from chassis.statements import Statement
+    from chassis.db.statements import Statement
 
     return Statement(select((func.coalesce(func.max(t.property_.c.id), 0) + 10**8).label("free")))
 

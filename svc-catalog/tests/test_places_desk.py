@@ -9,19 +9,21 @@ from typing import Any
 
 import grpc
 import pytest
-from catalog_told import events
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chassis import acts, bodies
-from chassis.database import Database
-from chassis.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.db.database import Database
+from chassis.records import bodies
 from chassis.refusals import Refusal
+from chassis.writes import commands
 from makeready.catalog.v1 import catalog_pb2, meters_desk_pb2
 from makeready.catalog.v1 import places_desk_pb2 as pb
 from makeready.common.v1 import options_pb2
 from svc_catalog import records_import, service_places_desk
+
+from .catalog_told import events
 
 ISSUERS = {CALLER: "gateway", STAFF: "gateway", ADMINISTRATOR: "gateway", OPERATOR: "operator", SERVICE: "svc-tickets"}
 DESKS = [pb.DESCRIPTOR.services_by_name["PlacesDeskService"]]
@@ -330,7 +332,7 @@ def test_a_request_is_refused_where_its_row_would_be_with_the_same_status_and_se
 ) -> None:
     values: dict[str, Any] = {"name": "Oak", "address": "2 Oak St"} | texts | numbers
     request = pb.AddPropertyRequest(idempotency_key="K", **values)
-    row = {"external_id": "P1"} | acts.fields(request, *values)
+    row = {"external_id": "P1"} | commands.fields(request, *values)
 
     def outcome(check: Any) -> Any:
         try:

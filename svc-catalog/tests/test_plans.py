@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from chassis.database import Database
-from makeready_local.crowd import analyze, check_pages, make_crowd
-from makeready_local.plans import lists_of
+from chassis.db.database import Database
 from svc_catalog import queries, queries_inspections, queries_meters, queries_vendors
+from testkit.plans import lists_of
+from testkit.skewed_rows import analyze, check_pages, make_crowd
 
 _PLACES = "company_id, property_id, id, name) SELECT company_id, place, id, id::text"
 FILLS = (

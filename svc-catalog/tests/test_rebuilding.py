@@ -7,11 +7,11 @@ from typing import Any
 import asyncpg
 from google.protobuf.descriptor import FieldDescriptor
 
-from chassis.identity import OPERATOR, SERVICE, Identity
+from chassis.auth.identity import OPERATOR, SERVICE, Identity
 from makeready.events.v1 import replicas_pb2 as pb
 from makeready.events.v1.replicas_pb2_grpc import OwnerServiceStub, ReplicasServiceStub
-from makeready_local.running import RunningService
 from svc_catalog import consumers
+from testkit.services import RunningService
 
 ANYBODY = Identity(OPERATOR, "operator")
 PUT_STATE = (

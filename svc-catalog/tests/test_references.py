@@ -9,10 +9,10 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 from sqlalchemy import select
 
-from chassis import instants
-from chassis.database import Database
-from chassis.outbox import Outbox
-from chassis.statements import Statement
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.messaging.outbox import Outbox
+from chassis.schedule import instants
 from makeready.catalog.v1 import catalog_pb2 as pb
 from makeready.events.v1.events_pb2 import Event
 from svc_catalog import rules

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from chassis.consumer import Consumer
-from chassis.database import Database, DatabaseUnavailable
-from chassis.outbox import uuid7
-from chassis.statements import Statement
-from chassis.transport import Transport
+from chassis.db.database import Database, DatabaseUnavailable
+from chassis.db.statements import Statement
+from chassis.messaging.consumer import Consumer
+from chassis.messaging.outbox import uuid7
+from chassis.messaging.transport import Transport
 from makeready.events.v1.events_pb2 import (
     CompanyReference,
     Event,

@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from makeready.catalog.v1 import inspections_pb2 as pb
-from makeready_local.plans import page_plan, rows_looked_at
 from svc_catalog import queries_inspections
 from svc_catalog import rules_inspections as rules
 from svc_catalog.tables_inspections import inspection
+from testkit.plans import page_plan, rows_looked_at
 
 I = {"external_id": "I1", "property": "P1"}  # noqa: E741 - beside P, U and A of the other kinds
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chassis.database import Database
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import catalog_pb2 as pb
 

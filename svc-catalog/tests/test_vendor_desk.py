@@ -8,14 +8,15 @@ from typing import Any
 
 import grpc
 import pytest
-from catalog_told import audited, events, public
 from google.protobuf.json_format import MessageToDict
 
-from chassis.database import Database
-from chassis.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import catalog_pb2, vendors_pb2
 from makeready.catalog.v1 import vendors_desk_pb2 as pb
+
+from .catalog_told import audited, events, public
 
 HELD = {"field": "on_hold", "from": False, "to": True}
 RPCS = [rpc.name for rpc in pb.DESCRIPTOR.services_by_name["VendorDeskService"].methods]

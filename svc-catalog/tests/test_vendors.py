@@ -10,15 +10,15 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from sqlalchemy import select
 
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from makeready.catalog.v1 import catalog_pb2, vendors_pb2
 from makeready.events.v1.events_pb2 import Event
-from makeready_local.plans import page_plan, rows_looked_at
 from svc_catalog import queries_vendors, rules_vendors
 from svc_catalog import tables as t
 from svc_catalog.tables_vendors import vendor
+from testkit.plans import page_plan, rows_looked_at
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 VENDOR_KEYS = [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chassis import instants
-from chassis.imports import Importer
-from chassis.rebuilding import Owner, Rebuilder
-from chassis.server import App, run_process
+from chassis.app.server import App, run_process
+from chassis.imports.importer import Importer
+from chassis.replicas.resync import Owner, Rebuilder
+from chassis.schedule import instants
 from makeready.events.v1 import replicas_pb2
 from makeready.occupancy.v1 import board_pb2, occupancy_pb2, residencies_pb2, turn_tasks_pb2
 from svc_occupancy import config, consumers, queries_owned, records, service, sweeps, tables

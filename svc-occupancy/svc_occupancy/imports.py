@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from asyncpg import Record
 
-from chassis import instants
-from chassis.database import Connection
-from chassis.imports import Batch, Line
-from chassis.outbox import Outbox
+from chassis.db.database import Connection
+from chassis.imports.importer import Batch, Line
+from chassis.messaging.outbox import Outbox
 from chassis.refusals import invalid_request
+from chassis.schedule import instants
 from makeready.events.v1.events_pb2 import References
 from svc_occupancy import queries, records, rules, rules_board
 from svc_occupancy import queries_import as q

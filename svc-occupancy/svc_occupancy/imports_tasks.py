@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 
-from chassis import instants
-from chassis.database import Connection
-from chassis.imports import Batch, Line
+from chassis.db.database import Connection
+from chassis.imports.importer import Batch, Line
 from chassis.refusals import invalid_request
+from chassis.schedule import instants
 from makeready.events.v1.events_pb2 import References
 from svc_occupancy import queries_import, rules_board
 from svc_occupancy import queries_import_tasks as q

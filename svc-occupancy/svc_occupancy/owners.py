@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from chassis.clients import Peer
-from chassis.consumer import Consumer
-from chassis.database import Database
+from chassis.auth.clients import Peer
+from chassis.db.database import Database
+from chassis.messaging.consumer import Consumer
 from makeready.catalog.v1 import catalog_pb2
 from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceStub
 from svc_occupancy import queries_import as q

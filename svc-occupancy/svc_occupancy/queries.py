@@ -10,9 +10,9 @@ from sqlalchemy import BigInteger, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.database import Connection, Database
-from chassis.paging import Pages
-from chassis.statements import TIME, Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.statements import TIME, Statement, given
+from chassis.lists.paging import Pages
 from svc_occupancy import rules
 from svc_occupancy import tables as t
 

@@ -6,9 +6,9 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, Select, and_, func, literal_column, select, true, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.changes import is_of, stretch
-from chassis.database import Connection, Database
-from chassis.statements import Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement, given
+from chassis.lists.updated_since import is_of, stretch
 from svc_occupancy import queries_residencies as residencies
 from svc_occupancy import tables as t
 from svc_occupancy.units import HeldUnit, Row

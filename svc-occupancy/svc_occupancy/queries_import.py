@@ -9,10 +9,10 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, and_, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from chassis.batches import InsertMany, turned
-from chassis.database import Connection, Database
-from chassis.imports import Stored
-from chassis.statements import TEXTS, Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.rows import InsertMany, turned
+from chassis.db.statements import TEXTS, Statement, given
+from chassis.imports.importer import Stored
 from svc_occupancy import tables as t
 from svc_occupancy.units import STATE_NAMES, put_states
 

@@ -8,9 +8,9 @@ from typing import Any
 from asyncpg import Record
 from sqlalchemy import BigInteger, and_, func, literal_column, select
 
-from chassis.database import Connection
-from chassis.imports import Stored
-from chassis.statements import TEXTS, Statement, given
+from chassis.db.database import Connection
+from chassis.db.statements import TEXTS, Statement, given
+from chassis.imports.importer import Stored
 from svc_occupancy import tables as t
 
 _company_id = given("company_id", BigInteger)

@@ -6,9 +6,9 @@ from sqlalchemy import BigInteger, Select, Text, and_, func, literal_column, sel
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.changes import is_of
-from chassis.idempotency import DecideOnce
-from chassis.statements import TIME, given
+from chassis.db.statements import TIME, given
+from chassis.lists.updated_since import is_of
+from chassis.writes.idempotency import DecideOnce
 from svc_occupancy import queries
 from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from asyncpg import Record
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from chassis.batches import UpdateMany
-from chassis.database import Connection, Database
-from chassis.statements import TEXTS, Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.rows import UpdateMany
+from chassis.db.statements import TEXTS, Statement, given
 from svc_occupancy import tables as t
 
 ROWS_AT_ONCE = 100  # units locked in one transaction

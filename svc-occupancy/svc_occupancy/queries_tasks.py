@@ -7,8 +7,8 @@ from typing import Any
 from asyncpg import Record
 from sqlalchemy import BigInteger, insert, literal_column, select, update
 
-from chassis.database import Connection, Database
-from chassis.statements import Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement, given
 from svc_occupancy import tables as t
 from svc_occupancy.units import Row
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from asyncpg import Record
 
-from chassis.instants import printed
+from chassis.schedule.instants import printed
 from svc_occupancy import rules
 
 encode = msgspec.json.Encoder().encode

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from asyncpg import Record
 
-from chassis.bodies import Text
+from chassis.records.bodies import Text
 from makeready.occupancy.v1 import board_pb2, turn_tasks_pb2
 from svc_occupancy import rules, rules_board
 

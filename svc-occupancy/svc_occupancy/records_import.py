@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.bodies import Text
+from chassis.records.bodies import Text
 from svc_occupancy import rules, rules_board
 from svc_occupancy.records_board import TaskType
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from chassis.bodies import BODY_BYTES_MAX, Between, LongText, RecordId, Text
-from chassis.instants import printed
+from chassis.records.bodies import BODY_BYTES_MAX, Between, LongText, RecordId, Text
+from chassis.schedule.instants import printed
 from svc_occupancy import rules
 from svc_occupancy import rules_residencies as residencies
 

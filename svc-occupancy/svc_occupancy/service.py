@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from chassis import identity
-from chassis.database import Database
-from chassis.imports import Batch, Importer
-from chassis.outbox import Outbox
-from chassis.paging import page
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.imports.importer import Batch, Importer
+from chassis.lists.paging import page
+from chassis.messaging.outbox import Outbox
 from chassis.refusals import not_found
 from makeready.common.v1.documents_pb2 import Document
 from makeready.occupancy.v1 import occupancy_pb2 as pb

@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from chassis import acts, bodies, identity
-from chassis.acts import Act, Acts
-from chassis.database import Database
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
+from chassis.writes import commands
+from chassis.writes.commands import Act, Acts
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import References
 from makeready.occupancy.v1 import board_pb2 as pb
@@ -59,7 +61,7 @@ class TurnBoardService:
         return response
 
     async def SetUnitStatus(self, request: pb.SetUnitStatusRequest, call: identity.Call) -> pb.SetUnitStatusResponse:
-        status = bodies.check(records_board.StatusOfUnit, acts.fields(request, "unit_status")).unit_status
+        status = bodies.check(records_board.StatusOfUnit, commands.fields(request, "unit_status")).unit_status
 
         async def work(act: Act, unit: HeldUnit) -> pb.SetUnitStatusResponse:
             turn = unit.turn
@@ -77,7 +79,7 @@ class TurnBoardService:
         return await self._on_unit(call, request, request.unit_id, pb.SetUnitStatusResponse, work)
 
     async def ScheduleTurn(self, request: pb.ScheduleTurnRequest, call: identity.Call) -> pb.ScheduleTurnResponse:
-        given = acts.fields(request, "projected_ready_on")
+        given = commands.fields(request, "projected_ready_on")
         if not given:
             raise invalid_request("projected_ready_on is required; to have none, clear it.", "projected_ready_on")
         ready_on = bodies.check(records_board.Schedule, given).projected_ready_on

@@ -10,11 +10,13 @@ import msgspec
 from asyncpg import Record
 from sqlalchemy import Table
 
-from chassis import bodies, idempotency, identity
-from chassis.database import Database
-from chassis.ids import Ids
-from chassis.outbox import Outbox
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.db.ids import Ids
+from chassis.messaging.outbox import Outbox
+from chassis.records import bodies
 from chassis.refusals import created_by_missing, not_found
+from chassis.writes import idempotency
 from makeready.common.v1.documents_pb2 import WriteReply
 from makeready.events.v1.events_pb2 import References
 from makeready.occupancy.v1 import residencies_pb2 as pb

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from chassis import acts, bodies, identity
-from chassis.acts import Act, Acts
-from chassis.database import Database
-from chassis.imports import Batch, Importer
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.imports.importer import Batch, Importer
+from chassis.records import bodies
+from chassis.writes import commands
+from chassis.writes.commands import Act, Acts
 from makeready.occupancy.v1 import turn_tasks_pb2 as pb
 from svc_occupancy import queries_board, records_board, rules_board
 from svc_occupancy import queries_tasks as q
@@ -30,7 +32,7 @@ class TurnTasksService:
         self.owners = owners
 
     async def AddTask(self, request: pb.AddTaskRequest, call: identity.Call) -> pb.AddTaskResponse:
-        wanted = bodies.check(records_board.Task, acts.fields(request, *_FIELDS))
+        wanted = bodies.check(records_board.Task, commands.fields(request, *_FIELDS))
 
         async def work(act: Act) -> pb.AddTaskResponse:
             _, turn = await held_turn(act, request.turn_id)
@@ -55,7 +57,7 @@ class TurnTasksService:
         return await self.acts.once(call, request, pb.AddTaskResponse, work)
 
     async def UpdateTask(self, request: pb.UpdateTaskRequest, call: identity.Call) -> pb.UpdateTaskResponse:
-        given = acts.fields(request, *_FIELDS)
+        given = commands.fields(request, *_FIELDS)
 
         async def work(act: Act) -> pb.UpdateTaskResponse:
             return pb.UpdateTaskResponse(task=await self._act(act, request.task_id, "change", given))

@@ -9,13 +9,13 @@ from typing import Any
 
 from asyncpg import Record
 
-from chassis import instants
-from chassis.audit import Audit
-from chassis.database import Connection, Database
-from chassis.identity import SERVICE, Call, Identity
-from chassis.killpoints import killed_here
-from chassis.outbox import Outbox
-from chassis.overdue import Overdue
+from chassis.auth.identity import SERVICE, Call, Identity
+from chassis.db.database import Connection, Database
+from chassis.messaging.outbox import Outbox
+from chassis.runtime.failpoints import killed_here
+from chassis.schedule import instants
+from chassis.schedule.overdue import Overdue
+from chassis.writes.audit import Audit
 from makeready.events.v1.events_pb2 import References
 from svc_occupancy import queries, records, rules_board
 from svc_occupancy import queries_import as imports

@@ -10,7 +10,7 @@ from asyncpg import Record
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import Insert, insert
 
-from chassis.batches import offered
+from chassis.db.rows import offered
 from makeready.events.v1.events_pb2 import References
 from svc_occupancy import queries, rules
 from svc_occupancy import rules_residencies as residencies

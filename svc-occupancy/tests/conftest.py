@@ -6,16 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from event_contract import check_outbox
-from occupancy_house import Company, House, companies
 
-from chassis import migrations
-from chassis.database import Database
+from chassis.db import migrations
+from chassis.db.database import Database
 from makeready.events.v1.events_pb2 import CompanyReference, Event, References
 from makeready_local.nats import Nats
-from makeready_local.running import Keys, RunningService
-from makeready_local.testing import PostgresServer, embedded_nats
 from svc_occupancy import consumers, tables
+from testkit.event_contract import check_outbox
+from testkit.plugin import PostgresServer, embedded_nats
+from testkit.services import Keys, RunningService
+
+from .occupancy_house import Company, House, companies
 
 
 @pytest.fixture(scope="session")

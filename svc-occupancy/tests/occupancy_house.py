@@ -11,9 +11,9 @@ from typing import Any
 import grpc
 from sqlalchemy import select
 
-from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, STAFF, Identity
-from chassis.statements import Statement
+from chassis.auth.identity import CALLER, OPERATOR, STAFF, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.catalog.v1 import catalog_pb2, catalog_pb2_grpc
 from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
@@ -31,9 +31,9 @@ from makeready.occupancy.v1 import (
     turn_tasks_pb2,
     turn_tasks_pb2_grpc,
 )
-from makeready_local.running import RunningService
 from svc_occupancy import consumers
 from svc_occupancy import tables as t
+from testkit.services import RunningService
 
 companies = itertools.count(7_000)
 

@@ -7,17 +7,18 @@ import json
 from typing import Any
 
 import pytest
-from occupancy_house import Company, fired, told, until
 from sqlalchemy import func, select
 
-from chassis import instants
-from chassis.database import Database
-from chassis.identity import ADMINISTRATOR, Identity
+from chassis.auth.identity import ADMINISTRATOR, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
+from chassis.schedule import instants
 from makeready.occupancy.v1 import board_pb2
 from svc_occupancy import rules
 from svc_occupancy import tables as t
+
+from .occupancy_house import Company, fired, told, until
 
 LEAVES = {"external_id": "T1", "unit": "U1", "move_out_date": "2999-01-31"}
 

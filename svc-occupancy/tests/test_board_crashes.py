@@ -7,10 +7,11 @@ from typing import Any
 
 import grpc
 import pytest
-from occupancy_house import Company, fired
 
-from chassis.database import Database
-from makeready_local.running import RunningService
+from chassis.db.database import Database
+from testkit.services import RunningService
+
+from .occupancy_house import Company, fired
 
 LEFT, AFTER = "2980-03-11", "2980-03-13T12:00:00Z"
 

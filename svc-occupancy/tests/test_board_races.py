@@ -10,13 +10,14 @@ from collections.abc import Awaitable
 from typing import Any
 
 import pytest
-from occupancy_house import Company, fired, told
 from sqlalchemy import select
 
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from svc_occupancy import tables as t
+
+from .occupancy_house import Company, fired, told
 
 LEFT, AFTER = "2980-03-11", "2980-03-13T12:00:00Z"
 

@@ -9,11 +9,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from occupancy_house import Company, fired
 
-from chassis.database import Database
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from svc_occupancy import rules
+
+from .occupancy_house import Company, fired
 
 STEPS = 250
 # Around days on which clocks are set: forward on 2980-03-12 in Toronto, back on 2980-04-02 on Lord Howe Island.

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chassis import bodies
+from chassis.records import bodies
 from chassis.refusals import Refusal
 from svc_occupancy import rules
 from svc_occupancy.records_residencies import MoveInCreate

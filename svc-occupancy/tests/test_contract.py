@@ -10,17 +10,17 @@ import grpc
 import pytest
 from sqlalchemy import CheckConstraint
 
-from chassis.bodies import Text
-from chassis.database import Database
-from chassis.identity import KINDS, Identity, Issuer
+from chassis.auth.identity import KINDS, Identity, Issuer
+from chassis.db.database import Database
+from chassis.records.bodies import Text
 from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, stale_pb2
 from makeready.events.v1 import events_pb2
 from makeready.occupancy.v1 import board_pb2, occupancy_pb2, residencies_pb2, turn_tasks_pb2
-from makeready_local.running import RunningService
 from svc_occupancy import rules_board
 from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t
 from svc_occupancy.records_residencies import PartyCreate
+from testkit.services import RunningService
 
 SERVICES = [
     occupancy_pb2.DESCRIPTOR.services_by_name["TurnsService"],

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from occupancy_house import Company
+
+from .occupancy_house import Company
 
 
 @pytest.fixture

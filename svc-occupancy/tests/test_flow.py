@@ -12,19 +12,19 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from sqlalchemy import select
 
-from chassis.clients import Peer
-from chassis.consumer import Consumer
-from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, Issuer
-from chassis.outbox import uuid7
-from chassis.statements import Statement
-from chassis.transport import Transport
+from chassis.auth.clients import Peer
+from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, Issuer
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.messaging.consumer import Consumer
+from chassis.messaging.outbox import uuid7
+from chassis.messaging.transport import Transport
 from makeready.catalog.v1 import catalog_pb2, catalog_pb2_grpc
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, ImportRow
 from makeready.events.v1 import events_pb2, events_pb2_grpc
-from makeready_local.running import RunningService
 from svc_occupancy import consumers
 from svc_occupancy import tables as t
+from testkit.services import RunningService
 
 
 async def put(catalog: RunningService, company_id: int, kind: str, *rows: dict[str, Any]) -> None:

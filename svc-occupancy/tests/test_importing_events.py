@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from occupancy_house import Company
 from sqlalchemy import select
 
-from chassis.database import Database
-from chassis.statements import Statement
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.events.v1.events_pb2 import Event
 from makeready.occupancy.v1 import occupancy_pb2
 from svc_occupancy import tables as t
+
+from .occupancy_house import Company
 
 _OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
 STATUS, SCHEDULE = "turn.status_changed", "turn.schedule_changed"

@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from occupancy_house import Company, fired, told
 
-from chassis.database import Database
+from chassis.db.database import Database
+
+from .occupancy_house import Company, fired, told
 
 AFTER = "2980-03-13T12:00:00Z"
 TASK = {"external_id": "K1", "turn": "T1", "task_type": "Paint"}

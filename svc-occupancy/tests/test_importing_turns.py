@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from chassis.database import Database
-from chassis.identity import CALLER, Identity
-from chassis.statements import Statement
+from chassis.auth.identity import CALLER, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from svc_occupancy import consumers
 from svc_occupancy import tables as t

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from chassis.database import Database
-from chassis.statements import Statement
-from makeready_local.crowd import analyze, check_pages, make_crowd
-from makeready_local.plans import explained
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from svc_occupancy import queries, queries_board, queries_import, queries_residencies
+from testkit.plans import explained
+from testkit.skewed_rows import analyze, check_pages, make_crowd
 
 FILLS = (
     "property (id, company_id, version, name) SELECT id, company_id, 1, 'x'",

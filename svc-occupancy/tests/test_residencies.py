@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from occupancy_house import ANA, move_in, notice
 
-from chassis.identity import CALLER, Identity
+from chassis.auth.identity import CALLER, Identity
 from chassis.refusals import Refusal
+
+from .occupancy_house import ANA, move_in, notice
 
 KEYS = [
     "schema_version", "entity_type", "entity_id", "unit_id", "status", "move_in_date", "move_out_date",

@@ -7,17 +7,18 @@ import json
 from typing import Any
 
 import pytest
-from occupancy_house import ANA, Company, move_in, told, until
 from sqlalchemy import select
 
-from chassis import instants
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
+from chassis.schedule import instants
 from makeready.events.v1.events_pb2 import CompanyReference, References
-from makeready_local.running import RunningService
 from svc_occupancy import consumers
 from svc_occupancy import tables as t
+from testkit.services import RunningService
+
+from .occupancy_house import ANA, Company, move_in, told, until
 
 
 async def changes(served: Database, company: Company) -> list[tuple[Any, Any]]:

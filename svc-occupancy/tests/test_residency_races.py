@@ -9,14 +9,15 @@ from typing import Any
 
 import grpc
 import pytest
-from occupancy_house import Company, move_in, notice
 from sqlalchemy import select
 
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from makeready.events.v1.events_pb2 import Event
 from svc_occupancy import tables as t
+
+from .occupancy_house import Company, move_in, notice
 
 ROUNDS = 12
 

@@ -6,14 +6,15 @@ from typing import Any
 
 import grpc
 import pytest
-from occupancy_house import Company, move_in, until
 
-from chassis.database import Database
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.events.v1 import events_pb2
 from makeready_local.nats import Nats
-from makeready_local.running import RunningService
 from svc_occupancy import consumers
+from testkit.services import RunningService
+
+from .occupancy_house import Company, move_in, until
 
 
 async def code_of(work: Any) -> grpc.StatusCode:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from occupancy_house import Company
 from sqlalchemy import select
 
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from svc_occupancy import tables as t
+
+from .occupancy_house import Company
 
 STEPS, PAST, FUTURE = 60, ("2019-12-31", "2020-01-31"), ("2998-12-31", "2999-01-31")
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chassis import bodies
+from chassis.records import bodies
 from chassis.refusals import Refusal
 from svc_occupancy import rules_residencies as rules
 from svc_occupancy.records_residencies import MoveInCreate, NoticeCreate, PartyCreate

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from chassis import migrations
-from chassis.database import Database
-from chassis.statements import Statement
-from makeready_local.plans import explained
-from makeready_local.testing import PostgresServer
+from chassis.db import migrations
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from svc_occupancy import queries_sweeps as q
 from svc_occupancy import sweeps, tables
+from testkit.plans import explained
+from testkit.plugin import PostgresServer
 
 COMPANIES, EACH = 40, 500
 DAY = datetime.date(2026, 3, 10)

@@ -8,10 +8,11 @@ import json
 from typing import Any
 
 import pytest
-from occupancy_house import Company, fired, told, until
 
-from chassis import instants
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.schedule import instants
+
+from .occupancy_house import Company, fired, told, until
 
 # In Toronto the clocks go forward on 2980-03-12 at 02:00 and back on 2980-11-05, as long as the law stands.
 LEFT, BEFORE_SIX, SIX = "2980-03-11", "2980-03-12T09:59:59Z", "2980-03-12T10:00:00Z"

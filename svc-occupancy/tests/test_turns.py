@@ -12,11 +12,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chassis.database import Database
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.occupancy.v1 import occupancy_pb2 as pb
-from makeready_local.plans import page_plan, rows_looked_at
 from svc_occupancy.queries import TURNS_PAGE
+from testkit.plans import page_plan, rows_looked_at
 
 KEYS = [
     "schema_version",

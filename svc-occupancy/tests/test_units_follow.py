@@ -8,19 +8,20 @@ import time
 from typing import Any
 
 import grpc
-from occupancy_house import until
 
-from chassis.clients import Peer
-from chassis.consumer import Consumer
-from chassis.database import Database
-from chassis.identity import Issuer
-from chassis.transport import Transport
+from chassis.auth.clients import Peer
+from chassis.auth.identity import Issuer
+from chassis.db.database import Database
+from chassis.messaging.consumer import Consumer
+from chassis.messaging.transport import Transport
 from makeready.catalog.v1 import catalog_pb2
 from makeready.events.v1 import events_pb2
 from makeready_local.nats import Nats
-from makeready_local.running import RunningService
 from svc_occupancy import consumers, rules
 from svc_occupancy import tables as t
+from testkit.services import RunningService
+
+from .occupancy_house import until
 
 
 async def test_a_unit_shows_its_turns_within_a_second(company: Any) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chassis import instants
-from chassis.rebuilding import Rebuilder
-from chassis.server import App, run_process
+from chassis.app.server import App, run_process
+from chassis.replicas.resync import Rebuilder
+from chassis.schedule import instants
 from makeready.events.v1 import replicas_pb2
 from makeready.tickets.v1 import desk_pb2, pm_tasks_pb2, tickets_pb2
 from svc_tickets import config, consumers, records, records_pm, tables

@@ -9,10 +9,10 @@ from typing import Any
 
 from asyncpg import Record
 
-from chassis.idempotency import Decision
-from chassis.identity import Identity
-from chassis.outbox import Outbox
+from chassis.auth.identity import Identity
+from chassis.messaging.outbox import Outbox
 from chassis.refusals import created_by_missing, not_found
+from chassis.writes.idempotency import Decision
 from svc_tickets import records, rules, rules_quiet
 from svc_tickets import tables as t
 from svc_tickets.queries import TICKET_COLUMNS

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 
-from chassis.audit import Audit
-from chassis.database import Connection
-from chassis.identity import SERVICE, Call, Identity
-from chassis.outbox import Outbox
+from chassis.auth.identity import SERVICE, Call, Identity
+from chassis.db.database import Connection
+from chassis.messaging.outbox import Outbox
+from chassis.writes.audit import Audit
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets import queries_desk, records, rules_desk
 from svc_tickets import queries_opening as q

@@ -9,9 +9,9 @@ from typing import Any
 
 from asyncpg import Record
 
-from chassis.database import Connection, Database
-from chassis.imports import CHANGED, CREATED, Batch, Line
-from chassis.outbox import Outbox
+from chassis.db.database import Connection, Database
+from chassis.imports.importer import CHANGED, CREATED, Batch, Line
+from chassis.messaging.outbox import Outbox
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_tickets import queries, queries_quiet, records, rules, rules_quiet

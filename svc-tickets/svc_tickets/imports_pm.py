@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from asyncpg import Record
 
-from chassis.database import Connection, Database
-from chassis.imports import Batch, Line
-from chassis.instants import overdue_before
+from chassis.db.database import Connection, Database
+from chassis.imports.importer import Batch, Line
 from chassis.refusals import invalid_request
+from chassis.schedule.instants import overdue_before
 from makeready.events.v1.events_pb2 import References
 from svc_tickets import queries_pm as q
 from svc_tickets import rules_pm

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
-from chassis.clients import Peer
-from chassis.database import Database
+from chassis.auth.clients import Peer
+from chassis.db.database import Database
 from makeready.catalog.v1 import catalog_pb2
 from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceStub
 from makeready.events.v1.events_pb2 import References

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from chassis.acts import Acts
-from chassis.database import Database
-from chassis.identity import Call, company_id
+from chassis.auth.identity import Call, company_id
+from chassis.db.database import Database
 from chassis.refusals import invalid_request
+from chassis.writes.commands import Acts
 from svc_tickets import queries_policy as q
 from svc_tickets import queries_quiet
 

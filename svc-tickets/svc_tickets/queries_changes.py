@@ -5,9 +5,9 @@ from __future__ import annotations
 from asyncpg import Record
 from sqlalchemy import BigInteger, and_, func, literal_column, select, text, update
 
-from chassis.database import Database
-from chassis.idempotency import DecideOnce
-from chassis.statements import Statement, given
+from chassis.db.database import Database
+from chassis.db.statements import Statement, given
+from chassis.writes.idempotency import DecideOnce
 from svc_tickets import tables as t
 from svc_tickets.queries import TICKETS
 from svc_tickets.queries_quiet import QUIET, THRESHOLD_OF_RESIDENTS

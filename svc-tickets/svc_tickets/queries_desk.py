@@ -8,8 +8,8 @@ from typing import Any
 from asyncpg import Record
 from sqlalchemy import BigInteger, and_, insert, literal_column, or_, select, text, true, tuple_, update
 
-from chassis.database import Connection, Database
-from chassis.statements import Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement, given
 from svc_tickets import queries
 from svc_tickets import tables as t
 from svc_tickets.queries_changes import HAS_PHOTO, PHOTO_REQUIRED

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from sqlalchemy import BigInteger, Integer, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from chassis.batches import InsertMany
-from chassis.database import Connection
-from chassis.imports import Known, Stored
-from chassis.statements import Statement
+from chassis.db.database import Connection
+from chassis.db.rows import InsertMany
+from chassis.db.statements import Statement
+from chassis.imports.importer import Known, Stored
 from svc_tickets import tables as t
 from svc_tickets.queries_quiet import QUIET
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import BigInteger, insert, literal_column, select
 
-from chassis.database import Connection
-from chassis.statements import TIME, Statement, given
+from chassis.db.database import Connection
+from chassis.db.statements import TIME, Statement, given
 from svc_tickets import tables as t
 from svc_tickets.queries_import import take_numbers
 from svc_tickets.queries_quiet import QUIET

@@ -9,9 +9,9 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, Text, and_, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
-from chassis.changes import is_of
-from chassis.database import Connection, Database
-from chassis.statements import Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement, given
+from chassis.lists.updated_since import is_of
 from svc_tickets import tables as t
 from svc_tickets.together import Together, numbered
 

@@ -8,10 +8,10 @@ from typing import Any
 from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, and_, insert, literal_column, select, update
 
-from chassis.batches import UpdateMany
-from chassis.database import Connection, Database
-from chassis.imports import Known, Stored
-from chassis.statements import Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.rows import UpdateMany
+from chassis.db.statements import Statement, given
+from chassis.imports.importer import Known, Stored
 from svc_tickets import tables as t
 
 _company_id = given("company_id", BigInteger)
@@ -110,7 +110,7 @@ async def tasks_page(
 
 
 def due(day: Any, _now: Any) -> tuple[Any, ...]:
-    """See `chassis.overdue.Due`."""
+    """See `chassis.schedule.overdue.Due`."""
     return (_is_open, t.pm_task.c.stale_at.is_(None), t.pm_task.c.due_date < day)
 
 

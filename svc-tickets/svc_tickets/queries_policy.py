@@ -8,8 +8,8 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from chassis.database import Connection
-from chassis.statements import Statement, given
+from chassis.db.database import Connection
+from chassis.db.statements import Statement, given
 from svc_tickets import tables as t
 
 POLICY = ("photo_required_to_complete", "stale_after_hours")

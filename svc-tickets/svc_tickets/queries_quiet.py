@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Interval, case, func, literal_column, select, text, update
 
-from chassis.batches import UpdateMany
-from chassis.database import Connection, Database
-from chassis.statements import Statement, given
+from chassis.db.database import Connection, Database
+from chassis.db.rows import UpdateMany
+from chassis.db.statements import Statement, given
 from svc_tickets import rules, rules_quiet
 from svc_tickets import tables as t
 from svc_tickets.queries import TICKETS
@@ -65,7 +65,7 @@ async def reckon_anew(connection: Connection, company_id: int, stale_after_hours
 
 
 def due(_day: Any, now: Any) -> tuple[Any, ...]:
-    """See `chassis.overdue.Due`."""
+    """See `chassis.schedule.overdue.Due`."""
     return (t.ticket.c.stale_due_at <= now,)
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from asyncpg import Record
 
-from chassis.bodies import LongText, RecordId, Text
-from chassis.instants import printed
+from chassis.records.bodies import LongText, RecordId, Text
+from chassis.schedule.instants import printed
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import rules
 

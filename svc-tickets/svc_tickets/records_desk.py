@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from asyncpg import Record
 
-from chassis.bodies import LongText, RecordId, Text
+from chassis.records.bodies import LongText, RecordId, Text
 from makeready.tickets.v1 import desk_pb2 as pb
 from svc_tickets import rules
 from svc_tickets.records import ShortText, actor_of

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from asyncpg import Record
 
-from chassis.bodies import Between, RecordId, Text
+from chassis.records.bodies import Between, RecordId, Text
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
 from svc_tickets import rules_pm
 from svc_tickets.records import ShortText, encode

@@ -8,13 +8,15 @@ from typing import Any
 
 from asyncpg import Record
 
-from chassis import bodies, idempotency, identity
-from chassis.acts import Acts
-from chassis.database import Database
-from chassis.ids import Ids
-from chassis.imports import Importer
-from chassis.paging import page
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.db.ids import Ids
+from chassis.imports.importer import Importer
+from chassis.lists.paging import page
+from chassis.records import bodies
 from chassis.refusals import Refusal, created_by_missing, not_found
+from chassis.writes import idempotency
+from chassis.writes.commands import Acts
 from makeready.common.v1.documents_pb2 import Document, WriteReply
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import policy, queries, queries_changes, records, rules

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-from chassis import bodies, identity
-from chassis.acts import Act, Acts, fields
-from chassis.database import Database
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
+from chassis.writes.commands import Act, Acts, fields
 from makeready.common.v1.documents_pb2 import Document
 from makeready.tickets.v1 import desk_pb2 as pb
 from svc_tickets import queries_desk as q

@@ -11,12 +11,12 @@ import msgspec
 from asyncpg import Record, UniqueViolationError
 from google.protobuf.message import Message
 
-from chassis import bodies
-from chassis.acts import Act, Acts, fields
-from chassis.database import Connection, Database
-from chassis.identity import Call, company_id
-from chassis.imports import Importer
+from chassis.auth.identity import Call, company_id
+from chassis.db.database import Connection, Database
+from chassis.imports.importer import Importer
+from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
+from chassis.writes.commands import Act, Acts, fields
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
 from svc_tickets import queries_pm as q
 from svc_tickets import records_pm, rules_pm

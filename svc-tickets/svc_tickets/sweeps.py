@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from asyncpg import Record
 
-from chassis.database import Connection, Database
-from chassis.outbox import Outbox
-from chassis.overdue import Overdue
+from chassis.db.database import Connection, Database
+from chassis.messaging.outbox import Outbox
+from chassis.schedule.overdue import Overdue
 from svc_tickets import queries_pm, queries_quiet, records, records_pm, rules_quiet
 from svc_tickets import tables as t
 from svc_tickets.queries import TICKET_COLUMNS

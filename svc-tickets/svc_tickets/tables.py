@@ -23,12 +23,12 @@ from sqlalchemy import (
     text,
 )
 
-from chassis.audit import audit_table
-from chassis.consumer import inbox_table
-from chassis.idempotency import ledger
-from chassis.outbox import outbox_table
-from chassis.paging import page_indexes
-from chassis.replicas import company_replica, replica_table
+from chassis.lists.paging import page_indexes
+from chassis.messaging.consumer import inbox_table
+from chassis.messaging.outbox import outbox_table
+from chassis.replicas.tables import company_replica, replica_table
+from chassis.writes.audit import audit_table
+from chassis.writes.idempotency import ledger
 from svc_tickets import rules, rules_desk, rules_pm
 
 metadata = MetaData()

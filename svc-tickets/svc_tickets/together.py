@@ -13,10 +13,10 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from chassis.database import Database
-from chassis.idempotency import CLAIM_COLUMNS, Claim, InsertOnce
-from chassis.killpoints import killed_here
-from chassis.statements import Statement, given
+from chassis.db.database import Database
+from chassis.db.statements import Statement, given
+from chassis.runtime.failpoints import killed_here
+from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, InsertOnce
 from makeready.common.v1.documents_pb2 import WriteReply
 
 AT_ONCE = 32

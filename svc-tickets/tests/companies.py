@@ -10,17 +10,17 @@ from typing import Any
 
 from sqlalchemy import select
 
-from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, STAFF, Identity
-from chassis.statements import Statement
+from chassis.auth.identity import CALLER, OPERATOR, STAFF, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, ImportRow
 from makeready.common.v1.stale_pb2 import SweepStaleRequest
 from makeready.common.v1.stale_pb2_grpc import StaleServiceStub
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
-from makeready_local.running import RunningService
 from svc_tickets import consumers
 from svc_tickets import tables as t
+from testkit.services import RunningService
 
 _ids = itertools.count(70_000)
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import grpc
 import pytest
-from event_contract import check_outbox
 
-from chassis.database import Database
-from chassis.identity import ADMINISTRATOR, CALLER, OPERATOR, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, CALLER, OPERATOR, STAFF, Identity
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import desk_pb2
 from makeready.tickets.v1.desk_pb2_grpc import TicketDeskServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
-from makeready_local.running import Keys, RunningService
-from makeready_local.testing import PostgresServer, Server, embedded_nats
 from svc_tickets import consumers
+from testkit.event_contract import check_outbox
+from testkit.plugin import PostgresServer, Server, embedded_nats
+from testkit.services import Keys, RunningService
 
 COMPANY, OTHER_COMPANY = 7, 8
 # The owners that are asked have no NATS: what svc-tickets knows of theirs, it asked for.

@@ -6,12 +6,12 @@ import json
 import secrets
 from typing import Any
 
-from companies import Company
-
 from makeready.common.v1.documents_pb2 import ImportRow
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
 from makeready.tickets.v1.pm_tasks_pb2_grpc import PmTasksServiceStub
-from makeready_local.running import RunningService
+from testkit.services import RunningService
+
+from .companies import Company
 
 
 class Pm:

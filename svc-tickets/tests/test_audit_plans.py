@@ -7,11 +7,11 @@ import secrets
 import pytest
 from sqlalchemy import text
 
-from chassis.audit import Audit
-from chassis.database import Database
-from chassis.statements import Statement
-from makeready_local.plans import statement_plan
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.writes.audit import Audit
 from svc_tickets import tables as t
+from testkit.plans import statement_plan
 
 ENTRIES, ROWS = 20_000, 50
 

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
-from tickets_changing import NOTE, change, events_of, history_of, opened, refusal_of, served
-from tickets_desk import CHANGES, act, audited, comments_of, entry, open_ticket, quiet_of, request_of
 
-from chassis.database import Database
-from chassis.identity import OPERATOR, Identity
-from chassis.statements import Statement
+from chassis.auth.identity import OPERATOR, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.tickets.v1 import desk_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import rules_desk
+
+from .tickets_changing import NOTE, change, events_of, history_of, opened, refusal_of, served
+from .tickets_desk import CHANGES, act, audited, comments_of, entry, open_ticket, quiet_of, request_of
 
 pytestmark = pytest.mark.usefixtures("places")
 

@@ -16,7 +16,17 @@ from typing import Any
 import grpc
 import pytest
 from sqlalchemy import text
-from tickets_changing import (
+
+from chassis.auth.identity import Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.records import bodies
+from chassis.refusals import Refusal
+from chassis.writes import idempotency
+from svc_tickets import records
+from svc_tickets import tables as t
+
+from .tickets_changing import (
     SENT,
     change,
     events_of,
@@ -26,15 +36,7 @@ from tickets_changing import (
     refusal_of,
     served,
 )
-from tickets_lossy import LossyRoute
-
-from chassis import bodies, idempotency
-from chassis.database import Database
-from chassis.identity import Identity
-from chassis.refusals import Refusal
-from chassis.statements import Statement
-from svc_tickets import records
-from svc_tickets import tables as t
+from .tickets_lossy import LossyRoute
 
 pytestmark = pytest.mark.usefixtures("places")
 

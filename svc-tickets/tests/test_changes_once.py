@@ -14,7 +14,14 @@ from typing import Any
 import grpc
 import pytest
 from sqlalchemy import text
-from tickets_changing import (
+
+from chassis.auth.identity import Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.refusals import Refusal
+from makeready.tickets.v1 import tickets_pb2 as pb
+
+from .tickets_changing import (
     NOTE,
     SENT,
     change,
@@ -26,12 +33,6 @@ from tickets_changing import (
     served,
     until_it_waits,
 )
-
-from chassis.database import Database
-from chassis.identity import Identity
-from chassis.refusals import Refusal
-from chassis.statements import Statement
-from makeready.tickets.v1 import tickets_pb2 as pb
 
 pytestmark = pytest.mark.usefixtures("places")
 

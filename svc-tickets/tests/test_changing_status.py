@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select, text, update
-from tickets_changing import NOTE, SENT, TABLE, body_of, change, events_of, history_of, opened, served, until_it_waits
 
-from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, Identity
+from chassis.auth.identity import CALLER, OPERATOR, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import rules
 from svc_tickets import tables as t
+
+from .tickets_changing import NOTE, SENT, TABLE, body_of, change, events_of, history_of, opened, served, until_it_waits
 
 pytestmark = pytest.mark.usefixtures("places")
 

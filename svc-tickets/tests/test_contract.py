@@ -8,14 +8,14 @@ import grpc
 import pytest
 from sqlalchemy import text
 
-from chassis.database import Database
-from chassis.identity import KINDS, Identity
+from chassis.auth.identity import KINDS, Identity
+from chassis.db.database import Database
 from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, stale_pb2
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import desk_pb2, pm_tasks_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
-from makeready_local.revise import differences
 from svc_tickets import rules, rules_desk, tables
+from testkit.revise import differences
 
 SERVICES = [
     pb.DESCRIPTOR.services_by_name["TicketsService"],
@@ -70,7 +70,7 @@ ISSUERS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
 async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(house: Any, client: Any, rpc: Any, kind: str) -> None:
-    from chassis.identity import Issuer
+    from chassis.auth.identity import Issuer
 
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
     token = Issuer(house.keys.folder / f"{ISSUERS[kind]}.jwk").token("svc-tickets", Identity(kind, ISSUERS[kind], 7))
@@ -81,7 +81,7 @@ async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(house: Any, clie
 
 @pytest.mark.parametrize("fault", ["none", "garbage", "other_audience", "kind_of_another"])
 async def test_a_token_that_proves_nothing_opens_nothing(house: Any, fault: str) -> None:
-    from chassis.identity import Issuer
+    from chassis.auth.identity import Issuer
 
     who = Identity("caller", "gateway", 7, 1, "write", 3)
     token = {

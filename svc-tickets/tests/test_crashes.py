@@ -10,8 +10,8 @@ import grpc
 import pytest
 from sqlalchemy import func, select
 
-from chassis.database import Database
-from chassis.statements import Statement
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.events.v1.events_pb2 import Event
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t

@@ -7,12 +7,10 @@ import secrets
 from typing import Any
 
 from sqlalchemy import text
-from tickets_changing import served
-from tickets_desk import act, open_ticket
 
-from chassis.database import Database
-from chassis.identity import OPERATOR, Identity
-from chassis.statements import Statement
+from chassis.auth.identity import OPERATOR, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.catalog.v1 import catalog_pb2, vendors_pb2
 from makeready.catalog.v1.catalog_pb2_grpc import PropertiesServiceStub, UnitsServiceStub
 from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
@@ -20,6 +18,9 @@ from makeready.common.v1.documents_pb2 import ImportRow
 from makeready.identity.v1 import identity_pb2, staff_pb2
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
+
+from .tickets_changing import served
+from .tickets_desk import act, open_ticket
 
 
 def row(**fields: Any) -> list[ImportRow]:

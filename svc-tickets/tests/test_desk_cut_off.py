@@ -8,10 +8,11 @@ from typing import Any
 
 import grpc
 import pytest
-from tickets_changing import NOTE, events_of, history_of, opened, served
-from tickets_desk import audited, comments_of, request_of
 
-from chassis.database import Database
+from chassis.db.database import Database
+
+from .tickets_changing import NOTE, events_of, history_of, opened, served
+from .tickets_desk import audited, comments_of, request_of
 
 pytestmark = pytest.mark.usefixtures("places")
 

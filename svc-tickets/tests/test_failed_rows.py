@@ -13,18 +13,19 @@ from typing import Any
 import nats
 import pytest
 from sqlalchemy import text
-from tickets_changing import events_of, served
-from tickets_desk import audited, comments_of, entry
 
-from chassis import instants
-from chassis.audit import Audit
-from chassis.database import Database
-from chassis.outbox import Outbox, uuid7
-from chassis.statements import Statement
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.messaging.outbox import Outbox, uuid7
+from chassis.schedule import instants
+from chassis.writes.audit import Audit
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets import consumers, queries_import, records
 from svc_tickets import tables as t
 from svc_tickets.failed_rows import FailedRows
+
+from .tickets_changing import events_of, served
+from .tickets_desk import audited, comments_of, entry
 
 pytestmark = pytest.mark.usefixtures("places")
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 from sqlalchemy import bindparam, update
-from tickets_changing import NOTE, SENT, change, history_of, kept, opened, until_it_waits
 
-from chassis.database import Database
-from chassis.statements import TIME, Statement
+from chassis.db.database import Database
+from chassis.db.statements import TIME, Statement
 from makeready.common.v1 import retention_pb2
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
+
+from .tickets_changing import NOTE, SENT, change, history_of, kept, opened, until_it_waits
 
 pytestmark = pytest.mark.usefixtures("places")
 

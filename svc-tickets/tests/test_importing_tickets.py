@@ -10,9 +10,9 @@ import grpc
 import pytest
 from sqlalchemy import func, select
 
-from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, Identity
-from chassis.statements import Statement
+from chassis.auth.identity import CALLER, OPERATOR, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.catalog.v1 import catalog_pb2, vendors_pb2
 from makeready.catalog.v1.catalog_pb2_grpc import PropertiesServiceStub
 from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
@@ -23,9 +23,9 @@ from makeready.identity.v1 import identity_pb2, staff_pb2
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from makeready.tickets.v1 import tickets_pb2 as pb
-from makeready_local.running import RunningService
 from svc_tickets import consumers
 from svc_tickets import tables as t
+from testkit.services import RunningService
 
 pytestmark = pytest.mark.usefixtures("places")
 

@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import BigInteger, bindparam, delete
 
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from makeready.common.v1.documents_pb2 import ImportRow
 from makeready.tickets.v1 import tickets_pb2 as pb
-from makeready_local.plans import page_plan, rows_looked_at
 from svc_tickets import tables as t
 from svc_tickets.queries import TICKETS_PAGE
+from testkit.plans import page_plan, rows_looked_at
 
 pytestmark = pytest.mark.usefixtures("places")
 
@@ -32,7 +32,7 @@ WIPE = [
 @pytest.fixture(scope="module", autouse=True)
 async def listed(client: Any, database: Database, places: None, house: Any) -> None:
     """Forty tickets of company 7, alternately in two units, every fifth Cancelled; one of company 8."""
-    from chassis.identity import OPERATOR, Identity
+    from chassis.auth.identity import OPERATOR, Identity
 
     for wipe in WIPE:
         await database.execute(wipe, company_id=7)

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
-from tickets_changing import events_of, refusal_of, served
-from tickets_desk import audited, entry, open_ticket, opening, quiet_of
 
-from chassis.database import Database
-from chassis.identity import OPERATOR, Identity
-from chassis.statements import Statement
+from chassis.auth.identity import OPERATOR, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.tickets.v1 import tickets_pb2
+
+from .tickets_changing import events_of, refusal_of, served
+from .tickets_desk import audited, entry, open_ticket, opening, quiet_of
 
 pytestmark = pytest.mark.usefixtures("places")
 

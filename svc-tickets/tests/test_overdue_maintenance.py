@@ -10,23 +10,24 @@ from typing import Any
 
 import grpc
 import pytest
-from companies import Company, fired, new_company, sweep, tell
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pm_tasks import Pm
 from sqlalchemy import text
 
-from chassis import instants
-from chassis.database import Database
-from chassis.outbox import Outbox
-from chassis.overdue import ROWS_AT_ONCE
-from chassis.statements import Statement
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.messaging.outbox import Outbox
+from chassis.schedule import instants
+from chassis.schedule.overdue import ROWS_AT_ONCE
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, IMPORT_OUTCOME_UNCHANGED
-from makeready_local.plans import statement_plan
-from makeready_local.running import RunningService
 from svc_tickets import records_pm
 from svc_tickets import tables as t
 from svc_tickets.sweeps import OverdueMaintenance
+from testkit.plans import statement_plan
+from testkit.services import RunningService
+
+from .companies import Company, fired, new_company, sweep, tell
+from .pm_tasks import Pm
 
 HOUR = datetime.timedelta(hours=1)
 MINUTE = datetime.timedelta(minutes=1)

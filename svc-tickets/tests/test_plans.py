@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from chassis.database import Database
-from chassis.statements import Statement
-from makeready_local.crowd import BEGAN, IN_ORDER, analyze, check_pages, make_crowd
-from makeready_local.plans import explained, lists_of
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from svc_tickets import queries, queries_places
+from testkit.plans import explained, lists_of
+from testkit.skewed_rows import BEGAN, IN_ORDER, analyze, check_pages, make_crowd
 
 FILLS = (
     "property (id, company_id, version, name) SELECT id, company_id, 1, 'x'",

@@ -6,20 +6,21 @@ import asyncio
 from typing import Any
 
 import pytest
-from companies import Company, new_company
-from pm_tasks import Pm
 from sqlalchemy import func, select
-from tickets_desk import audited
 
-from chassis.database import Database
-from chassis.identity import ADMINISTRATOR, Identity
+from chassis.auth.identity import ADMINISTRATOR, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from makeready.catalog.v1 import catalog_pb2
 from makeready.catalog.v1.catalog_pb2_grpc import PropertiesServiceStub
 from makeready.common.v1.documents_pb2 import ImportRow
-from makeready_local.running import RunningService
 from svc_tickets import tables as t
+from testkit.services import RunningService
+
+from .companies import Company, new_company
+from .pm_tasks import Pm
+from .tickets_desk import audited
 
 WHOLE = {"area": "Roof", "repeat_days": 30, "external_id": "X1"}
 

@@ -9,20 +9,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from companies import Company, fired, import_tickets, new_company, sweep, tell
 from sqlalchemy import select, text
-from tickets_changing import SENT, change, opened, served
-from tickets_desk import request_of
 
-from chassis import instants
-from chassis.database import Database
-from chassis.outbox import Outbox
-from chassis.statements import Statement
-from makeready_local.plans import statement_plan
-from makeready_local.running import RunningService
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.messaging.outbox import Outbox
+from chassis.schedule import instants
 from svc_tickets import queries_quiet, records
 from svc_tickets import tables as t
 from svc_tickets.sweeps import QuietTickets
+from testkit.plans import statement_plan
+from testkit.services import RunningService
+
+from .companies import Company, fired, import_tickets, new_company, sweep, tell
+from .tickets_changing import SENT, change, opened, served
+from .tickets_desk import request_of
 
 HOUR = datetime.timedelta(hours=1)
 THRESHOLD = 72 * HOUR

@@ -15,11 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from chassis import migrations, rebuilding
-from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, SERVICE, Identity
+from chassis.auth.identity import CALLER, OPERATOR, SERVICE, Identity
+from chassis.db import migrations
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
+from chassis.replicas import resync
 from makeready.catalog.v1 import catalog_pb2, vendors_pb2
 from makeready.catalog.v1.catalog_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
 from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
@@ -32,15 +33,15 @@ from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from makeready.tickets.v1 import tickets_pb2
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
-from makeready_local.running import Keys, RunningService
-from makeready_local.testing import PostgresServer
 from svc_tickets import consumers
 from svc_tickets import tables as t
+from testkit.plugin import PostgresServer
+from testkit.services import Keys, RunningService
 
 NO_NATS = "nats://127.0.0.1:1"
 ANYBODY = Identity(OPERATOR, "operator")
 KINDS = ["companies", "staff", "properties", "units", "assets", "vendors"]
-PROPERTIES = rebuilding.ROWS + 3
+PROPERTIES = resync.ROWS + 3
 
 
 def sent(*rows: dict[str, Any]) -> list[common.ImportRow]:
@@ -260,7 +261,7 @@ async def test_a_lost_database_has_all_nested_objects_again(
     assert [one.kind for one in listed] == KINDS
     assert {one.owner for one in listed} == {"gateway", "svc-catalog"}
     pages = {kind: await lost.rebuild(kind) for kind in KINDS}
-    assert all(rows == rebuilding.ROWS for some in pages.values() for rows in some[:-1])
+    assert all(rows == resync.ROWS for some in pages.values() for rows in some[:-1])
     assert sum(pages["properties"]) >= PROPERTIES and len(pages["properties"]) > 1
     for owner in owners.values():  # from here on nobody can be asked
         owner.stop()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from chassis.identity import OPERATOR, Identity
+from chassis.auth.identity import OPERATOR, Identity
 from chassis.refusals import Refusal
 from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.common.v1.stale_pb2 import SweepStaleRequest
 from makeready.common.v1.stale_pb2_grpc import StaleServiceStub
-from makeready_local.running import RunningService
+from testkit.services import RunningService
 
 
 @pytest.mark.parametrize("seconds", [2**62, -(2**62), 253_402_300_800, -62_135_596_801, -1])

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tickets_changing import ANSWERS, TABLE
 
 from chassis.refusals import Refusal
 from svc_tickets import rules
 from svc_tickets.rules import Standing
 from svc_tickets.rules_words import words
+
+from .tickets_changing import ANSWERS, TABLE
 
 NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 TICK = datetime.timedelta(microseconds=1)

@@ -13,16 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, text
-from tickets_changing import NOTE, SENT, change, events_of, history_of, opened, refusal_of, served
-from tickets_desk import act
 
-from chassis.database import Database
-from chassis.identity import Identity
-from chassis.statements import Statement
+from chassis.auth.identity import Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.common.v1 import documents_pb2 as common
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import rules
 from svc_tickets import tables as t
+
+from .tickets_changing import NOTE, SENT, change, events_of, history_of, opened, refusal_of, served
+from .tickets_desk import act
 
 pytestmark = pytest.mark.usefixtures("places")
 

@@ -8,12 +8,13 @@ import itertools
 from typing import Any
 
 import pytest
-from tickets_changing import refusal_of
-from tickets_desk import audited, entry, open_ticket, quiet_of
 
-from chassis.database import Database
-from chassis.identity import ADMINISTRATOR, OPERATOR, Identity
+from chassis.auth.identity import ADMINISTRATOR, OPERATOR, Identity
+from chassis.db.database import Database
 from makeready.tickets.v1 import tickets_pb2 as pb
+
+from .tickets_changing import refusal_of
+from .tickets_desk import audited, entry, open_ticket, quiet_of
 
 _companies = itertools.count(60_000)
 

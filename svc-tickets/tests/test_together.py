@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, literal_column, select
 
-from chassis.database import Database
-from chassis.idempotency import Claim
-from chassis.outbox import uuid7
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.messaging.outbox import uuid7
 from chassis.refusals import Refusal
-from chassis.statements import Statement
+from chassis.writes.idempotency import Claim
 from makeready.common.v1.documents_pb2 import WriteReply
 from svc_tickets import queries, together
 from svc_tickets import tables as t

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, text
 
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
 from makeready.events.v1.events_pb2 import Event
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t

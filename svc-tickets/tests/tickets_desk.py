@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from chassis.database import Database
-from chassis.statements import Statement
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from makeready.common.v1 import audit_pb2
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.tickets.v1 import desk_pb2 as pb

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from chassis import instants
-from chassis.rebuilding import Rebuilder
-from chassis.retention import every_slot
-from chassis.server import App, run_process
+from chassis.app.server import App, run_process
+from chassis.replicas.resync import Rebuilder
+from chassis.schedule import instants
+from chassis.writes.retention import every_slot
 from makeready.events.v1 import replicas_pb2
 from makeready.webhooks.v1 import webhooks_pb2
 from svc_webhooks import config, consumers, tables

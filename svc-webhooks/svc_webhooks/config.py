@@ -1,4 +1,4 @@
-"""Settings of svc-webhooks: the shared ones (see `chassis.settings`) and WEBHOOKS_*."""
+"""Settings of svc-webhooks: the shared ones (see `chassis.runtime.settings`) and WEBHOOKS_*."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from chassis.settings import Environment, ServiceSettings, SettingsError, service_settings
+from chassis.runtime.settings import Environment, ServiceSettings, SettingsError, service_settings
 from svc_webhooks.days import DAY, KEPT_DAYS
 from svc_webhooks.rules import LADDER_HOURS, Ladder
 from svc_webhooks.vault import Vault, vault_from

@@ -11,9 +11,9 @@ import structlog
 from asyncpg import CheckViolationError
 from prometheus_client import Counter
 
-from chassis.database import Connection, DatabaseUnavailable
-from chassis.instants import printed
-from chassis.replicas import Replica
+from chassis.db.database import Connection, DatabaseUnavailable
+from chassis.replicas.tables import Replica
+from chassis.schedule.instants import printed
 from makeready.events.v1 import events_pb2 as pb
 from svc_webhooks import queries, rules
 from svc_webhooks import tables as t

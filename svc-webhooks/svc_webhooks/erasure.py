@@ -13,8 +13,8 @@ import uuid
 import structlog
 from prometheus_client import Counter
 
-from chassis.database import Database, DatabaseUnavailable
-from chassis.killpoints import killed_here
+from chassis.db.database import Database, DatabaseUnavailable
+from chassis.runtime.failpoints import killed_here
 from svc_webhooks import queries_erasure as queries
 from svc_webhooks.days import OLDEST
 from svc_webhooks.queries_sweep import BY_INDEX

@@ -15,8 +15,8 @@ from collections.abc import Callable
 import structlog
 from prometheus_client import Counter, Gauge
 
-from chassis.database import Connection, Database, DatabaseUnavailable
-from chassis.killpoints import killed_here
+from chassis.db.database import Connection, Database, DatabaseUnavailable
+from chassis.runtime.failpoints import killed_here
 from svc_webhooks import queries_partitions as queries
 from svc_webhooks import rules
 from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id

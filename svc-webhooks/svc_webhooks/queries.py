@@ -27,10 +27,10 @@ from sqlalchemy.dialects.postgresql import ARRAY, UUID, insert
 from sqlalchemy.sql.selectable import CTE
 from sqlalchemy.types import NullType
 
-from chassis.database import Connection
-from chassis.idempotency import InsertOnce
-from chassis.paging import Pages
-from chassis.statements import Statement
+from chassis.db.database import Connection
+from chassis.db.statements import Statement
+from chassis.lists.paging import Pages
+from chassis.writes.idempotency import InsertOnce
 from svc_webhooks import tables as t
 
 Uuid = UUID(as_uuid=True)

@@ -8,8 +8,8 @@ import uuid
 from asyncpg import Record
 from sqlalchemy import Integer, LargeBinary, Text, bindparam, null, select, text, update
 
-from chassis.database import Connection, Database
-from chassis.statements import Statement
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement
 from svc_webhooks import rules
 from svc_webhooks import tables as t
 from svc_webhooks.queries import SHOWN, Instant, Uuid, bigint

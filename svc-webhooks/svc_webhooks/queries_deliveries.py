@@ -25,8 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.selectable import FromClause
 
-from chassis.database import Database
-from chassis.statements import Statement
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from svc_webhooks import rules
 from svc_webhooks import tables as t
 from svc_webhooks.days import NEWEST

@@ -7,8 +7,8 @@ import uuid
 from sqlalchemy import ColumnElement, Integer, Table, and_, bindparam, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from chassis.database import Connection, Database
-from chassis.statements import Statement
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement
 from svc_webhooks import tables as t
 from svc_webhooks.queries import Uuid, bigint
 

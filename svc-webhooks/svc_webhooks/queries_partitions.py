@@ -17,8 +17,8 @@ import asyncpg
 from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import UUID
 
-from chassis.database import LOST, SERVER_SETTINGS, Connection, Database, DatabaseUnavailable
-from chassis.statements import Statement
+from chassis.db.database import LOST, SERVER_SETTINGS, Connection, Database, DatabaseUnavailable
+from chassis.db.statements import Statement
 from svc_webhooks import rules
 from svc_webhooks import tables as t
 from svc_webhooks.days import DAY, day_of, first_id

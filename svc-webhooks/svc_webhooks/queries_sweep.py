@@ -33,8 +33,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.sql.selectable import CTE
 
-from chassis.database import Connection, Database
-from chassis.statements import Statement
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement
 from svc_webhooks import rules
 from svc_webhooks import tables as t
 from svc_webhooks.queries import Instant, Uuid, array_rows, bigint

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, LargeBinary, Text, bindparam, func, select, update
 
-from chassis.database import Connection, Database
-from chassis.statements import Statement
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement
 from svc_webhooks import tables as t
 from svc_webhooks.queries import array_rows, bigint
 

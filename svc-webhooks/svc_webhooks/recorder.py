@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from chassis.database import Database, DatabaseUnavailable
+from chassis.db.database import Database, DatabaseUnavailable
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from asyncpg import Record
 
-from chassis.bodies import Text
-from chassis.instants import printed
+from chassis.records.bodies import Text
+from chassis.schedule.instants import printed
 from svc_webhooks import rules
 from svc_webhooks.destinations import URL_CHARACTERS_MAX
 

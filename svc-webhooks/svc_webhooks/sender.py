@@ -15,7 +15,7 @@ import structlog
 from asyncpg import Record
 from prometheus_client import Counter, Histogram
 
-from chassis.killpoints import killed_here
+from chassis.runtime.failpoints import killed_here
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
 from svc_webhooks.egress import Egress, Outcome

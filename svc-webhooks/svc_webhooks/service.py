@@ -10,12 +10,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from chassis import bodies, idempotency, identity
-from chassis.database import Database
-from chassis.ids import Ids
-from chassis.instants import printed
-from chassis.paging import page
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.db.ids import Ids
+from chassis.lists.paging import page
+from chassis.records import bodies
 from chassis.refusals import Unavailable, not_found
+from chassis.schedule.instants import printed
+from chassis.writes import idempotency
 from makeready.common.v1.documents_pb2 import WriteReply
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries, records, rules

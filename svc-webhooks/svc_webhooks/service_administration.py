@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from asyncpg import Record
 
-from chassis import identity
-from chassis.audit import Audit
-from chassis.database import Connection, Database
+from chassis.auth import identity
+from chassis.db.database import Connection, Database
 from chassis.refusals import invalid_request
+from chassis.writes.audit import Audit
 from makeready.common.v1.documents_pb2 import Document
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_administration as queries

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from asyncpg import Record
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from chassis import identity
-from chassis.database import Database
+from chassis.auth import identity
+from chassis.db.database import Database
 from chassis.refusals import invalid_request
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_deliveries as queries

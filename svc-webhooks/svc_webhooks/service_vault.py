@@ -9,9 +9,9 @@ import structlog
 from asyncpg import Record
 from prometheus_client import Gauge
 
-from chassis import identity
-from chassis.audit import Audit
-from chassis.database import Database
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.writes.audit import Audit
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_vault as queries
 from svc_webhooks import rules

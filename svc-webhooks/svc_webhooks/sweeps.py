@@ -16,11 +16,11 @@ from dataclasses import asdict
 import structlog
 from prometheus_client import Counter, Gauge
 
-from chassis.consumer import Consumer
-from chassis.database import Database, DatabaseUnavailable
-from chassis.instants import slot_of
-from chassis.killpoints import killed_here
+from chassis.db.database import Database, DatabaseUnavailable
+from chassis.messaging.consumer import Consumer
 from chassis.refusals import Unavailable
+from chassis.runtime.failpoints import killed_here
+from chassis.schedule.instants import slot_of
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
 from svc_webhooks.recorder import Recorder

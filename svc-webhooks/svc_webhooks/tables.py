@@ -27,10 +27,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
-from chassis.audit import audit_table
-from chassis.consumer import inbox_table
-from chassis.idempotency import ledger
-from chassis.replicas import company_replica
+from chassis.messaging.consumer import inbox_table
+from chassis.replicas.tables import company_replica
+from chassis.writes.audit import audit_table
+from chassis.writes.idempotency import ledger
 from svc_webhooks import rules
 
 PARTITIONS = "partitions"

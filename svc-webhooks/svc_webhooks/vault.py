@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from chassis.settings import SettingsError
+from chassis.runtime.settings import SettingsError
 
 KEY_BYTES = 32
 NONCE_BYTES = 12

@@ -13,13 +13,14 @@ import grpc
 import pytest
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
-from webhooks_house import HERE, Client, House, Process, Producer, companies, free_port
-from webhooks_producer import metadata as producer_metadata
-from webhooks_receivers import Authority, Receiver, answering, receiver, with_old_tls
 
-from chassis.database import Database
-from chassis.identity import make_keys
-from makeready_local.testing import PostgresServer, Server
+from chassis.auth.identity import make_keys
+from chassis.db.database import Database
+from testkit.plugin import PostgresServer, Server
+
+from .webhooks_house import HERE, Client, House, Process, Producer, companies, free_port
+from .webhooks_producer import metadata as producer_metadata
+from .webhooks_receivers import Authority, Receiver, answering, receiver, with_old_tls
 
 POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 

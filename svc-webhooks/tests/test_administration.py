@@ -12,14 +12,15 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from webhooks_administrator import Administrator
-from webhooks_house import HOUR, Client, House, Producer, operator, until
-from webhooks_receivers import Received, Receiver, answering, disconnecting
 
-from chassis.database import Database
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
+
+from .webhooks_administrator import Administrator
+from .webhooks_house import HOUR, Client, House, Producer, operator, until
+from .webhooks_receivers import Received, Receiver, answering, disconnecting
 
 WAITING, SUCCEEDED, PARKED = pb.DELIVERY_STATE_WAITING, pb.DELIVERY_STATE_SUCCEEDED, pb.DELIVERY_STATE_PARKED
 UNKNOWN = 10**12

@@ -5,11 +5,12 @@ import ssl
 from typing import Any
 
 import pytest
-from webhooks_house import Client, Producer
-from webhooks_receivers import Authority, Receiver, answering, receiver, with_old_tls
-from webhooks_wire import egress
 
 from svc_webhooks.destinations import parse
+
+from .webhooks_house import Client, Producer
+from .webhooks_receivers import Authority, Receiver, answering, receiver, with_old_tls
+from .webhooks_wire import egress
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)

@@ -7,9 +7,10 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from webhooks_house import until
-from webhooks_receivers import HOST, Authority, Received, answering, disconnecting, receiver, saying
-from webhooks_wire import URL, Resolver, egress
+
+from .webhooks_house import until
+from .webhooks_receivers import HOST, Authority, Received, answering, disconnecting, receiver, saying
+from .webhooks_wire import URL, Resolver, egress
 
 
 async def test_an_attempt_tells_how_long_each_step_took_and_where_it_went(authority: Authority) -> None:

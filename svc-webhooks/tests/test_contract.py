@@ -6,16 +6,17 @@ import asyncpg
 import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
-from webhooks_house import House
 
-from chassis.database import Database
-from chassis.identity import KINDS, Identity, Issuer
-from chassis.outbox import uuid7
+from chassis.auth.identity import KINDS, Identity, Issuer
+from chassis.db.database import Database
+from chassis.messaging.outbox import uuid7
 from makeready.common.v1 import options_pb2, retention_pb2
 from makeready.events.v1 import events_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready_local.revise import differences
 from svc_webhooks import rules, tables
+from testkit.revise import differences
+
+from .webhooks_house import House
 
 SERVICES = [
     pb.DESCRIPTOR.services_by_name["SubscriptionsService"],

@@ -7,14 +7,15 @@ import time
 
 import grpc
 import pytest
-from webhooks_administrator import Administrator
-from webhooks_house import HOUR, Client, House, Producer, free_port, until
-from webhooks_receivers import Receiver, answering, hanging
 
-from chassis.database import Database
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from makeready_local.testing import PostgresServer, Server
+from testkit.plugin import PostgresServer, Server
+
+from .webhooks_administrator import Administrator
+from .webhooks_house import HOUR, Client, House, Producer, free_port, until
+from .webhooks_receivers import Receiver, answering, hanging
 
 
 async def restart(house: House, **more: str) -> None:

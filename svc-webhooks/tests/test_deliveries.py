@@ -12,16 +12,17 @@ from typing import Any
 
 import grpc
 import pytest
-from webhooks_house import HOUR, Client, House, Producer, free_port, until
-from webhooks_receivers import Received, Receiver, answering, disconnecting, garbage, gigabyte, hanging, trickling
 
-from chassis.database import Database
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
 from svc_webhooks.partitions import Partitions
 from svc_webhooks.recorder import Recorder
+
+from .webhooks_house import HOUR, Client, House, Producer, free_port, until
+from .webhooks_receivers import Received, Receiver, answering, disconnecting, garbage, gigabyte, hanging, trickling
 
 SECOND = datetime.timedelta(seconds=1)
 NOTHING = {"attempted": 0, "succeeded": 0, "failed": 0, "parked": 0}

@@ -3,12 +3,13 @@
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 import pytest
-from hostile_destinations import EVERY_ADDRESS, EVERY_DESTINATION, EVERY_URL
 from hypothesis import given
 from hypothesis import strategies as st
-from webhooks_wire import Resolver, egress
 
 from svc_webhooks.destinations import DestinationRefused, is_public, parse
+from testkit.hostile_destinations import EVERY_ADDRESS, EVERY_DESTINATION, EVERY_URL
+
+from .webhooks_wire import Resolver, egress
 
 PUBLIC = [
     "1.1.1.1",

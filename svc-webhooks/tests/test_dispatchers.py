@@ -10,15 +10,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from webhooks_dispatcher import VAULT, dispatcher, happened, now, subscribed
-from webhooks_house import HOUR, Client, House, Process, Producer, free_port, until
-from webhooks_receivers import Authority, Received, Receiver, answering
 
-from chassis.database import Database
+from chassis.db.database import Database
 from svc_webhooks import turns
 from svc_webhooks.sender import BEGIN_SECONDS_MAX
 from svc_webhooks.sweeps import Sweeper
 from svc_webhooks.turns import Sweep
+
+from .webhooks_dispatcher import VAULT, dispatcher, happened, now, subscribed
+from .webhooks_house import HOUR, Client, House, Process, Producer, free_port, until
+from .webhooks_receivers import Authority, Received, Receiver, answering
 
 URL = "https://receiver.test/hook"
 

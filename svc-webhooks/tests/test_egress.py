@@ -7,7 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 import uvloop
-from webhooks_receivers import (
+
+from svc_webhooks.destinations import DestinationRefused
+from svc_webhooks.resolver import NoAddress, ResolverFault
+
+from .webhooks_receivers import (
     HOST,
     Answer,
     Authority,
@@ -23,10 +27,7 @@ from webhooks_receivers import (
     trickling,
     trickling_headers,
 )
-from webhooks_wire import URL, Resolver, egress
-
-from svc_webhooks.destinations import DestinationRefused
-from svc_webhooks.resolver import NoAddress, ResolverFault
+from .webhooks_wire import URL, Resolver, egress
 
 NOW = datetime.datetime.now(datetime.UTC)
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import grpc
 import pytest
-from webhooks_administrator import Administrator
-from webhooks_house import Client, House, Producer, until
-from webhooks_receivers import Receiver, answering, hanging
 
-from chassis.database import Database
+from chassis.db.database import Database
 from chassis.refusals import Refusal
 from svc_webhooks import queries_sweep
 from svc_webhooks.erasure import DELIVERIES_OF_A_BATCH, Eraser
 from svc_webhooks.queries_erasure import subscription_deleted
+
+from .webhooks_administrator import Administrator
+from .webhooks_house import Client, House, Producer, until
+from .webhooks_receivers import Receiver, answering, hanging
 
 LONG = 3 * DELIVERIES_OF_A_BATCH + 1
 

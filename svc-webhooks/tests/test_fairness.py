@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from webhooks_dispatcher import dispatcher, happened, now, subscribed
-from webhooks_house import Client, House, until
-from webhooks_receivers import Authority, Received, Receiver, answering
 
-from chassis.database import Database
+from chassis.db.database import Database
 from svc_webhooks import turns
 from svc_webhooks.sweeps import Sweeper
 from svc_webhooks.turns import Sweep
+
+from .webhooks_dispatcher import dispatcher, happened, now, subscribed
+from .webhooks_house import Client, House, until
+from .webhooks_receivers import Authority, Received, Receiver, answering
 
 FOR_EVER = 3600.0
 

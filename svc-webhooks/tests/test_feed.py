@@ -10,11 +10,12 @@ import nats.errors
 import nats.js.errors
 import pytest
 from nats.js.client import JetStreamContext
-from webhooks_house import HOUR, Client, House, Producer
-from webhooks_receivers import Receiver
 
-from chassis.transport import STREAM
-from makeready_local.testing import Server
+from chassis.messaging.transport import STREAM
+from testkit.plugin import Server
+
+from .webhooks_house import HOUR, Client, House, Producer
+from .webhooks_receivers import Receiver
 
 PATHS = ("/a", "/b", "/c", "/d")
 NOTHING = {"attempted": 0, "succeeded": 0, "failed": 0, "parked": 0}

@@ -9,12 +9,13 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from hostile_destinations import EVERY_ADDRESS, EVERY_DESTINATION
-from webhooks_house import Client, House, Producer
-from webhooks_receivers import Authority, Receiver, answering, receiver
-from webhooks_wire import Resolver, egress
 
-from chassis.database import Database
+from chassis.db.database import Database
+from testkit.hostile_destinations import EVERY_ADDRESS, EVERY_DESTINATION
+
+from .webhooks_house import Client, House, Producer
+from .webhooks_receivers import Authority, Receiver, answering, receiver
+from .webhooks_wire import Resolver, egress
 
 NAME = "https://rebound.example.com/"
 

@@ -7,12 +7,13 @@ import urllib.request
 
 import pytest
 from prometheus_client import REGISTRY
-from webhooks_dispatcher import dispatcher, happened, now, subscribed
-from webhooks_house import HOUR, Client, House, until
-from webhooks_receivers import Authority, Received, Receiver, answering
 
-from chassis.database import Database
+from chassis.db.database import Database
 from svc_webhooks import turns
+
+from .webhooks_dispatcher import dispatcher, happened, now, subscribed
+from .webhooks_house import HOUR, Client, House, until
+from .webhooks_receivers import Authority, Received, Receiver, answering
 
 URL = "https://receiver.test/a-path-that-is-nobody-elses-business"
 

@@ -9,10 +9,11 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from webhooks_receivers import HOST, Authority, answering, hanging, receiver
-from webhooks_wire import URL, Resolver, egress
 
 from svc_webhooks.sockets import fault_of
+
+from .webhooks_receivers import HOST, Authority, answering, hanging, receiver
+from .webhooks_wire import URL, Resolver, egress
 
 # In a process of its own, whose descriptors run out: a destination that listens, and a name to look up.
 OUT_OF_DESCRIPTORS = """

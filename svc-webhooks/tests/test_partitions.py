@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chassis.database import Database
+from chassis.db.database import Database
 from svc_webhooks.days import day_of, first_id
 from svc_webhooks.partitions import Partitions
 

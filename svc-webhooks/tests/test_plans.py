@@ -6,16 +6,17 @@ import uuid
 from collections.abc import AsyncIterator
 
 import pytest
-from webhooks_days import DAY, SUB, TODAY, event_id, partitions_of
 
-from chassis.database import Database
-from makeready_local.crowd import analyze, check_pages, make_crowd
-from makeready_local.plans import lists_of, statement_plan
-from makeready_local.schemas import declare
-from makeready_local.testing import PostgresServer
+from chassis.db.database import Database
 from svc_webhooks import queries, queries_erasure
 from svc_webhooks import tables as t
 from svc_webhooks.queries_sweep import BY_INDEX
+from testkit.plans import lists_of, statement_plan
+from testkit.plugin import PostgresServer
+from testkit.schemas import declare
+from testkit.skewed_rows import analyze, check_pages, make_crowd
+
+from .webhooks_days import DAY, SUB, TODAY, event_id, partitions_of
 
 FILLS = (
     "subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id, secret_sealed, created_at,"

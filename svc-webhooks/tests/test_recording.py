@@ -5,13 +5,13 @@ import datetime
 from collections.abc import Sequence
 from typing import Any
 
-from webhooks_dispatcher import happened, now, subscribed
-from webhooks_house import Client
-
-from chassis.database import Database
+from chassis.db.database import Database
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
 from svc_webhooks.recorder import Recorder
+
+from .webhooks_dispatcher import happened, now, subscribed
+from .webhooks_house import Client
 
 URL = "https://receiver.test/hook"
 HOUR = datetime.timedelta(hours=1)

@@ -7,20 +7,21 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from webhooks_house import Client, House, Producer, operator
-from webhooks_receivers import Receiver
 
-from chassis.audit import Audit
-from chassis.database import Database
-from chassis.identity import Call
+from chassis.auth.identity import Call
+from chassis.db.database import Database
+from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from chassis.statements import Statement
+from chassis.writes.audit import Audit
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import VaultServiceStub
 from svc_webhooks import queries_vault, tables
 from svc_webhooks.service_vault import VaultService
 from svc_webhooks.signature import service_signature
 from svc_webhooks.vault import Vault, new_secret
+
+from .webhooks_house import Client, House, Producer, operator
+from .webhooks_receivers import Receiver
 
 OLD, NEW = b"v" * 32, b"n" * 32
 OLD_KEY, NEW_KEY = ("k1:" + base64.b64encode(OLD).decode(), "k2:" + base64.b64encode(NEW).decode())

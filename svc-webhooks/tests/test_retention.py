@@ -8,15 +8,16 @@ import asyncpg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from webhooks_days import DAY, NOON, SUB, TODAY, Doomed, event_id, left, partitions_of, put, rows
 
-from chassis.database import Database, DatabaseUnavailable
-from makeready_local.schemas import declare
-from makeready_local.testing import PostgresServer
+from chassis.db.database import Database, DatabaseUnavailable
 from svc_webhooks import queries_partitions, queries_sweep
 from svc_webhooks import tables as t
 from svc_webhooks.days import first_day_kept, first_id
 from svc_webhooks.partitions import Partitions
+from testkit.plugin import PostgresServer
+from testkit.schemas import declare
+
+from .webhooks_days import DAY, NOON, SUB, TODAY, Doomed, event_id, left, partitions_of, put, rows
 
 OVER = TODAY - 31 * DAY  # its last instant was 30 days and twelve hours ago
 EMPTY = dict.fromkeys(t.PARTITIONED, 0)

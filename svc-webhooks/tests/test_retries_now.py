@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from webhooks_dispatcher import dispatcher, happened, now, subscribed
-from webhooks_house import HOUR, Client, House, until
-from webhooks_receivers import Authority, Received, Receiver, answering
 
-from chassis.database import Database
+from chassis.db.database import Database
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.sweeps import Sweeper
+
+from .webhooks_dispatcher import dispatcher, happened, now, subscribed
+from .webhooks_house import HOUR, Client, House, until
+from .webhooks_receivers import Authority, Received, Receiver, answering
 
 URL = "https://receiver.test/hook"
 EXHAUSTED = "UPDATE delivery SET rung = 6, attempts = 6, due_at = $1"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chassis.instants import slot_of
 from chassis.refusals import Refusal
+from chassis.schedule.instants import slot_of
 from svc_webhooks import rules
 from svc_webhooks.rules import DEAD_LETTERED, HEALTHY, PAUSED, RETRYING, Standing
 

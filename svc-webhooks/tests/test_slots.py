@@ -4,12 +4,13 @@ import asyncio
 import datetime
 
 import pytest
-from webhooks_dispatcher import dispatcher, happened, now, subscribed
-from webhooks_house import Client, until
-from webhooks_receivers import Authority, Received, Receiver, answering
 
-from chassis.database import Database
+from chassis.db.database import Database
 from svc_webhooks import turns
+
+from .webhooks_dispatcher import dispatcher, happened, now, subscribed
+from .webhooks_house import Client, until
+from .webhooks_receivers import Authority, Received, Receiver, answering
 
 
 async def test_a_clock_that_was_years_ahead_and_is_set_right_stops_no_sweep(

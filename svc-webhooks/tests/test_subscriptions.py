@@ -7,12 +7,13 @@ from typing import Any
 
 import grpc
 import pytest
-from webhooks_house import URL, Client, House, Producer, caller, operator
 
-from chassis import idempotency
-from chassis.database import Database
+from chassis.db.database import Database
 from chassis.refusals import Refusal
+from chassis.writes import idempotency
 from svc_webhooks import tables
+
+from .webhooks_house import URL, Client, House, Producer, caller, operator
 
 KEYS = ["schema_version", "entity_type", "entity_id", "destination_url", "events", "health", "secret_prefix"]
 KEYS += ["created_at", "source"]

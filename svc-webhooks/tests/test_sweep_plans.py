@@ -8,15 +8,16 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
-from webhooks_days import DAY, TODAY, event_id, partitions_of
 
-from chassis.database import Database
-from makeready_local.crowd import analyze
-from makeready_local.plans import Plan, explained, statement_plan
-from makeready_local.schemas import declare
-from makeready_local.testing import PostgresServer
+from chassis.db.database import Database
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import tables as t
+from testkit.plans import Plan, explained, statement_plan
+from testkit.plugin import PostgresServer
+from testkit.schemas import declare
+from testkit.skewed_rows import analyze
+
+from .webhooks_days import DAY, TODAY, event_id, partitions_of
 
 DAYS, EVENTS, SUBSCRIPTIONS, DUE = 8, 2000, 40, 5  # 80,000 deliveries, of which 5 a subscription are due
 SUBSCRIBED = """

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 
 import grpc
 import pytest
-from webhooks_house import HOUR, Client, House, Process, Producer, free_port, until
-from webhooks_receivers import Receiver, answering
 
-from chassis.database import Database
+from chassis.db.database import Database
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks import queries_sweep as queries
+
+from .webhooks_house import HOUR, Client, House, Process, Producer, free_port, until
+from .webhooks_receivers import Receiver, answering
 
 MANY = 20  # more than one turn claims
 

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from chassis.settings import SettingsError
+from chassis.runtime.settings import SettingsError
 from svc_webhooks.vault import Vault, VaultFault, new_secret, prefix_of, vault_from
 
 OLD, NEW = b"o" * 32, b"n" * 32

@@ -4,13 +4,13 @@ import datetime
 import json
 from typing import Any
 
-from webhooks_house import Client, operator
-
-from chassis.identity import ADMINISTRATOR, Identity
+from chassis.auth.identity import ADMINISTRATOR, Identity
 from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
+
+from .webhooks_house import Client, operator
 
 HOUR = datetime.timedelta(hours=1)
 RUNGS = (0, 1, 2, 4, 8, 24)

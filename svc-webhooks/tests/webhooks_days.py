@@ -8,8 +8,8 @@ import subprocess
 import sys
 import uuid
 
-from chassis import killpoints, logs
-from chassis.database import Database
+from chassis.db.database import Database
+from chassis.runtime import failpoints, logs
 from svc_webhooks import tables as t
 from svc_webhooks.days import first_id
 from svc_webhooks.partitions import Partitions
@@ -92,7 +92,7 @@ def _nursery() -> None:
         url, point, now = line.split()
         child = os.fork()
         if not child:
-            killpoints._kill_at = point
+            failpoints._kill_at = point
             asyncio.run(_drop(url, datetime.datetime.fromisoformat(now)))
             os._exit(0)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from chassis.consumer import Consumer
-from chassis.database import Connection, Database
-from chassis.transport import Transport
+from chassis.db.database import Connection, Database
+from chassis.messaging.consumer import Consumer
+from chassis.messaging.transport import Transport
 from makeready.events.v1 import events_pb2
 from svc_webhooks import queries, rules, tables
 from svc_webhooks.egress import Egress

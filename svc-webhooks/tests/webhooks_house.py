@@ -16,18 +16,19 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from webhooks_producer import outbox as producer_outbox
 
-from chassis.clients import refusal_of
-from chassis.database import Database
-from chassis.identity import CALLER, OPERATOR, Identity, Issuer
-from chassis.outbox import Outbox
+from chassis.auth.clients import refusal_of
+from chassis.auth.identity import CALLER, OPERATOR, Identity, Issuer
+from chassis.db.database import Database
+from chassis.messaging.outbox import Outbox
 from makeready.common.v1 import retention_pb2
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.events.v1 import events_pb2
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
+
+from .webhooks_producer import outbox as producer_outbox
 
 HERE = Path(__file__).parent
 URL = "https://receiver.test/hook"

@@ -4,9 +4,9 @@ import sys
 
 from sqlalchemy import MetaData
 
-from chassis.outbox import outbox_table
-from chassis.server import App, run_process
-from chassis.settings import ServiceSettings, service_settings
+from chassis.app.server import App, run_process
+from chassis.messaging.outbox import outbox_table
+from chassis.runtime.settings import ServiceSettings, service_settings
 
 metadata = MetaData()
 outbox = outbox_table(metadata)

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import SUMMARIES
-from event_contract import check_envelope, check_unless_changed, place_of
-from hostile_writes import World
-from receiver import Receiver
-from system import System, free_port
+
+from testkit.contract import SUMMARIES
+from testkit.event_contract import check_envelope, check_unless_changed, place_of
+
+from .hostile_writes import World
+from .receiver import Receiver
+from .system import System, free_port
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_bodies import Body, Case, raw
-from system import Answer, Company, System
+
+from .hostile_bodies import Body, Case, raw
+from .system import Answer, Company, System
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "gateway/gateway/pages/openapi.json").read_text())
 """The document as it is committed: the running system's is the same, which a test makes sure of."""

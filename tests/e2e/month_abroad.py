@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from month_houses import LAGOON, SUMMIT
-from month_inspections import Inspections, Vendors
-from month_tickets import Desk
-from month_turns import Turns
-from month_upkeep import Upkeep
-from month_walk import Month
+from .month_houses import LAGOON, SUMMIT
+from .month_inspections import Inspections, Vendors
+from .month_tickets import Desk
+from .month_turns import Turns
+from .month_upkeep import Upkeep
+from .month_walk import Month
 
 AWAY = range(10, 13)
 """The days on which Summit Stays is inactive."""

@@ -10,9 +10,9 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from month_model import Model
-from receiver import Delivery, Receiver
-from system import Answer, Company, System
+from .month_model import Model
+from .receiver import Delivery, Receiver
+from .system import Answer, Company, System
 
 Record = dict[str, Any]
 EVENTS = (

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from month_calendar import DAY, KATHMANDU, LORD_HOWE, NEW_YORK, Calendar
-from month_company import Player, together
-from month_walk import Month
-from system import System
+from .month_calendar import DAY, KATHMANDU, LORD_HOWE, NEW_YORK, Calendar
+from .month_company import Player, together
+from .month_walk import Month
+from .system import System
 
 HUDSON, LAGOON, SUMMIT = "Hudson Homes", "Lagoon Lodges", "Summit Stays"
 FLATS, HOUSES = 60, 40

@@ -6,9 +6,9 @@ import time
 from datetime import UTC, date, datetime
 from typing import Any
 
-from month_calendar import last_full_hour
-from month_company import Record, instant, text
-from month_walk import Month
+from .month_calendar import last_full_hour
+from .month_company import Record, instant, text
+from .month_walk import Month
 
 STALE = "inspection.stale"
 SECONDS = 10.0

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from month_company import instant
-from month_parts import Implied
-from month_walk import LISTS, Month
-from receiver import Delivery
+from .month_company import instant
+from .month_parts import Implied
+from .month_walk import LISTS, Month
+from .receiver import Delivery
 
 Body = dict[str, Any]
 Sort = tuple[str, str | int, str]

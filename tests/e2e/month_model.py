@@ -11,8 +11,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from month_calendar import last_full_hour, morning_after
-from month_parts import CLOSED, Dated, Facts, Implied, Ticket, Turn, Unit, Vendor
+from .month_calendar import last_full_hour, morning_after
+from .month_parts import CLOSED, Dated, Facts, Implied, Ticket, Turn, Unit, Vendor
 
 VACATED = "unit.vacated"
 

@@ -6,9 +6,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from month_company import Record, instant
-from month_houses import STALE_AFTER_HOURS
-from month_walk import Month
+from .month_company import Record, instant
+from .month_houses import STALE_AFTER_HOURS
+from .month_walk import Month
 
 HOURS = timedelta(hours=1)
 THRESHOLD = STALE_AFTER_HOURS * HOURS

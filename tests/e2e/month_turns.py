@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from month_calendar import DAY
-from month_company import Record, text
-from month_walk import Month
+from .month_calendar import DAY
+from .month_company import Record, text
+from .month_walk import Month
 
 STALE = "turn.task.stale"
 FAMILY = [{"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}]

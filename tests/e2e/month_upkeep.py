@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
-from month_company import Record, text
-from month_walk import Month
+from .month_company import Record, text
+from .month_walk import Month
 
 STALE = "pm.stale"
 

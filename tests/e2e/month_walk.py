@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from month_calendar import Calendar
-from month_company import EVENTS, Player, Record, together
-from month_model import VACATED
-from month_parts import Implied
-from system import System
+from .month_calendar import Calendar
+from .month_company import EVENTS, Player, Record, together
+from .month_model import VACATED
+from .month_parts import Implied
+from .system import System
 
 LISTS = {"ticket": "/tickets", "turn": "/turns", "inspection": "/inspections", "vendor": "/vendors"}
 COUNTED = (*EVENTS, VACATED)

@@ -8,7 +8,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from system import Company
+from .system import Company
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "mappings"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 SECONDS = 300
 PROGRAM = r"""
 import json, os, select, signal, socket, sys, tempfile, traceback
-from gateway.cli.program import main
+from makeready_cli.program import main
 
 def run(connection):
     with connection.makefile() as lines:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from contract import Contract
-from shell import Shell
+from testkit.contract import Contract
+
+from .shell import Shell
 
 START_SECONDS = 90
 REQUESTS_A_KEY = 115  # of the 120 that a key may send in a minute

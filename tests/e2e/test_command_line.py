@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from receiver import Receiver
-from system import Company, System
-from test_outages import hanging
+
+from .receiver import Receiver
+from .system import Company, System
+from .test_outages import hanging
 
 REPORT = ["read", "created", "changed", "unchanged", "rejected", "rejects_file"]
 # Every column of every kind, in the order of docs/imports.md; the first row needs the others' records.

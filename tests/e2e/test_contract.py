@@ -8,8 +8,10 @@ from email.message import Message
 from typing import Any
 
 import pytest
-from contract import Contract
-from system import System
+
+from testkit.contract import Contract
+
+from .system import System
 
 TICKET_GET = ("GET", "/tickets/5021", 200)
 

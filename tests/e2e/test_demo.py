@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from system import Company, System
+
+from .system import Company, System
 
 
 @pytest.mark.parametrize("limit", [1, 7, 50])

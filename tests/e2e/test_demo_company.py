@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from system import Company, System
+
+from .system import Company, System
 
 FETCHES_A_KEY = 90  # of the 120 a minute
 

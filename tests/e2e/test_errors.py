@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from system import Answer, Company, System
+
+from .system import Answer, Company, System
 
 
 @dataclass

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from event_contract import check_envelope, check_same_as_get, check_unless_changed, data_of, published
+
+from testkit.event_contract import check_envelope, check_same_as_get, check_unless_changed, data_of, published
 
 EXAMPLES: dict[str, dict[str, Any]] = {
     key: item["post"]["requestBody"]["content"]["application/json"]["examples"]["delivery"]["value"]

@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from event_contract import check_same_as_get
-from receiver import Receiver
-from system import Company, System
+
+from testkit.event_contract import check_same_as_get
+
+from .receiver import Receiver
+from .system import Company, System
 
 ENVELOPE = ["schema_version", "event_id", "event", "occurred_at", "company_id", "data", "change"]
 

@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from system import Company, System
+
+from .system import Company, System
 
 PACKAGE = "makeready_client"
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import hostile_bodies as bad
 import pytest
-from hostile_bodies import Body, Case
-from hostile_writes import DOCUMENT, VALID, WRITES, World, every_write, is_400
-from system import System
+
+from . import hostile_bodies as bad
+from .hostile_bodies import Body, Case
+from .hostile_writes import DOCUMENT, VALID, WRITES, World, every_write, is_400
+from .system import System
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 

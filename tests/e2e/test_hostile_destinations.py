@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from hostile_destinations import ADDRESSES, URLS, url_of
-from hostile_writes import DESTINATION, World
-from system import Answer
+
+from testkit.hostile_destinations import ADDRESSES, URLS, url_of
+
+from .hostile_writes import DESTINATION, World
+from .system import Answer
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 

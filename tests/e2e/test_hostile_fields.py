@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import hostile_bodies as bad
 import pytest
-from hostile_bodies import Body, Case, Path
-from hostile_writes import World, every_write, is_400, schema_at
-from system import Answer
+
+from . import hostile_bodies as bad
+from .hostile_bodies import Body, Case, Path
+from .hostile_writes import World, every_write, is_400, schema_at
+from .system import Answer
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-import hostile_bodies as bad
 import pytest
-from hostile_writes import WRITES, World, every_write
-from system import Answer, System
-from wire import Wire, lengthy
+
+from . import hostile_bodies as bad
+from .hostile_writes import WRITES, World, every_write
+from .system import Answer, System
+from .wire import Wire, lengthy
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 

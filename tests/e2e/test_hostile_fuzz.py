@@ -8,13 +8,14 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-import hostile_bodies as bad
 import pytest
-from hostile_bodies import Body, Path
-from hostile_writes import DOCUMENT, WRITES, World, every_write
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+
+from . import hostile_bodies as bad
+from .hostile_bodies import Body, Path
+from .hostile_writes import DOCUMENT, WRITES, World, every_write
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 

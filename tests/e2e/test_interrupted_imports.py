@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from system import Company, System
+
+from .system import Company, System
 
 BATCH = 2000  # rows that the command line sends at once
 PROPERTIES, BATCHES = 600, 4

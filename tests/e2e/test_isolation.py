@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from system import Answer, Company, System
+
+from .system import Answer, Company, System
 
 NOBODYS = 9_000_000_000_000
 

@@ -10,8 +10,9 @@ import threading
 import time
 
 import pytest
-from receiver import Receiver
-from system import Company, System
+
+from .receiver import Receiver
+from .system import Company, System
 
 PROCESSES = ["svc-tickets", "postgres", "nats"]
 CREATES_MAX = 100  # the rate limit of one key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 
-from system import System
+from .system import System
 
 PAGE, POINTS = 200, 20_000
 WIDE = "🏠🛠🚿🪟𝔸𝕫𐍈🀄"  # four bytes each in UTF-8

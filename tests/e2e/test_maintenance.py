@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from receiver import Receiver
-from system import System
+from .receiver import Receiver
+from .system import System
 
 
 def test_a_task_that_is_overdue_is_told_once_and_comes_round(system: System, receiver: Receiver) -> None:

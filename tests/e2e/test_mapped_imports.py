@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from real_files import counts, rejects
-from system import Company, System
+
+from .real_files import counts, rejects
+from .system import Company, System
 
 MAPPING = """
 kind = "properties"

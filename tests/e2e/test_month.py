@@ -10,20 +10,22 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import month_abroad
-import month_ledger as ledger
 import pytest
-from event_contract import check_envelope
-from month_calendar import DAY, Calendar, noon
-from month_company import EVENTS, Command, Player, Request, together
-from month_houses import HUDSON, LAGOON, SUMMIT, begun
-from month_inspections import Inspections, Vendors
-from month_tickets import Desk
-from month_turns import Turns
-from month_upkeep import Upkeep
-from month_walk import Month
-from receiver import Receiver
-from system import System
+
+from testkit.event_contract import check_envelope
+
+from . import month_abroad
+from . import month_ledger as ledger
+from .month_calendar import DAY, Calendar, noon
+from .month_company import EVENTS, Command, Player, Request, together
+from .month_houses import HUDSON, LAGOON, SUMMIT, begun
+from .month_inspections import Inspections, Vendors
+from .month_tickets import Desk
+from .month_turns import Turns
+from .month_upkeep import Upkeep
+from .month_walk import Month
+from .receiver import Receiver
+from .system import System
 
 PATHS = {HUDSON: "/month/hudson", LAGOON: "/month/lagoon", SUMMIT: "/month/summit"}
 STALE = ("inspection.stale", "pm.stale", "ticket.stale", "turn.task.stale")

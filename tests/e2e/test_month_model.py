@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from month_calendar import DAY, KATHMANDU, LORD_HOWE, NEW_YORK, Calendar, morning_after
-from month_model import VACATED, Model
+
+from .month_calendar import DAY, KATHMANDU, LORD_HOWE, NEW_YORK, Calendar, morning_after
+from .month_model import VACATED, Model
 
 
 @pytest.mark.parametrize(

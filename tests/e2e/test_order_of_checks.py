@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from system import Answer, Company, System
-from writes import NOBODYS, SUBSCRIPTION, TICKET, WRITES, House, Target, Write, new_key
+
+from .system import Answer, Company, System
+from .writes import NOBODYS, SUBSCRIPTION, TICKET, WRITES, House, Target, Write, new_key
 
 FRESH_SECONDS = 40  # a key that has used its minute up stays so for that long at least
 

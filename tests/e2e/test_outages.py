@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from receiver import Receiver
-from system import Company, System
+
+from .receiver import Receiver
+from .system import Company, System
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from receiver import Receiver
-from system import Answer, Company, System
+
+from .receiver import Receiver
+from .system import Answer, Company, System
 
 PATH = "/personal"
 EMAIL, PHONE = "zq-marker-email@tenants.test", "zq-marker-phone"

@@ -8,8 +8,9 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from real_files import collapsed, counts, imported, rejects, rows_of
-from system import System
+
+from .real_files import collapsed, counts, imported, rejects, rows_of
+from .system import System
 
 BOSTON = ZoneInfo("America/New_York")
 CASES, TYPES, WITHOUT_PLACE = 14_371, 19, 15

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_files import counts, imported, rows_of
-from system import System
+
+from .real_files import counts, imported, rows_of
+from .system import System
 
 BUILDINGS, METERS, HOURS_A_YEAR = 8, 16, 8760
 YEARS = ("2018", "2019")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from real_files import collapsed, counts, imported, rejects, rows_of
-from system import System
+from .real_files import collapsed, counts, imported, rejects, rows_of
+from .system import System
 
 DEVICES, BUILDINGS, WITHOUT_BUILDING, UNREADABLE_DATES = 15_218, 11_909, 3, 8
 STATUSES = {"A": "Active", "H": "Active", "J": "Active", "W": "Needs Service", "D": "Retired"}

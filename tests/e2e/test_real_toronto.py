@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from real_files import collapsed, counts, imported, rejects, rows_of
-from system import Company, System
+
+from .real_files import collapsed, counts, imported, rejects, rows_of
+from .system import Company, System
 
 BEFORE, AFTER = "registrations_2026-06-28.csv.gz", "registrations_2026-08-22.csv.gz"
 Row = dict[str, str]

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from receiver import Receiver
-from system import Company, System
+
+from .receiver import Receiver
+from .system import Company, System
 
 SHOWN = Path(__file__).resolve().parents[2] / "docs" / "webhooks"
 VECTORS: list[dict[str, Any]] = json.loads((SHOWN / "vectors.json").read_text())["vectors"]

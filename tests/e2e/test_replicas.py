@@ -9,8 +9,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from contract import SUMMARIES
-from system import Company, System
+
+from testkit.contract import SUMMARIES
+
+from .system import Company, System
 
 # A second is promised, and told at the end; only what never comes fails.
 NEVER_SECONDS = 15.0

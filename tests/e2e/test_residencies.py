@@ -6,11 +6,13 @@ import time
 from typing import Any
 
 import pytest
-from event_contract import check_same_as_get
-from receiver import Receiver
-from system import Answer, Company, System
-from test_first_light import ENVELOPE, subscribe
-from test_outages import eventually, hanging
+
+from testkit.event_contract import check_same_as_get
+
+from .receiver import Receiver
+from .system import Answer, Company, System
+from .test_first_light import ENVELOPE, subscribe
+from .test_outages import eventually, hanging
 
 MAIL, PHONE = "not.for.others@residents.example", "+1 512 555 0177"
 ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder", "email": MAIL, "phone": PHONE}

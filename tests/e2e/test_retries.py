@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from receiver import Receiver
-from system import Answer, System
-from writes import NOBODYS, SUBSCRIPTION, TICKET, WRITES, House, Write, new_key, respelled
+
+from .receiver import Receiver
+from .system import Answer, System
+from .writes import NOBODYS, SUBSCRIPTION, TICKET, WRITES, House, Write, new_key, respelled
 
 every_write = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 

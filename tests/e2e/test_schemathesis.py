@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import SUMMARIES
-from system import Company, System
+
+from testkit.contract import SUMMARIES
+
+from .system import Company, System
 
 HERE = Path(__file__).parent
 KEYS = 30

@@ -7,9 +7,11 @@ import uuid
 from typing import Any
 
 import pytest
-from event_contract import data_of
-from receiver import Receiver
-from system import System
+
+from testkit.event_contract import data_of
+
+from .receiver import Receiver
+from .system import System
 
 NOTE = "Replaced the washer and tested it twice."
 

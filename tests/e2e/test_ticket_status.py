@@ -6,9 +6,11 @@ import uuid
 from typing import Any
 
 import pytest
-from event_contract import check_same_as_get
-from receiver import Receiver
-from system import Answer, Company, System
+
+from testkit.event_contract import check_same_as_get
+
+from .receiver import Receiver
+from .system import Answer, Company, System
 
 NOTE = "Replaced the washer and tested it twice."
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from event_contract import check_same_as_get
-from receiver import Receiver
-from system import Company, System
-from test_first_light import subscribe
-from test_outages import eventually
+
+from testkit.event_contract import check_same_as_get
+
+from .receiver import Receiver
+from .system import Company, System
+from .test_first_light import subscribe
+from .test_outages import eventually
 
 EVENTS = ["turn.status_changed", "turn.schedule_changed", "turn.task.stale"]
 LEFT, MORNING = "2980-03-11", "2980-03-12T10:00:00Z"

@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 import pytest
-from system import Company, System
-from test_outages import eventually, hanging
+
+from .system import Company, System
+from .test_outages import eventually, hanging
 
 UNITS = 600
 

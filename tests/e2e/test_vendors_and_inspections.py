@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from event_contract import check_same_as_get
-from receiver import Receiver
-from system import System
+from testkit.event_contract import check_same_as_get
+
+from .receiver import Receiver
+from .system import System
 
 EVENTS = ["vendor.hold", "inspection.stale", "ticket.created"]
 

@@ -13,8 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from receiver import Receiver
-from system import Company, System
+
+from .receiver import Receiver
+from .system import Company, System
 
 HOUR = timedelta(hours=1)
 HOSTILE = b'\x1b]0;owned\x07\x1b[2J\r\n<script>\xff "quoted"\x00 ' + "é…\u202e".encode() + b"x" * 5000

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from receiver import Receiver
-from system import Company, System
+
+from .receiver import Receiver
+from .system import Company, System
 
 LADDER_HOURS = (0, 1, 2, 4, 8, 24)  # after the first attempt
 ENVELOPE = ["schema_version", "event_id", "event", "occurred_at", "company_id", "data", "change"]

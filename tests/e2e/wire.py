@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from system import Answer, System
+from .system import Answer, System
 
 DEADLINE_SECONDS = 60
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from system import Answer, Company, System
+from .system import Answer, Company, System
 
 UNITS = 120
 NOBODYS = 9_000_000_000_000

@@ -4,14 +4,15 @@ import itertools
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from event_contract import check_envelope
-from fire_effects import Effect, counted, since
-from fire_house import HEARD, HOOK, House, standing
-from fire_matrix import SUMMARY
-from fire_writes import KINDS, Caller, Records, Write, connections
-from receiver import Receiver
 
-from makeready_local.testing import server_folder
+from testkit.event_contract import check_envelope
+from testkit.plugin import server_folder
+
+from ..e2e.receiver import Receiver
+from .fire_effects import Effect, counted, since
+from .fire_house import HEARD, HOOK, House, standing
+from .fire_matrix import SUMMARY
+from .fire_writes import KINDS, Caller, Records, Write, connections
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -4,8 +4,8 @@ those that other processes write into meanwhile."""
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from fire_house import House
-from fire_writes import KINDS, Write
+from .fire_house import House
+from .fire_writes import KINDS, Write
 
 # Filled by what other services send, when it comes.
 BY_OTHERS = {"inbox", "reconciled", "outbox_confirmation", "event", "delivery", "attempt", "alembic_version", "company"}

@@ -10,15 +10,16 @@ from typing import Any
 
 import asyncpg
 import grpc
-from fire_processes import PATIENCE_SECONDS, Listener, Processes
-from receiver import Receiver
-from system import Company
 
-from chassis.identity import OPERATOR, Identity
+from chassis.auth.identity import OPERATOR, Identity
 from makeready.events.v1.events_pb2 import CatchUpRequest, Event
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 from makeready.identity.v1 import identity_pb2
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
+
+from ..e2e.receiver import Receiver
+from ..e2e.system import Company
+from .fire_processes import PATIENCE_SECONDS, Listener, Processes
 
 OPERATOR_IDENTITY = Identity(OPERATOR, "operator")
 PRODUCERS, PUBLIC = ("svc-tickets", "svc-occupancy"), "subject LIKE '%.public.%'"

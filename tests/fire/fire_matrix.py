@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fire_effects import Effect, counted, since
-from fire_house import House
-from fire_writes import KINDS, Caller, Records, Reply, Write
+from .fire_effects import Effect, counted, since
+from .fire_house import House
+from .fire_writes import KINDS, Caller, Records, Reply, Write
 
 EDGE = ("edge-before-call", "edge-after-call")
 RELAY = ("relay-claimed", "relay-published")

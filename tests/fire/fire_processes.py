@@ -12,15 +12,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from contract import Contract
-from system import System
-
 from makeready_local.children import free_port
 from makeready_local.databases import close_own_databases
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
-from makeready_local.running import Keys, RunningService
-from makeready_local.testing import PostgresServer
+from testkit.contract import Contract
+from testkit.plugin import PostgresServer
+from testkit.services import Keys, RunningService
+
+from ..e2e.system import System
 
 SERVICES = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks", "gateway")
 # Longer than anything takes: a test fails there instead of waiting for ever, and nothing else hangs on it.

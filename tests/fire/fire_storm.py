@@ -6,10 +6,10 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from fire_effects import Effect, counted_all, since, sum_of
-from fire_house import House
-from fire_processes import PATIENCE_SECONDS
-from fire_writes import KINDS, Caller, Records, Reply
+from .fire_effects import Effect, counted_all, since, sum_of
+from .fire_house import House
+from .fire_processes import PATIENCE_SECONDS
+from .fire_writes import KINDS, Caller, Records, Reply
 
 CLIENTS = 8
 _storms = itertools.count(1)

@@ -10,9 +10,10 @@ from http.client import HTTPMessage
 from typing import Any, NamedTuple
 
 import aiohttp
-from fire_house import House
-from fire_processes import PATIENCE_SECONDS
-from system import Company
+
+from ..e2e.system import Company
+from .fire_house import House
+from .fire_processes import PATIENCE_SECONDS
 
 INSERTS = ("write-before-statement", "write-after-commit")
 DECIDES = ("write-before-statement", "write-locked", "write-decided", "write-before-commit", "write-after-commit")

@@ -18,17 +18,18 @@ from typing import Any
 
 import aiohttp
 import asyncpg
-from fire_house import House, standing
-from soak_causes import Causes
-from soak_endpoints import Endpoints, listening
-from soak_kills import Killer
-from soak_plan import BAD, Plan, Subscription, planned
-from soak_report import Run, report
-from soak_verdict import Listed, judged
 
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub
-from makeready_local.testing import server_folder
+from testkit.plugin import server_folder
+
+from .fire_house import House, standing
+from .soak_causes import Causes
+from .soak_endpoints import Endpoints, listening
+from .soak_kills import Killer
+from .soak_plan import BAD, Plan, Subscription, planned
+from .soak_report import Run, report
+from .soak_verdict import Listed, judged
 
 PROGRESS_SECONDS = 10.0
 LOOK_SECONDS = 0.5

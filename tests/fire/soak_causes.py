@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
-from fire_house import House
-from soak_plan import CHAINS, CHANGED, CREATED, MOVED, Plan, Subscription
-from system import Company
+
+from ..e2e.system import Company
+from .fire_house import House
+from .soak_plan import CHAINS, CHANGED, CREATED, MOVED, Plan, Subscription
 
 ROWS_A_FILE = 2000
 CLIENTS = 6

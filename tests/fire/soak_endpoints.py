@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 import trustme
-from soak_listener import FLUSH_SECONDS, Arrival
+
+from .soak_listener import FLUSH_SECONDS, Arrival
 
 LISTENER = Path(__file__).with_name("soak_listener.py")
 HOST, CLOSED_HOST, RENAMED_HOST = "receiver.test", "closed.test", "renamed.test"

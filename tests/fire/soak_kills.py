@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from fire_house import House
+from .fire_house import House
 
 POSTGRES, NATS = "PostgreSQL", "NATS"
 DOWN_SECONDS_MAX = 1.0

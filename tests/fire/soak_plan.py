@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from soak_endpoints import CLOSED_HOST, HOST, RENAMED_HOST
+from .soak_endpoints import CLOSED_HOST, HOST, RENAMED_HOST
 
 CREATED, CHANGED, MOVED = "ticket.created", "ticket.status_changed", "turn.status_changed"
 COMPANIES_MAX = 20

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soak_kills import Kill
-from soak_plan import Plan
-from soak_verdict import Verdict
+from .soak_kills import Kill
+from .soak_plan import Plan
+from .soak_verdict import Verdict
 
 
 @dataclass(frozen=True)

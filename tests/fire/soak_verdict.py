@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from soak_causes import Cause
-from soak_kills import POSTGRES, Kill
-from soak_listener import Arrival
-from soak_plan import DELIVERS, Subscription
+from .soak_causes import Cause
+from .soak_kills import POSTGRES, Kill
+from .soak_listener import Arrival
+from .soak_plan import DELIVERS, Subscription
 
 LATE_SECONDS = 2.0  # between an answer and its line in the log, on a busy machine
 

@@ -7,9 +7,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from fire_effects import Effect, counted, since
-from fire_house import House
-from fire_writes import KINDS, Caller, Records, Reply, Write, move_in, notice
+
+from .fire_effects import Effect, counted, since
+from .fire_house import House
+from .fire_writes import KINDS, Caller, Records, Reply, Write, move_in, notice
 
 CLIENTS = 50
 

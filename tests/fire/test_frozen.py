@@ -4,10 +4,11 @@ import asyncio
 import time
 
 import pytest
-from fire_effects import Effect, counted, since
-from fire_house import House
-from fire_processes import PATIENCE_SECONDS
-from fire_writes import KINDS, Caller, Records
+
+from .fire_effects import Effect, counted, since
+from .fire_house import House
+from .fire_processes import PATIENCE_SECONDS
+from .fire_writes import KINDS, Caller, Records
 
 
 @pytest.mark.parametrize("name", ["change ticket", "move-in"])

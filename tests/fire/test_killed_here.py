@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from fire_effects import Effect
-from fire_house import House
-from fire_matrix import SUMMARY, Case, Fire, Outcome, cases, told
-from fire_writes import Caller, Records
 
-from chassis.killpoints import POINTS
+from chassis.runtime.failpoints import POINTS
+
+from .fire_effects import Effect
+from .fire_house import House
+from .fire_matrix import SUMMARY, Case, Fire, Outcome, cases, told
+from .fire_writes import Caller, Records
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = cases()

@@ -12,13 +12,14 @@ from typing import Any
 
 import asyncpg
 import pytest
-from fire_house import House
-from fire_processes import PATIENCE_SECONDS, RING, SERVICES
-from fire_writes import Caller, Records, create_ticket
-from receiver import Receiver
 
 from makeready.webhooks.v1 import webhooks_pb2
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub
+
+from ..e2e.receiver import Receiver
+from .fire_house import House
+from .fire_processes import PATIENCE_SECONDS, RING, SERVICES
+from .fire_writes import Caller, Records, create_ticket
 
 PREFIX_CHARACTERS = 12  # of a secret, which lists show
 NEW_KEY, LOST_KEY = os.urandom(32), os.urandom(32)

@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 
 import pytest
-from fire_house import House, standing
-from fire_matrix import SUMMARY
-from soak import Soak, settings
-from soak_endpoints import Endpoints, listening
-from soak_plan import Plan, planned
-from soak_report import Run, report
 
-from makeready_local.testing import server_folder
+from testkit.plugin import server_folder
+
+from .fire_house import House, standing
+from .fire_matrix import SUMMARY
+from .soak import Soak, settings
+from .soak_endpoints import Endpoints, listening
+from .soak_plan import Plan, planned
+from .soak_report import Run, report
 
 SWEEP_SECONDS, SECONDS_MAX = 1, 240
 

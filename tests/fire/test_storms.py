@@ -4,12 +4,13 @@ import random
 from collections.abc import Awaitable, Callable
 
 import pytest
-from fire_effects import Effect, counted_all
-from fire_house import House
-from fire_matrix import SUMMARY
-from fire_processes import SERVICES
-from fire_storm import Storm
-from fire_writes import KINDS, Caller, Records
+
+from .fire_effects import Effect, counted_all
+from .fire_house import House
+from .fire_matrix import SUMMARY
+from .fire_processes import SERVICES
+from .fire_storm import Storm
+from .fire_writes import KINDS, Caller, Records
 
 # What a client may see of a process that ends well: its answer, a clean refusal, or a connection that closed before
 # anything came. Half an answer is none of these.

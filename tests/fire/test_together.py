@@ -3,9 +3,10 @@
 import asyncio
 
 import pytest
-from fire_effects import Effect, counted, since, sum_of
-from fire_house import House
-from fire_writes import INSERTS, KINDS, Caller, Records
+
+from .fire_effects import Effect, counted, since, sum_of
+from .fire_house import House
+from .fire_writes import INSERTS, KINDS, Caller, Records
 
 CREATES = 16
 

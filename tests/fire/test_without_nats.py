@@ -6,9 +6,10 @@ import signal
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from fire_effects import Effect, counted_all, since, sum_of
-from fire_house import House
-from fire_writes import KINDS, Caller, Records
+
+from .fire_effects import Effect, counted_all, since, sum_of
+from .fire_house import House
+from .fire_writes import KINDS, Caller, Records
 
 
 @pytest.fixture

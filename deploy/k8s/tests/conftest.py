@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the tests' own modules
 
-from manifests import K8S, Bundle, make_secrets, read, render, renderer
+from .manifests import K8S, Bundle, make_secrets, read, render, renderer
 
 PARTS = ("migrations", "operator", ".")
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from manifests import Bundle
+from .manifests import Bundle
 
 ROOT = Path(__file__).parents[3]
 HANDBOOK = (ROOT / "deploy/README.md").read_text()
@@ -14,7 +14,8 @@ def test_every_metric_of_the_handbook_is_in_the_code() -> None:
     code = {
         name
         for project in SOURCES
-        for path in (ROOT / project).glob("*/*.py")
+        for path in (ROOT / project).rglob("*.py")
+        if "tests" not in path.parts
         for name in re.findall(r'"(makeready_[a-z_]+)"', path.read_text())
     }
     named = set(re.findall(r"\bmakeready_[a-z_]+", HANDBOOK))

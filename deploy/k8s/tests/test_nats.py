@@ -14,9 +14,10 @@ from pathlib import Path
 import nats
 import nats.errors
 import pytest
-from manifests import Bundle, kustomization
 
 from makeready_local.nats import binary
+
+from .manifests import Bundle, kustomization
 
 PASSWORD = "p0123456789abcdef"
 

@@ -4,7 +4,8 @@ import ipaddress
 from dataclasses import dataclass, field
 
 import pytest
-from manifests import Bundle, Manifest, selects
+
+from .manifests import Bundle, Manifest, selects
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 EVERYBODY = (*SERVICES, *(f"{name}-migrate" for name in SERVICES), "operator", "nats", "valkey")

@@ -1,6 +1,6 @@
 """What manifests say of one another is true: labels, ports, ConfigMaps, Secrets, Services."""
 
-from manifests import Bundle, Workload, selects
+from .manifests import Bundle, Workload, selects
 
 CODE = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 OPTIONAL = {"database-ca"}

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from manifests import make_secrets
 
-from chassis.identity import IdentityError, Issuer, Ring
-from makeready_local.testing import PostgresServer
+from chassis.auth.identity import IdentityError, Issuer, Ring
+from testkit.plugin import PostgresServer
+
+from .manifests import make_secrets
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 
@@ -76,7 +77,7 @@ def test_an_identity_key_is_turned_without_a_moment_of_refusal(secrets: Path) ->
     """The three steps of the handbook: the next key joins the ring, signs, and the old one leaves."""
     folder, beside = secrets / "identity", secrets / "next"
     old = Issuer(folder / "svc-tickets.jwk")
-    program = [sys.executable, "-P", "-m", "chassis.identity", str(beside), "svc-tickets"]
+    program = [sys.executable, "-P", "-m", "chassis.auth.identity", str(beside), "svc-tickets"]
     subprocess.run(program, check=True, timeout=60)
     key = json.loads((beside / "svc-tickets.jwk").read_text())
     if key["kid"] == json.loads((folder / "svc-tickets.jwk").read_text())["kid"]:  # made within the same second

@@ -8,9 +8,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from manifests import Bundle, process
 
-from chassis.settings import Environment, SettingsError
+from chassis.runtime.settings import Environment, SettingsError
+
+from .manifests import Bundle, process
 
 CODE = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 
@@ -74,7 +75,7 @@ def accepts(bundle: Bundle, name: str, root: Path) -> None:
 
 @pytest.mark.parametrize("name", CODE)
 def test_identities_are_the_services_own_and_the_ring_holds_all(bundle: Bundle, tmp_path: Path, name: str) -> None:
-    from chassis.identity import Issuer, Ring
+    from chassis.auth.identity import Issuer, Ring
 
     (server,) = [workload for workload in bundle.servers() if workload.name == name]
     environment = process(bundle, server, tmp_path)
@@ -104,10 +105,10 @@ def test_the_base_says_neither_where_tls_ends_nor_a_public_name(base: Bundle) ->
 
 
 def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path: Path) -> None:
-    if importlib.util.find_spec("gateway.cli") is None:
+    if importlib.util.find_spec("makeready_cli") is None:
         pytest.skip("gateway has no command line yet")
-    system = importlib.import_module("gateway.cli.system")
-    from chassis.identity import Issuer
+    system = importlib.import_module("makeready_cli.system")
+    from chassis.auth.identity import Issuer
 
     (pod,) = bundle.workloads("Pod")
     found = system.runtime(process(bundle, pod, tmp_path))

@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from manifests import Bundle, Workload, process
 
-from makeready_local.testing import PostgresServer, Server
+from testkit.plugin import PostgresServer, Server
+
+from .manifests import Bundle, Workload, process
 
 START_SECONDS = 60
 DRAIN_SECONDS = 1

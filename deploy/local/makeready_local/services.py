@@ -52,7 +52,7 @@ def make_keys(state: State) -> None:
     if all((state.keys / f"{name}.jwk").exists() for name in ISSUERS) and (state.keys / "ring.jwks").exists():
         return
     log = state.log("identity")
-    program = [sys.executable, "-P", "-m", "chassis.identity", str(state.keys), *ISSUERS]
+    program = [sys.executable, "-P", "-m", "chassis.auth.identity", str(state.keys), *ISSUERS]
     child = Child("identity", program, log=log)
     if not child.wait(START_SECONDS) or child.exit_code != 0:
         raise LocalError(f"the identity keys cannot be made: {child.last_words()}")

@@ -73,7 +73,7 @@ class System:
 
     def makeready(self, *words: str) -> Any:
         """What `makeready --json WORDS…` answers."""
-        command = [sys.executable, "-P", "-m", "gateway.cli", "--json", *words]
+        command = [sys.executable, "-P", "-m", "makeready_cli", "--json", *words]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=30)
         return json.loads(done.stdout)
 

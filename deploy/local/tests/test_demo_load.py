@@ -10,10 +10,11 @@ import urllib.error
 import urllib.request
 
 import pytest
-from installation import System, wait_for
 
 from makeready_local.postgres import Postgres
-from makeready_local.testing import server_folder
+from testkit.plugin import server_folder
+
+from .installation import System, wait_for
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 

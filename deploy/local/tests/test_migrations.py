@@ -7,10 +7,10 @@ import importlib
 
 import pytest
 
-from chassis import migrations
-from makeready_local.revise import differences
-from makeready_local.schemas import declare, schema
-from makeready_local.testing import PostgresServer
+from chassis.db import migrations
+from testkit.plugin import PostgresServer
+from testkit.revise import differences
+from testkit.schemas import declare, schema
 
 PACKAGES = ("gateway", "svc_catalog", "svc_tickets", "svc_occupancy", "svc_webhooks")
 

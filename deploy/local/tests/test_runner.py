@@ -9,9 +9,10 @@ import urllib.error
 import urllib.request
 
 import pytest
-from installation import System
 
 from makeready_local.children import free_port
+
+from .installation import System
 
 
 def test_a_service_that_dies_is_named_and_everything_stops(system: System) -> None:
@@ -32,7 +33,10 @@ def test_a_killed_runner_leaves_nothing_and_the_next_start_works(system: System)
 
 
 def test_a_ctrl_c_while_modules_are_imported_shows_no_stack_trace() -> None:
-    for module, imported in (("makeready_local", "makeready_local.runner"), ("gateway.cli", "gateway.cli.companies")):
+    for module, imported in (
+        ("makeready_local", "makeready_local.runner"),
+        ("makeready_cli", "makeready_cli.companies"),
+    ):
         code = f"""
 import os, runpy, signal, sys
 class Interrupting:

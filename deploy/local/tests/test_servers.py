@@ -14,12 +14,12 @@ import asyncpg
 import nats
 import pytest
 
-from makeready_local import containers
 from makeready_local.children import Child, LocalError, free_port, port_is_free, processes_bearing
 from makeready_local.databases import close_own_databases, make_database
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres, unprivileged_account
-from makeready_local.testing import PostgresServer, Server, server_folder
+from testkit import containers
+from testkit.plugin import PostgresServer, Server, server_folder
 
 
 @pytest.fixture

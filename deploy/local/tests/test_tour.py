@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from installation import System, wait_for
 
-from makeready_local.testing import server_folder
+from testkit.plugin import server_folder
+
+from .installation import System, wait_for
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 """Alembic's environment of svc-occupancy."""
 
-from chassis.migrations import run_environment
+from chassis.db.migrations import run_environment
 
 run_environment()

@@ -10,7 +10,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from typing import Any
 
-from gateway.cli import program
+from makeready_cli import program
 
 
 def answer(words: list[str], given: str) -> dict[str, Any]:

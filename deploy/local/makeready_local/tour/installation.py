@@ -85,7 +85,7 @@ class Installation:
 
     def makeready(self, *words: str) -> str:
         """What `makeready WORDS…` prints. Raises LocalError where it fails."""
-        program = [sys.executable, "-P", "-m", "gateway.cli", *words]
+        program = [sys.executable, "-P", "-m", "makeready_cli", *words]
         done = subprocess.run(  # noqa: S603
             program, env=self._environment, capture_output=True, text=True, timeout=60, check=False
         )

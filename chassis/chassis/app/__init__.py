@@ -1,0 +1,1 @@
+"""One service process, wired and run."""

@@ -1,0 +1,1 @@
+"""Who calls: identity tokens, and calls to other services that carry them."""

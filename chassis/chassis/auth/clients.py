@@ -1,0 +1,84 @@
+"""Calls to other services: one long-lived channel a target, a deadline on every call, our token on each."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import grpc
+import structlog
+
+from chassis.auth.identity import Identity, Issuer
+from chassis.refusals import Refusal, Unavailable
+from makeready.common.v1 import documents_pb2
+
+MESSAGE_BYTES_MAX = 32 * 1024 * 1024
+DEADLINE_SECONDS = 10.0
+REFUSAL = "refusal-bin"
+
+# A ClusterIP would pin one pod: the target is a headless Service, and every address gets its share.
+CHANNEL_OPTIONS = [
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.lb_policy_name", "round_robin"),
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+]
+
+Response = TypeVar("Response")
+
+
+class PeerUnavailable(Unavailable):
+    """Another service did not answer in time, or failed. Whether the call had an effect is unknown."""
+
+    def __init__(self, message: str, code: grpc.StatusCode | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def refusal_of(error: grpc.aio.AioRpcError) -> Refusal | None:
+    """The refusal that a service answered with; None for a fault."""
+    for key, value in error.trailing_metadata() or ():
+        if key == REFUSAL and isinstance(value, bytes):
+            sent = documents_pb2.Refusal.FromString(value)
+            return Refusal(sent.status, sent.code, sent.message)
+    return None
+
+
+class Peer:
+    """Another service, called as this service."""
+
+    def __init__(self, name: str, target: str, issuer: Issuer) -> None:
+        self.name = name
+        self.channel = grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS)
+        self._issuer = issuer
+
+    async def call(
+        self,
+        method: Callable[..., Awaitable[Response]],
+        request: Any,
+        *,
+        company_id: int = 0,
+        identity: Identity | None = None,
+        token: str = "",
+        deadline_seconds: float = DEADLINE_SECONDS,
+    ) -> Response:
+        """One RPC of a stub made on `.channel`. Raises Refusal where the service refused, else PeerUnavailable.
+
+        identity: who calls where it is not this service for the company; token: of whom somebody else vouches for.
+        """
+        token = token or self._issuer.token(self.name, identity or self._issuer.as_service(company_id))
+        metadata = [("authorization", token)]
+        if request_id := structlog.contextvars.get_contextvars().get("request_id"):
+            metadata.append(("x-request-id", request_id))
+        try:
+            return await method(request, metadata=metadata, timeout=deadline_seconds)
+        except grpc.aio.AioRpcError as error:
+            if refused := refusal_of(error):
+                raise refused from None
+            raise PeerUnavailable(f"{self.name}: {error.code().name}: {error.details()}", error.code()) from None
+
+    async def close(self) -> None:
+        await self.channel.close(None)

@@ -1,0 +1,1 @@
+"""A context's own PostgreSQL database."""

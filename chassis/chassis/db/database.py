@@ -1,0 +1,172 @@
+"""A context's own PostgreSQL database: a pool, compiled statements, and one name for every lost connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from chassis.db.statements import Statement
+from chassis.refusals import Unavailable
+
+# A stopped process must not hold its locks for long, and no statement may outlive its caller by much.
+SERVER_SETTINGS = {
+    "timezone": "UTC",
+    "jit": "off",
+    "statement_timeout": "30s",
+    "lock_timeout": "3s",
+    "idle_in_transaction_session_timeout": "5s",
+}
+
+# Statements are written for one plan. Left to choose, the server plans the first five calls on each connection anew,
+# and all later ones too where knowing the values promises to spare more than planning is counted for.
+ONE_PLAN, NEW_PLANS = "force_generic_plan", "force_custom_plan"
+# That plan is chosen by the rows that it meets. With pages dear, the planner takes a detour over many rows that lie
+# together for cheaper than few that do not, on statistics that may know nothing of the one large property.
+BY_ROWS = {"seq_page_cost": "0.01", "random_page_cost": "0.01"}
+
+# asyncpg raises InternalClientError on a terminated backend; it is neither a PostgresError nor an InterfaceError.
+LOST = (
+    OSError,
+    asyncio.TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.exceptions.OperatorInterventionError,
+    asyncpg.exceptions.InsufficientResourcesError,
+    asyncpg.exceptions.CannotConnectNowError,
+    asyncpg.exceptions.LockNotAvailableError,
+    asyncpg.exceptions.DeadlockDetectedError,
+    asyncpg.exceptions.IdleInTransactionSessionTimeoutError,
+    asyncpg.exceptions.OutdatedSchemaCacheError,
+)
+
+
+class DatabaseUnavailable(Unavailable):
+    """The database did not answer. Whether the statement ran is unknown."""
+
+
+class Connection:
+    """One connection, inside a transaction or not. Every method takes the statement's named parameters."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: Any) -> None:
+        self.raw = raw
+
+    async def rows(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
+        found: list[asyncpg.Record] = await self.raw.fetch(statement.sql, *statement.arguments(values))
+        return found
+
+    async def row(self, statement: Statement, **values: Any) -> asyncpg.Record | None:
+        found: asyncpg.Record | None = await self.raw.fetchrow(statement.sql, *statement.arguments(values))
+        return found
+
+    async def value(self, statement: Statement, **values: Any) -> Any:
+        return await self.raw.fetchval(statement.sql, *statement.arguments(values))
+
+    async def execute(self, statement: Statement, **values: Any) -> str:
+        status: str = await self.raw.execute(statement.sql, *statement.arguments(values))
+        return status
+
+
+async def _no_reset(_connection: Any) -> None:
+    """No reset query on release: 34 µs instead of 214 a use.
+
+    Safe because pooled connections hold nothing beyond a transaction: SET LOCAL and *_xact_lock only, no
+    LISTEN, no WITH HOLD. The pool still rolls back what was left open.
+    """
+
+
+class Database:
+    """The pool. Raises DatabaseUnavailable from every method when the server can't be reached."""
+
+    def __init__(self, url: str, *, application: str, connections: int = 10, plans: str = ONE_PLAN) -> None:
+        """plans: PostgreSQL's plan_cache_mode."""
+        self.url = url
+        self._settings = SERVER_SETTINGS | {"application_name": application, "plan_cache_mode": plans}
+        if plans == ONE_PLAN:
+            self._settings |= BY_ROWS
+        self._connections = connections
+        self._pool: Any = None
+        self.waiters = asyncio.Semaphore(max(1, connections // 2))
+        """For whoever may wait long for a row: at most half of the connections, so that reads keep the others."""
+
+    async def open(self) -> None:
+        """Connects, for up to 30 s while the server is starting."""
+        for attempt in range(150):
+            try:
+                self._pool = await asyncpg.create_pool(
+                    self.url,
+                    min_size=2,
+                    max_size=self._connections,
+                    max_inactive_connection_lifetime=300,
+                    command_timeout=35,
+                    timeout=5,
+                    statement_cache_size=1024,
+                    max_cached_statement_lifetime=0,
+                    server_settings=self._settings,
+                    reset=_no_reset,
+                )
+            except (*LOST, asyncpg.PostgresError) as error:
+                if attempt == 149 or not isinstance(error, LOST):  # a wrong password stays wrong
+                    raise DatabaseUnavailable(str(error)) from error
+                await asyncio.sleep(0.2)
+            else:
+                return
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            try:
+                await asyncio.wait_for(self._pool.close(), 5)
+            except (TimeoutError, *LOST):
+                self._pool.terminate()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection where each statement commits by itself."""
+        try:
+            async with self._pool.acquire(timeout=5) as raw:
+                yield Connection(raw)
+        except LOST as error:
+            raise DatabaseUnavailable(str(error) or type(error).__name__) from error
+        except asyncpg.PostgresError as error:
+            error.detail = None  # it holds the values of the row at fault, and whoever catches it may log it
+            raise
+
+    @asynccontextmanager
+    async def transaction(self, first: str = "") -> AsyncIterator[Connection]:
+        """One transaction: committed at the end, rolled back where the block raises.
+
+        first: SQL that travels with its beginning, for the sake of a round trip.
+        """
+        async with self.connection() as connection:
+            raw = connection.raw
+            try:
+                await raw.execute(f"BEGIN; {first}")
+                yield connection
+                await raw.execute("COMMIT")
+            except BaseException:
+                # Asked of no flag: a beginning that was cut off may have begun, and holds its locks.
+                if not raw.is_closed():
+                    await raw.execute("ROLLBACK")
+                raise
+
+    async def rows(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
+        async with self.connection() as connection:
+            return await connection.rows(statement, **values)
+
+    async def row(self, statement: Statement, **values: Any) -> asyncpg.Record | None:
+        async with self.connection() as connection:
+            return await connection.row(statement, **values)
+
+    async def value(self, statement: Statement, **values: Any) -> Any:
+        async with self.connection() as connection:
+            return await connection.value(statement, **values)
+
+    async def execute(self, statement: Statement, **values: Any) -> str:
+        async with self.connection() as connection:
+            return await connection.execute(statement, **values)

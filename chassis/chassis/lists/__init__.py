@@ -1,0 +1,1 @@
+"""Keyset pages, and pages of what changed since an instant."""

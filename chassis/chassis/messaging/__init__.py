@@ -1,0 +1,1 @@
+"""Events: the outbox, the relay to NATS, the consumer."""

@@ -1,0 +1,255 @@
+"""A consumer: each event is applied once, in the transaction that records it in the inbox, then acknowledged.
+
+NATS brings most events; `catch_up` brings from the producers' own outboxes whatever NATS did not (lost,
+deleted, delayed, or still on its way). Both end in the same transaction, so that it does not matter which.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+import structlog
+from google.protobuf.message import DecodeError
+from nats.aio.msg import Msg
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.client import JetStreamContext
+from prometheus_client import Counter
+from sqlalchemy.dialects.postgresql import UUID, insert
+
+from chassis.auth.clients import Peer
+from chassis.auth.identity import Call
+from chassis.db.database import Connection, Database
+from chassis.db.statements import CLOCK, TIME, UUIDS, Statement, given
+from chassis.messaging.transport import FAULTS, STREAM, Transport
+from chassis.refusals import Refusal, Unavailable
+from chassis.runtime.failpoints import killed_here
+from makeready.events.v1 import events_pb2 as pb
+from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
+
+BATCH = 200
+MESSAGES = 20  # at a time: each may carry a pack of events
+ACK_SECONDS = 30
+IDLE_FETCHES_MAX = 12  # a pull subscription may not resume after a restart of the server
+MARGIN = datetime.timedelta(seconds=60)  # longer than any transaction may stay open
+RECONCILE_SECONDS = 30
+
+log = structlog.stdlib.get_logger(__name__)
+APPLIED = Counter("makeready_consumer_applied_total", "Events applied", ["by"])
+POISON = Counter("makeready_consumer_poison_total", "Events that failed alone and were put back")
+
+Apply = Callable[[Connection, Sequence[pb.Event]], Awaitable[None]]
+
+
+def inbox_table(metadata: sa.MetaData) -> sa.Table:
+    """Ids of the events that this context has applied, and how far each producer was compared."""
+    sa.Table(
+        "reconciled",
+        metadata,
+        sa.Column("producer", sa.Text, primary_key=True),
+        sa.Column("recorded_until", TIME, nullable=False),
+    )
+    return sa.Table(
+        "inbox",
+        metadata,
+        sa.Column("event_id", UUID(as_uuid=True), primary_key=True),
+        sa.Column("applied_at", TIME, nullable=False, server_default=CLOCK, index=True),
+    )
+
+
+class Consumer:
+    """One context's durable consumer. apply: changes the database within the transaction that it is given."""
+
+    def __init__(
+        self,
+        name: str,
+        database: Database,
+        inbox: sa.Table,
+        transport: Transport,
+        apply: Apply,
+        subjects: Mapping[str, Sequence[str]],
+        peers: Mapping[str, Peer],
+    ) -> None:
+        """subjects: what is taken from each producer, as prefixes: {"svc-catalog": ["references"]}."""
+        self._name = name
+        self._database = database
+        self._transport = transport
+        self._apply = apply
+        self._prefixes = {
+            producer: [f"events.{producer}.{prefix}" for prefix in prefixes] for producer, prefixes in subjects.items()
+        }
+        self._outboxes: dict[str, Any] = {producer: OutboxServiceStub(peers[producer].channel) for producer in subjects}
+        self._peers = peers
+        self._catching_up = asyncio.Lock()
+        reconciled = inbox.metadata.tables["reconciled"]
+        ids = given("ids", UUIDS)
+        offered = sa.func.unnest(ids).column_valued("event_id")
+        record = insert(inbox).from_select(["event_id"], sa.select(offered).order_by(offered), include_defaults=False)
+        self._record = Statement(record.on_conflict_do_nothing().returning(inbox.c.event_id))
+        self._known = Statement(sa.select(inbox.c.event_id).where(inbox.c.event_id == sa.func.any(ids)))
+        producer = given("producer", sa.Text)
+        self._since = Statement(sa.select(reconciled.c.recorded_until).where(reconciled.c.producer == producer))
+        until = given("recorded_until", TIME)
+        advance = insert(reconciled).values(producer=producer, recorded_until=until)
+        self._advance = Statement(
+            advance.on_conflict_do_update(index_elements=["producer"], set_={"recorded_until": until})
+        )
+
+    # From NATS
+
+    async def run(self) -> None:
+        """Applies what NATS brings until cancelled."""
+        while True:
+            await self._transport.connected()
+            try:
+                await self._drain(await self._subscribe())
+            except (Unavailable, *FAULTS) as error:
+                log.warning("consumer_waits", reason=str(error) or type(error).__name__)
+                self._transport.suspect()
+                await asyncio.sleep(1)
+
+    async def _subscribe(self) -> JetStreamContext.PullSubscription:
+        filters = [
+            f"{prefix}.>" if prefix.endswith(".public") else prefix
+            for prefixes in self._prefixes.values()
+            for prefix in prefixes
+        ]
+        config = ConsumerConfig(
+            durable_name=self._name,
+            deliver_policy=DeliverPolicy.ALL,
+            ack_policy=AckPolicy.EXPLICIT,
+            ack_wait=ACK_SECONDS,
+            max_ack_pending=4 * BATCH,
+            filter_subjects=filters,
+        )
+        await self._transport.jetstream.add_consumer(STREAM, config)
+        return await self._transport.jetstream.pull_subscribe_bind(durable=self._name, stream=STREAM)
+
+    async def _drain(self, subscription: JetStreamContext.PullSubscription) -> None:
+        idle = 0
+        while idle < IDLE_FETCHES_MAX:
+            try:
+                # The client waits for a batch to fill up, so wait for one message, then briefly for company.
+                messages = await subscription.fetch(1, timeout=5)
+            except TimeoutError:
+                idle += 1
+                continue
+            idle = 0
+            with contextlib.suppress(TimeoutError):
+                messages += await subscription.fetch(MESSAGES - 1, timeout=0.02)
+            await self._take(messages)
+        await subscription.unsubscribe()
+
+    async def _take(self, messages: list[Msg]) -> None:
+        packs = [read(message) for message in messages]
+        refused = await self.store_what_applies([event for pack in packs for event in pack], by="nats")
+        killed_here("consumer-before-ack")
+        for message, pack in zip(messages, packs, strict=True):
+            await (message.nak(delay=ACK_SECONDS) if refused & {one.event_id for one in pack} else message.ack())
+
+    async def store_what_applies(self, events: Sequence[pb.Event], by: str) -> set[str]:
+        """Applies the events together, else one by one, so that a bad one holds nobody up; the ids of the bad."""
+        try:
+            await self.store(events, by)
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("events_refused", events=[event.event_id for event in events])
+            POISON.inc()
+            if len(events) == 1:
+                return {events[0].event_id}
+            return set().union(*[await self.store_what_applies([event], by) for event in events])
+        return set()
+
+    async def store(self, events: Sequence[pb.Event], by: str) -> int:
+        """Applies the events that the inbox lacks, all in one transaction; returns how many."""
+        if not events:
+            return 0
+        offered = {uuid.UUID(event.event_id): event for event in events}
+        async with self._database.transaction() as connection:
+            rows = await connection.rows(self._record, ids=list(offered))
+            fresh = [offered[row["event_id"]] for row in rows]
+            if fresh:
+                await self._apply(connection, fresh)
+            killed_here("consumer-before-commit")
+        APPLIED.labels(by).inc(len(fresh))
+        return len(fresh)
+
+    # From the producers' outboxes
+
+    async def reconcile(self) -> None:
+        """Compares with every producer now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(RECONCILE_SECONDS)
+            for producer in self._outboxes:
+                try:
+                    await self._catch_up_with(producer)
+                except (Unavailable, Refusal) as error:
+                    log.info("producer_away", producer=producer, reason=str(error))
+
+    async def catch_up(self) -> int:
+        """Takes in all that the producers recorded before the call; returns how many events that were.
+
+        Raises Unavailable where a producer or the own database is away.
+        """
+        return sum([await self._catch_up_with(producer) for producer in self._outboxes])
+
+    async def _catch_up_with(self, producer: str) -> int:
+        async with self._catching_up:
+            outbox, peer = self._outboxes[producer], self._peers[producer]
+            since = await self._database.value(self._since, producer=producer)
+            request = pb.ListEventIdsRequest(subjects=self._prefixes[producer], limit=2000)
+            if since is not None:
+                request.recorded_since.FromDatetime(since - MARGIN)
+            fetched, as_of = 0, None
+            while True:
+                page = await peer.call(outbox.ListEventIds, request)
+                as_of = as_of or page.as_of.ToDatetime(datetime.UTC)
+                fetched += await self._fetch_missing(producer, list(page.event_ids))
+                if len(page.event_ids) < request.limit:
+                    break
+                request.after_event_id = page.event_ids[-1]
+            await self._database.execute(self._advance, producer=producer, recorded_until=as_of)
+            confirm = pb.ConfirmEventsRequest()
+            confirm.recorded_until.FromDatetime(as_of - MARGIN)
+            await peer.call(outbox.ConfirmEvents, confirm)
+            return fetched
+
+    async def _fetch_missing(self, producer: str, event_ids: list[str]) -> int:
+        known = await self._database.rows(self._known, ids=[uuid.UUID(one) for one in event_ids])
+        missing = sorted(set(event_ids) - {str(row["event_id"]) for row in known})
+        fetched = 0
+        for start in range(0, len(missing), BATCH):
+            request = pb.BatchGetEventsRequest(event_ids=missing[start : start + BATCH])
+            events = await self._peers[producer].call(self._outboxes[producer].BatchGetEvents, request)
+            fetched += len(events.events) - len(await self.store_what_applies(events.events, by="outbox"))
+        return fetched
+
+    async def CatchUp(self, _request: pb.CatchUpRequest, _call: Call) -> pb.CatchUpResponse:
+        return pb.CatchUpResponse(fetched=await self.catch_up())
+
+    async def GetLag(self, _request: pb.GetLagRequest, _call: Call) -> pb.GetLagResponse:
+        response = pb.GetLagResponse()
+        if self._transport.is_connected:
+            with contextlib.suppress(*FAULTS):
+                info = await self._transport.jetstream.consumer_info(STREAM, self._name)
+                response.pending = (info.num_pending or 0) + (info.num_ack_pending or 0)
+        return response
+
+
+def read(message: Msg) -> list[pb.Event]:
+    """The events that a message carries; none, so that it is done with, where it can't be read."""
+    try:
+        first = pb.Event.FromString(message.data)
+        events = [first, *map(pb.Event.FromString, first.more)]
+        for event in events:
+            uuid.UUID(event.event_id)
+    except (DecodeError, ValueError):
+        log.error("message_unreadable", subject=message.subject)
+        return []
+    return events

@@ -1,0 +1,101 @@
+"""The outbox: an event is a row in the transaction of what caused it, and is never lost after that."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import time
+import uuid
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import UUID
+
+from chassis.db.database import Connection
+from chassis.db.statements import CLOCK, TIME, Statement
+from makeready.events.v1.events_pb2 import Event, PublicEvent, References
+
+SUBJECTS = "events.>"
+
+
+def uuid7() -> uuid.UUID:
+    """A UUID whose first 48 bits are the milliseconds since the epoch, so that ids sort by time (RFC 9562)."""
+    number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+    number = number & ~(0xF << 76) | 0x7 << 76
+    return uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62)
+
+
+def outbox_table(metadata: sa.MetaData) -> sa.Table:
+    """Events of this context, by id; a row goes three days after the transport and every consumer have it."""
+    table = sa.Table(
+        "outbox",
+        metadata,
+        sa.Column("event_id", UUID(as_uuid=True), primary_key=True),
+        sa.Column("subject", sa.Text, nullable=False),
+        sa.Column("message", sa.LargeBinary, nullable=False),
+        sa.Column("recorded_at", TIME, nullable=False, server_default=CLOCK),
+        sa.Column("claimed_until", TIME, nullable=False, server_default=sa.text("'-infinity'")),
+        sa.Column("published_at", TIME, server_default=sa.text("NULL")),
+    )
+    sa.Index("outbox_unpublished", table.c.event_id, postgresql_where=sa.text("published_at IS NULL"))
+    sa.Index("outbox_recorded", table.c.recorded_at)
+    sa.Table(
+        "outbox_confirmation",
+        metadata,
+        sa.Column("consumer", sa.Text, primary_key=True),
+        sa.Column("recorded_until", TIME, nullable=False),
+    )
+    return table
+
+
+class Outbox:
+    """Makes events of one producer and wakes its relay."""
+
+    def __init__(self, producer: str, table: sa.Table) -> None:
+        self.producer = producer
+        self.table = table
+        self.woken = asyncio.Event()
+        names = ("event_id", "subject", "message")
+        self._insert = Statement(sa.insert(table).values({n: sa.bindparam(n, type_=table.c[n].type) for n in names}))
+
+    def public(
+        self,
+        event: str,
+        *,
+        company_id: int,
+        entity_id: int,
+        occurred_at: datetime.datetime,
+        data: bytes,
+        change: bytes = b"",
+        request_id: str = "",
+    ) -> dict[str, Any]:
+        """The row of one of the ten events of spec 6.1. data: the record as its GET serves it at this moment."""
+        content = PublicEvent(event=event, data=data, change=change, entity_id=entity_id)
+        message = Event(company_id=company_id, request_id=request_id, public=content)
+        return self._row(f"events.{self.producer}.public.{event}", message, occurred_at)
+
+    def references(
+        self, references: References, *, company_id: int, occurred_at: datetime.datetime, request_id: str = ""
+    ) -> dict[str, Any]:
+        """The row that tells other contexts of rows that they keep as replicas."""
+        message = Event(company_id=company_id, request_id=request_id, references=references)
+        return self._row(f"events.{self.producer}.references", message, occurred_at)
+
+    def cause(self, message: Event) -> dict[str, Any]:
+        """The row of what happened here and has an effect in another context. message: all but its id and instant."""
+        return self._row(f"events.{self.producer}.causes", message, message.occurred_at.ToDatetime(datetime.UTC))
+
+    def _row(self, subject: str, message: Event, occurred_at: datetime.datetime) -> dict[str, Any]:
+        event_id = uuid7()
+        message.event_id = str(event_id)
+        message.occurred_at.FromDatetime(occurred_at)
+        return {"event_id": event_id, "subject": subject, "message": message.SerializeToString()}
+
+    async def add(self, connection: Connection, row: dict[str, Any]) -> None:
+        """Records an event in the caller's transaction. Call `wake` once it has committed."""
+        await connection.execute(self._insert, **row)
+
+    def wake(self) -> None:
+        """Tells the relay that something was committed; it polls anyway, for whoever dies before calling."""
+        self.woken.set()

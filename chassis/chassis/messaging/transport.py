@@ -1,0 +1,99 @@
+"""The connection to NATS: made in the background, so that nothing else waits for it, and never given up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import nats.errors
+import nats.js.errors
+import structlog
+from nats.aio.client import Client
+from nats.js.api import RetentionPolicy, StorageType, StreamConfig
+from nats.js.client import JetStreamContext
+from prometheus_client import Gauge
+
+from chassis.messaging.outbox import SUBJECTS
+
+STREAM = "EVENTS"
+FAULTS = (nats.errors.Error, nats.js.errors.Error, TimeoutError, OSError)
+
+log = structlog.stdlib.get_logger(__name__)
+CONNECTED = Gauge("makeready_nats_connected", "1 while the connection to NATS stands")
+
+
+class Transport:
+    """One connection a process, and the stream that carries every context's events."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self._url = url
+        self._name = name
+        self._client = Client()
+        self.jetstream: JetStreamContext = self._client.jetstream(timeout=5)
+        self._ready = asyncio.Event()
+        self._suspected = asyncio.Event()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._ready.is_set() and self._client.is_connected
+
+    async def connected(self) -> None:
+        """Waits until the stream is there."""
+        await self._ready.wait()
+
+    def suspect(self) -> None:
+        """Something failed: look whether the stream is still there, and make it anew where it is not."""
+        self._suspected.set()
+
+    async def run(self) -> None:
+        """Connects, makes the stream, and looks after it until cancelled."""
+        while True:
+            try:
+                if not self._client.is_connected and not self._client.is_reconnecting:
+                    await self._connect()
+                await self._ensure_stream()
+                self._ready.set()
+                CONNECTED.set(1)
+            except FAULTS as error:
+                CONNECTED.set(0)
+                log.warning("nats_away", reason=str(error) or type(error).__name__)
+                await asyncio.sleep(1)
+                continue
+            self._suspected.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._suspected.wait(), 30)
+                await asyncio.sleep(0.5)  # whatever failed may fail for everybody at once
+
+    async def _connect(self) -> None:
+        # The library gives up after 60 reconnections unless told otherwise.
+        await self._client.connect(
+            self._url,
+            name=self._name,
+            connect_timeout=2,
+            allow_reconnect=True,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=1,
+            error_cb=self._on_error,
+        )
+
+    async def _on_error(self, error: Exception) -> None:
+        log.info("nats_error", reason=str(error) or type(error).__name__)
+
+    async def _ensure_stream(self) -> None:
+        config = StreamConfig(
+            name=STREAM,
+            subjects=[SUBJECTS],
+            retention=RetentionPolicy.LIMITS,
+            storage=StorageType.FILE,
+            max_age=3 * 24 * 3600,
+            duplicate_window=120,
+        )
+        try:
+            await self.jetstream.stream_info(STREAM)
+        except nats.js.errors.NotFoundError:
+            await self.jetstream.add_stream(config)
+
+    async def close(self) -> None:
+        # While it reconnects, the client writes to a closed socket and raises whatever the event loop does.
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._client.close(), 2)

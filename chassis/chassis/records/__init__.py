@@ -1,0 +1,1 @@
+"""JSON records and request bodies."""

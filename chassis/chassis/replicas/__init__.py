@@ -1,0 +1,1 @@
+"""Rows of other contexts, kept so that reads need nobody else."""

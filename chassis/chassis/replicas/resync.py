@@ -1,0 +1,63 @@
+"""Replicas made anew from their owners, a page a call: after a database was lost, or an owner went back to a backup."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from chassis.auth.clients import Peer
+from chassis.auth.identity import Call
+from chassis.db.database import Database
+from chassis.db.statements import Statement, given
+from chassis.refusals import invalid_request
+from makeready.events.v1 import replicas_pb2 as pb
+from makeready.events.v1.replicas_pb2_grpc import OwnerServiceStub
+
+ROWS = 1000
+
+
+class Owner:
+    """Tells its rows. rows: of each kind all there are; the columns are the fields of its message, by name."""
+
+    def __init__(self, database: Database, rows: Mapping[str, sa.Select[Any]]) -> None:
+        self._database = database
+        self._pages = {kind: _page(some) for kind, some in rows.items()}
+
+    async def ListReferences(self, request: pb.ListReferencesRequest, _call: Call) -> pb.ListReferencesResponse:
+        page, after = self._pages[request.kind], request.after
+        rows = await self._database.rows(page, company_id=after.company_id, id=after.id, rows=ROWS)
+        told: Any = {request.kind: [dict(row) for row in rows]}
+        return pb.ListReferencesResponse(references=told)
+
+
+def _page(rows: sa.Select[Any]) -> Statement:
+    # In the order of the keys: no index begins with the id.
+    columns = rows.selected_columns
+    key = columns.get("company_id", columns["id"]), columns["id"]
+    after = sa.tuple_(given("company_id", sa.BigInteger), given("id", sa.BigInteger))
+    return Statement(rows.where(sa.tuple_(*key) > after).order_by(*key).limit(given("rows", sa.Integer)))
+
+
+class Rebuilder:
+    """Takes rows in. owners: of each kind that is kept, those first that others lie in. put: takes a list of References
+    into the replicas in a transaction; where its last argument says so, whatever versions are there."""
+
+    def __init__(self, database: Database, put: Callable[..., Awaitable[None]], owners: Mapping[str, Peer]) -> None:
+        self._database, self._put, self._owners = database, put, owners
+
+    async def ListReplicas(self, _request: pb.ListReplicasRequest, _call: Call) -> pb.ListReplicasResponse:
+        return pb.ListReplicasResponse(kinds=[pb.ReplicaKind(kind=k, owner=o.name) for k, o in self._owners.items()])
+
+    async def RebuildReplicas(self, request: pb.RebuildReplicasRequest, _call: Call) -> pb.RebuildReplicasResponse:
+        if request.kind not in self._owners:
+            raise invalid_request(f"kind must be one of: {', '.join(self._owners)}.", "kind")
+        owner = self._owners[request.kind]
+        asked = pb.ListReferencesRequest(kind=request.kind, after=request.after)
+        references = (await owner.call(OwnerServiceStub(owner.channel).ListReferences, asked)).references
+        async with self._database.transaction() as connection:
+            await self._put(connection, [references], request.overwrite)
+        rows = getattr(references, request.kind)
+        last = {"company_id": getattr(rows[-1], "company_id", rows[-1].id), "id": rows[-1].id} if rows else {}
+        return pb.RebuildReplicasResponse(rows=len(rows), next=pb.Place(**last) if len(rows) == ROWS else None)

@@ -1,0 +1,107 @@
+"""What time alone makes due, company by company: rows whose day is over by the company's morning, or whose instant has
+come.
+
+Companies that are inactive have no such work, nor has one of which nothing is known here yet.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from asyncpg import Record
+from sqlalchemy import Table
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from chassis.db.database import Connection, Database
+from chassis.db.statements import TEXTS, TIME, Statement, given
+from chassis.runtime.failpoints import killed_here
+from chassis.schedule.instants import overdue_before
+
+ROWS_AT_ONCE = 100  # locked and written in one transaction
+
+# The conditions under which a row is due, from two columns: the day before which dates are over in its company, and the
+# instant of the sweep. An index beginning with company_id must answer them.
+Due = Callable[[Any, Any], Sequence[sa.ColumnElement[bool]]]
+Day = Callable[[datetime.datetime, str], datetime.date]
+Work = Callable[[Connection, Sequence[Record]], Awaitable[None]]
+Rows = sa.Select[Any]
+
+
+class Overdue:
+    """Finds the rows of one table that are due, and hands them on, locked.
+
+    The table's key is company_id and id. Every company costs one look into the index; all else grows with what is due.
+    """
+
+    def __init__(
+        self, database: Database, company: Table, table: Table, due: Due, shown: Rows, day_of: Day = overdue_before
+    ) -> None:
+        """company: the replica. shown: what the work needs of each row; the rows of `table` alone are locked. day_of:
+        which day `due` is told of, at an instant in a timezone."""
+        self._database, self._day_of = database, day_of
+        counts = (company.c.active, company.c.version > sa.text("0"))
+        self._zones = Statement(sa.select(company.c.timezone).where(*counts).distinct())
+        zones = sa.func.unnest(given("zones", TEXTS), given("days", ARRAY(sa.Date)))
+        zone = zones.table_valued("timezone", "day").render_derived(name="zone")
+        now = given("now", TIME)
+        of_company = table.c.company_id == company.c.id
+        probe = sa.select(table.c.id).where(of_company, *due(zone.c.day, now)).limit(given("rows", sa.Integer))
+        found = probe.lateral("found")
+        self._find = Statement(
+            sa.select(company.c.id.label("company_id"), found.c.id, zone.c.day)
+            .select_from(company.join(zone, zone.c.timezone == company.c.timezone).join(found, sa.true()))
+            .where(*counts, company.c.id >= given("first_company_id", sa.BigInteger))
+            .order_by(company.c.id)
+            .limit(given("rows", sa.Integer))
+        )
+        named = _named(company_id=sa.BigInteger(), id=sa.BigInteger(), day=sa.Date())
+        same = (table.c.company_id == named.c.company_id, table.c.id == named.c.id)
+        # Checked once more under the lock: somebody else may have been here since.
+        due_yet = sa.select(table.c.company_id, table.c.id).where(*same, *due(named.c.day, now))
+        self._hold = _of_each(named, due_yet.with_for_update(key_share=True))
+        # Read by a statement of its own: one that has waited for a lock shows the other tables as they were before. By
+        # keys alone, whatever the planner knows: OFFSET keeps it from joining whole tables.
+        named = _named(company_id=sa.BigInteger(), id=sa.BigInteger())
+        row = shown.where(table.c.company_id == named.c.company_id, table.c.id == named.c.id)
+        self._read = _of_each(named, row.offset(sa.literal_column("0")))
+
+    async def each(self, now: datetime.datetime, work: Work) -> int:
+        """Does the work for all that is due at `now`, a few rows in each transaction; returns how many rows.
+
+        work: must leave no row due that it was given. Any number may call this at once: each row is handed on once.
+        """
+        zones = [row["timezone"] for row in await self._database.rows(self._zones)]
+        values = {"zones": zones, "days": [self._day_of(now, zone) for zone in zones], "rows": ROWS_AT_ONCE}
+        at = {"now": now} if "now" in self._find.parameters else {}
+        first_company_id, done = 0, 0
+        while True:
+            found = await self._database.rows(self._find, first_company_id=first_company_id, **values, **at)
+            if found:
+                # In the order in which everybody locks many rows: nobody waits for another in a ring.
+                rows = sorted((row["company_id"], row["id"], row["day"]) for row in found)
+                companies, ids, of_days = (list(column) for column in zip(*rows, strict=True))
+                async with self._database.transaction() as connection:
+                    held = await connection.rows(self._hold, company_ids=companies, ids=ids, days=of_days, **at)
+                    if held:
+                        key = {"company_ids": [row["company_id"] for row in held], "ids": [row["id"] for row in held]}
+                        await work(connection, await connection.rows(self._read, **key))
+                        killed_here("sweep-before-commit")
+                done += len(held)
+                first_company_id = companies[-1]
+            if len(found) < ROWS_AT_ONCE:
+                return done
+
+
+def _named(**columns: Any) -> Any:
+    """The rows that parameters hold: an array for each column, by its name in the plural; n is a row's number."""
+    arrays = [given(f"{name}s", ARRAY(kind)) for name, kind in columns.items()]
+    return sa.func.unnest(*arrays).table_valued(*columns, with_ordinality="n").render_derived(name="named")
+
+
+def _of_each(named: Any, rows: Rows) -> Statement:
+    """What the rows are for each of the named, in their order."""
+    found = rows.lateral("found")
+    return Statement(sa.select(found).select_from(named.join(found, sa.true())).order_by(named.c.n))

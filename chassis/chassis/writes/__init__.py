@@ -1,0 +1,1 @@
+"""Writes that happen once: idempotency, audited commands, the audit log, retention."""

@@ -1,0 +1,159 @@
+"""What people do in the back office: once for each idempotency key, audited, all of it in one transaction.
+
+A hot path of callers takes `chassis.writes.idempotency` directly; here a few round trips more cost nobody anything.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from asyncpg import UniqueViolationError
+from google.protobuf.message import Message
+
+from chassis.auth.identity import Call, company_id
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement
+from chassis.messaging.outbox import Outbox
+from chassis.refusals import Refusal, invalid_request
+from chassis.runtime.failpoints import killed_here
+from chassis.schedule.instants import now
+from chassis.writes.audit import Audit
+from chassis.writes.idempotency import CLAIM, CLAIM_COLUMNS, Claim, Once
+from makeready.events.v1.events_pb2 import References
+
+Reply = TypeVar("Reply", bound=Message)
+_TICK = datetime.timedelta(microseconds=1)
+KEY_CHARACTERS_MAX = 64
+
+
+def fields(request: Message, *names: str) -> dict[str, Any]:
+    """What a request gives of these fields, by name: for `bodies.check`, which knows their types and bounds.
+
+    A field of text or a number that has no presence is always given; an optional one where it is set; one that
+    `clear`, a list of names that some requests have, names is given as null. Raises Refusal 400 for a name that can't
+    be cleared, for one that is both set and cleared, and for a text with the character NUL, which can't be stored.
+    """
+    known: Any = request.DESCRIPTOR.fields_by_name
+    given = {name: getattr(request, name) for name in names if not known[name].has_presence or request.HasField(name)}
+    for name, value in given.items():
+        several = value if known[name].is_repeated else [value]
+        if any(isinstance(one, str) and "\0" in one for one in several):
+            raise invalid_request(f"{name} must not hold the character NUL.", name)
+    for name in getattr(request, "clear", ()):
+        if name not in names or not known[name].has_presence:
+            raise invalid_request("clear may name the optional fields of the request only.", "clear")
+        if name in given:
+            raise invalid_request("A field can be set or cleared, not both.", name)
+        given[name] = None
+    return given
+
+
+def _claim_of_actor(call: Call, request: Any) -> Claim:
+    """The claim of a person's request: no API key has the id 0, and no two actors share a key."""
+    key: str = request.idempotency_key
+    if not key:
+        raise Refusal(400, "idempotency_key_required", "idempotency_key is required to do this once; send a new one.")
+    if len(key) > KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
+        raise invalid_request(f"idempotency_key must be 1 to {KEY_CHARACTERS_MAX} printable ASCII characters.")
+    same = type(request)()
+    same.CopyFrom(request)
+    same.ClearField("idempotency_key")
+    whole = request.DESCRIPTOR.full_name.encode() + b"\0" + same.SerializeToString(deterministic=True)
+    fingerprint = hashlib.blake2b(whole, digest_size=32).digest()
+    return Claim(company_id(call), 0, f"{call.identity.actor} {key}", fingerprint)
+
+
+class Act:
+    """One act in its transaction."""
+
+    def __init__(self, acts: Acts, connection: Connection, call: Call) -> None:
+        self._acts = acts
+        self.connection = connection
+        self.call = call
+        self.company_id = company_id(call)
+        self.now = acts.clock()
+
+    def after(self, updated_at: datetime.datetime) -> datetime.datetime:
+        """The instant of a change of a record that is locked: after its last one, whatever the clock says, and after
+        all that was told of it while its lock was waited for."""
+        return max(self._acts.clock(), updated_at + _TICK)
+
+    async def record(
+        self, action: str, subject: str, subject_id: int, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> None:
+        """Adds an entry to the audit log. before, after: values by name, of which those that differ are kept."""
+        await self._acts.audit.add(
+            self.connection, self.call, self.company_id, action, subject, subject_id, before, after
+        )
+
+    async def fire(self, event: str, entity_id: int, at: datetime.datetime, data: bytes, change: bytes = b"") -> None:
+        """Fires one of the ten events of spec 6.1. data: the record as its GET serves it from now on."""
+        outbox = self._acts.outbox
+        row = outbox.public(
+            event,
+            company_id=self.company_id,
+            entity_id=entity_id,
+            occurred_at=at,
+            data=data,
+            change=change,
+            request_id=self.call.request_id,
+        )
+        await outbox.add(self.connection, row)
+
+    async def tell(self, references: References) -> None:
+        """Tells other contexts of rows that they keep as replicas."""
+        outbox = self._acts.outbox
+        row = outbox.references(
+            references, company_id=self.company_id, occurred_at=self.now, request_id=self.call.request_id
+        )
+        await outbox.add(self.connection, row)
+
+
+class Acts(Once):
+    """Runs the acts of one context."""
+
+    def __init__(
+        self,
+        database: Database,
+        claims: sa.Table,
+        audit: Audit,
+        outbox: Outbox,
+        clock: Callable[[], datetime.datetime] = now,
+    ) -> None:
+        super().__init__(claims)
+        self._database = database
+        self.audit, self.outbox, self.clock = audit, outbox, clock
+        self._keep = Statement(sa.insert(claims).from_select(CLAIM_COLUMNS, self._claim, include_defaults=False))
+
+    async def once(
+        self, call: Call, request: Any, reply: type[Reply], work: Callable[[Act], Awaitable[Reply]]
+    ) -> Reply:
+        """Does the work in one transaction and keeps its reply for 30 days, or answers what an earlier request left.
+
+        request: has `idempotency_key`; all else of it, with the actor, is what "the same request" means. Whatever the
+        work raises leaves nothing. Raises Refusal 400 for a bad key, 409 (mismatch, in progress), DatabaseUnavailable.
+        """
+        claim = _claim_of_actor(call, request)
+        try:
+            async with self._database.waiters, self._database.transaction() as connection:
+                kept = await self.kept_in(connection, claim)
+                if kept is None:
+                    act = Act(self, connection, call)
+                    made = await work(act)
+                    killed_here("write-decided")
+                    await connection.execute(self._keep, **claim.whole(200, made.SerializeToString()))
+                    killed_here("write-before-commit")
+        except UniqueViolationError as fault:
+            if fault.constraint_name != CLAIM:
+                raise
+            # The first request committed between this one's snapshot and its lock.
+            kept = await self._after_all(self._database, claim, fault)
+        if kept is not None:
+            return reply.FromString(kept.body)
+        self.outbox.wake()
+        killed_here("write-after-commit")
+        return made

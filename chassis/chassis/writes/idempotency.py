@@ -1,0 +1,280 @@
+"""Writes that can be retried (spec 4.13): the claim is a row in the write's own transaction.
+
+Its primary key is the guard, so that a crash at any point leaves either everything or nothing, and a
+concurrent duplicate is told `idempotency_in_progress` by a try-lock instead of waiting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from asyncpg import Record, UniqueViolationError
+from sqlalchemy.dialects.postgresql import insert
+
+from chassis.auth.identity import Identity
+from chassis.db.database import Connection, Database, DatabaseUnavailable
+from chassis.db.rows import offered, turned
+from chassis.db.statements import CLOCK, TIME, Statement, given
+from chassis.refusals import Refusal, idempotency_in_progress, idempotency_mismatch
+from chassis.runtime.failpoints import killed_here
+from makeready.common.v1.documents_pb2 import WriteReply
+
+LEDGER = "idempotency"
+
+
+def ledger(metadata: sa.MetaData) -> sa.Table:
+    """The table of claims and kept replies, in each context that writes. Kept 30 days: see chassis.writes.retention."""
+    return sa.Table(
+        LEDGER,
+        metadata,
+        sa.Column("company_id", sa.BigInteger, nullable=False),
+        sa.Column("api_key_id", sa.BigInteger, nullable=False),
+        sa.Column("idempotency_key", sa.Text, nullable=False),
+        sa.Column("fingerprint", sa.LargeBinary, nullable=False),
+        sa.Column("status", sa.Integer, nullable=False),
+        sa.Column("reply", sa.LargeBinary, nullable=False),
+        sa.Column("recorded_at", TIME, nullable=False, server_default=CLOCK, index=True),
+        sa.PrimaryKeyConstraint("company_id", "api_key_id", "idempotency_key", name="idempotency_claim"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One caller's key and what it was used for."""
+
+    company_id: int
+    api_key_id: int
+    idempotency_key: str
+    fingerprint: bytes
+
+    @property
+    def lock(self) -> int:
+        """The advisory lock's number: 64 bits, for 32 would collide."""
+        named = f"{self.company_id}/{self.api_key_id}/{self.idempotency_key}".encode()
+        return int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "big", signed=True)
+
+    def key(self) -> dict[str, Any]:
+        return {
+            "claim_company_id": self.company_id,
+            "claim_api_key_id": self.api_key_id,
+            "claim_idempotency_key": self.idempotency_key,
+        }
+
+    def whole(self, status: int, reply: bytes) -> dict[str, Any]:
+        """The row of the ledger that keeps this reply."""
+        kept = {"claim_fingerprint": self.fingerprint, "claim_status": status, "claim_reply": reply}
+        return self.key() | kept
+
+
+def claim(caller: Identity, idempotency_key: str, operation: str, canonical_body: bytes) -> Claim:
+    """operation: verb and path with its ids; together with the body it is what "the same request" means."""
+    digest = hashlib.blake2b(operation.encode() + b"\0" + canonical_body, digest_size=32).digest()
+    return Claim(caller.company_id, caller.api_key_id, idempotency_key, digest)
+
+
+CLAIM = "idempotency_claim"
+CLAIM_COLUMNS = ("company_id", "api_key_id", "idempotency_key", "fingerprint", "status", "reply")
+_ONE: sa.ColumnElement[int] = sa.literal_column("1").label("one")
+
+
+def _columns(table: sa.Table) -> list[sa.Column[Any]]:
+    """What a row brings along: all but what the server fills in; keys always, for replies name rows by them."""
+    return [column for column in table.c if column.primary_key or column.server_default is None]
+
+
+class Once:
+    """What all kinds of writes know of their claims."""
+
+    def __init__(self, claims: sa.Table) -> None:
+        self._claimed = {name: given(f"claim_{name}", claims.c[name].type) for name in CLAIM_COLUMNS}
+        self._claim = sa.select(*self._claimed.values())
+        same = (claims.c[name] == self._claimed[name] for name in CLAIM_COLUMNS[:3])
+        kept = sa.select(*(claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:])).where(*same)
+        self._kept = kept.subquery("kept")
+        self._lock = sa.select(sa.func.pg_try_advisory_xact_lock(given("lock", sa.BigInteger)).label("ok")).cte("lock")
+        self._found = self._lock.outerjoin(self._kept, sa.true())
+        self._look = Statement(sa.select(self._lock.c.ok, *self._kept.c).select_from(self._found))
+
+    async def kept(self, database: Database, claim: Claim) -> WriteReply | None:
+        """The reply that an earlier request with the key left; None where the key is free.
+
+        Raises Refusal 409 for a mismatch and where the key is in flight. A refusal found before the claim asks
+        here first: a replay, a mismatch and an in-progress win over it.
+        """
+        async with database.connection() as connection:
+            return await self.kept_in(connection, claim)
+
+    async def kept_in(self, connection: Connection, claim: Claim) -> WriteReply | None:
+        """As `kept`, with the claim locked until the end of the connection's transaction."""
+        row = await connection.row(self._look, lock=claim.lock, **claim.key())
+        assert row is not None
+        return _kept(row, claim)
+
+    async def _after_all(self, database: Database, claim: Claim, fault: Exception) -> WriteReply:
+        """The reply of a write of which nobody told whether it committed: the claim alone knows."""
+        done = await self.kept(database, claim)
+        if done is None:
+            raise fault
+        return done
+
+
+class InsertOnce(Once):
+    """A write that only inserts, as one statement (398 µs where a transaction of seven takes 661).
+
+    The rows' values and the reply are known before: ids come from reserved blocks. The statement's snapshot is
+    older than its lock, so the primary key decides; it must run under READ COMMITTED. Columns with a server
+    default are left to it, but for keys: the reply names the row by its id.
+    """
+
+    def __init__(self, claims: sa.Table, *tables: sa.Table) -> None:
+        super().__init__(claims)
+        claim = insert(claims).from_select(CLAIM_COLUMNS, self._claim.select_from(self._lock).where(self._lock.c.ok))
+        mine = sa.select(claim.on_conflict_do_nothing().returning(_ONE).cte("claimed").c.one).cte("mine")
+        self._columns = {table: _columns(table) for table in tables}
+        effects = []
+        for table, columns in self._columns.items():
+            values = sa.select(*(given(f"{table.name}_{c.name}", c.type) for c in columns)).select_from(mine)
+            effect = insert(table).from_select([c.name for c in columns], values)
+            effects.append(effect.returning(_ONE).cte(f"new_{table.name}"))
+        done = sa.select(sa.func.count()).select_from(mine).scalar_subquery().label("done")
+        self._write = Statement(
+            sa.select(self._lock.c.ok, done, *self._kept.c).select_from(self._found).add_cte(*effects)
+        )
+
+    async def write(
+        self, database: Database, claim: Claim, status: int, reply: bytes, rows: Mapping[sa.Table, Mapping[str, Any]]
+    ) -> WriteReply:
+        """Inserts one row a table and keeps the reply, or answers what an earlier request left.
+
+        Raises Refusal 409 (mismatch, in progress) and DatabaseUnavailable.
+        """
+        values = {
+            f"{table.name}_{column.name}": rows[table][column.name]
+            for table, columns in self._columns.items()
+            for column in columns
+        }
+        killed_here("write-before-statement")
+        try:
+            row = await database.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
+        except DatabaseUnavailable as fault:
+            return await self._after_all(database, claim, fault)
+        assert row is not None
+        if row["done"]:
+            killed_here("write-after-commit")
+            return WriteReply(status=status, body=reply, replayed=False)
+        # Where the first request committed between this statement's snapshot and its lock: look again.
+        lost = DatabaseUnavailable("a claim was refused and is not there")
+        return _kept(row, claim) or await self._after_all(database, claim, lost)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a write does once it has seen the row. reply: its JSON, kept for replays.
+
+    rows: those that it inserts, by table; values: the parameters of its updates.
+    """
+
+    status: int
+    reply: bytes
+    rows: Mapping[sa.Table, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Whether the claim is locked is kept in a setting that lives as long as the transaction.
+_LOCK = "set_config('makeready.claim', pg_try_advisory_xact_lock({lock})::text, true)"
+_IS_LOCKED = "current_setting('makeready.claim')::boolean"
+
+
+class DecideOnce(Once):
+    """A write that reads, decides and writes, in four round trips: it begins and locks the claim and one row; reads the
+    kept reply and what the rule needs, as they are under the locks; writes all effects and the claim; commits.
+    """
+
+    def __init__(
+        self,
+        claims: sa.Table,
+        locked: sa.Table,
+        look: sa.Select[Any],
+        inserts: Sequence[sa.Table] = (),
+        updates: Sequence[sa.UpdateBase] = (),
+        refusals: Mapping[str, Callable[[], Refusal]] | None = None,
+    ) -> None:
+        """locked: the table whose row everybody holds who changes what `look` finds, by company_id and id.
+
+        look: one row at most. updates: made before the rows are inserted, whose columns with a server default are
+        left to it, but for keys. refusals: by the unique constraint that a concurrent change may break.
+        """
+        super().__init__(claims)
+        self._refusals = refusals or {}
+        # Sent as text, for one statement with parameters can't hold the others: its values are integers. A duplicate
+        # that finds the claim in flight takes no lock, and is told so at once.
+        # Where the company is no part of the key, it is compared in words that no index understands.
+        company = "(company_id = {company_id})" + ("" if locked.c.company_id.primary_key else " IS TRUE")
+        lock_row = f"FROM {locked.name} WHERE {company} AND id = {{row_id}} AND {_IS_LOCKED}"
+        self._begin = f"SELECT {_LOCK}; SELECT {lock_row} FOR NO KEY UPDATE"
+        found = look.add_columns(sa.true().label("is_there")).subquery("found")
+        ok: sa.ColumnElement[bool] = sa.literal_column(_IS_LOCKED).label("ok")
+        one = sa.select(_ONE).subquery("one_row")
+        both = one.outerjoin(self._kept, sa.true()).outerjoin(found, sa.true())
+        self._read = Statement(sa.select(*found.c, ok, *self._kept.c).select_from(both))
+        made = [form.returning(_ONE).cte(f"update_{number}") for number, form in enumerate(updates)]
+        counts = [sa.select(sa.func.count()).select_from(one).scalar_subquery() >= 0 for one in made]
+        self._columns = {table: [column.name for column in _columns(table)] for table in inserts}
+        effects = []
+        for table, names in self._columns.items():
+            rows = sa.select(*offered(table, names, f"{table.name}_").c).where(*counts)
+            effects.append(insert(table).from_select(names, rows, include_defaults=False).cte(f"new_{table.name}"))
+        effects.append(insert(claims).from_select(CLAIM_COLUMNS, self._claim, include_defaults=False).cte("claimed"))
+        self._write = Statement(sa.select(_ONE).add_cte(*made, *effects))
+
+    async def write(
+        self, database: Database, claim: Claim, row_id: int, decide: Callable[[Record | None], Decision], **named: Any
+    ) -> WriteReply:
+        """Does what `decide` says of the row (None where there is none), or answers what an earlier request left.
+
+        named: the parameters of `look`. Raises what `decide` raises, leaving nothing; Refusal 409 (mismatch, in
+        progress); DatabaseUnavailable.
+        """
+        killed_here("write-before-statement")
+        begin = self._begin.format(lock=claim.lock, company_id=claim.company_id, row_id=row_id)
+        try:
+            async with database.waiters, database.transaction(begin) as connection:
+                killed_here("write-locked")
+                row = await connection.row(self._read, **{**claim.key(), **named})
+                assert row is not None
+                done = _kept(row, claim)
+                if done is not None:
+                    return done
+                made = decide(row if row["is_there"] else None)
+                assert made.rows.keys() <= self._columns.keys()
+                values = dict(made.values)
+                for table, names in self._columns.items():
+                    values |= turned(made.rows.get(table, ()), names, f"{table.name}_")
+                killed_here("write-decided")
+                await connection.execute(self._write, **claim.whole(made.status, made.reply), **values)
+                killed_here("write-before-commit")
+        except DatabaseUnavailable as fault:
+            return await self._after_all(database, claim, fault)
+        except UniqueViolationError as fault:
+            refusal = self._refusals.get(fault.constraint_name or "")
+            if refusal is not None:
+                raise refusal() from None
+            if fault.constraint_name != CLAIM:
+                raise
+            return await self._after_all(database, claim, fault)
+        killed_here("write-after-commit")
+        return WriteReply(status=made.status, body=made.reply, replayed=False)
+
+
+def _kept(row: Record, claim: Claim) -> WriteReply | None:
+    if row["kept_fingerprint"] is None:
+        if not row["ok"]:
+            raise idempotency_in_progress()
+        return None
+    if row["kept_fingerprint"] != claim.fingerprint:
+        raise idempotency_mismatch()
+    return WriteReply(status=row["kept_status"], body=row["kept_reply"], replayed=True)

@@ -1,0 +1,90 @@
+"""The end of what is kept: a claim and its reply go after 30 days, and their key is new again (spec 4.13).
+
+A row goes under its claim's lock, as a write with its key would take it: neither waits for the other. The rows go a few
+at a time, each batch a transaction of one statement, however many are due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import Awaitable, Callable, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from chassis.auth.identity import Call
+from chassis.db.database import Database
+from chassis.db.statements import TIME, Statement, given
+from chassis.schedule import instants
+from chassis.writes.idempotency import Claim
+from makeready.common.v1 import retention_pb2 as pb
+
+KEPT = datetime.timedelta(days=30)
+PERIOD_SECONDS = 3600
+BATCH = 200  # locks held at once; PostgreSQL's table of them has room for some thousands
+
+# Drops whole days that are due as of an instant, and returns how many.
+Drop = Callable[[datetime.datetime], Awaitable[int]]
+
+_EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
+
+
+class Retention:
+    """Forgets the claims of one ledger. Any number may do so at once: each row goes once."""
+
+    def __init__(self, database: Database, claims: sa.Table, drops: Sequence[Drop] = ()) -> None:
+        """drops: what else goes when its time is over."""
+        self._database, self._drops = database, drops
+        c = claims.c
+        due = (c.recorded_at >= given("after", TIME), c.recorded_at <= given("before", TIME))
+        first = sa.select(*claims.primary_key, c.recorded_at).where(*due).order_by(c.recorded_at)
+        self._due = Statement(first.limit(given("batch", sa.Integer)))
+        kinds = {column.name: column.type for column in claims.primary_key} | {"lock": sa.BigInteger()}
+        self._names = tuple(kinds)
+        arrays = [given(name, ARRAY(kind)) for name, kind in kinds.items()]
+        named = sa.func.unnest(*arrays).table_valued(*kinds).render_derived(name="named")
+        locked = sa.select(*named.c).where(sa.func.pg_try_advisory_xact_lock(named.c.lock)).cte("locked")
+        same = (column == locked.c[column.name] for column in claims.primary_key)
+        # Its time once more: the key may have been forgotten and used again since it was found to be due.
+        self._forget = Statement(sa.delete(claims).where(*same, c.recorded_at <= given("before", TIME)))
+
+    async def sweep(self, now: datetime.datetime) -> int:
+        """Forgets what is 30 days old as of `now`, but claims that a write holds at this moment; returns how many."""
+        before, after, gone = max(now, _EPOCH + KEPT) - KEPT, _EPOCH, 0
+        while rows := await self._database.rows(self._due, after=after, before=before, batch=BATCH):
+            keys = [(row["company_id"], row["api_key_id"], row["idempotency_key"]) for row in rows]
+            named = [(*key, Claim(*key, b"").lock) for key in keys]
+            values = dict(zip(self._names, map(list, zip(*named, strict=True)), strict=True))
+            done = await self._database.execute(self._forget, before=before, **values)
+            some, last = int(done.split()[-1]), rows[-1]["recorded_at"]
+            gone += some
+            if len(rows) < BATCH or (last == after and not some):
+                break
+            after = last
+        return gone
+
+    async def SweepRetention(self, request: pb.SweepRetentionRequest, _call: Call) -> pb.SweepRetentionResponse:
+        now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
+        response = pb.SweepRetentionResponse(idempotency_keys=await self.sweep(now))
+        response.days = sum([await drop(now) for drop in self._drops])
+        response.now.FromDatetime(now)
+        return response
+
+
+async def every_slot(
+    work: Callable[[datetime.datetime], Awaitable[object]],
+    clock: Callable[[], datetime.datetime] = instants.now,
+    period_seconds: int = PERIOD_SECONDS,
+) -> None:
+    """Does the work at every slot, which it is told, beginning with the last one: nothing is missed that fell due while
+    no process ran. Until cancelled, or until the work fails.
+
+    period_seconds: see `instants.slot_of`; by default slots are full hours.
+    """
+    while True:
+        slot = instants.slot_of(clock(), period_seconds)
+        await work(slot)
+        # In short steps, for clocks are set and machines sleep.
+        while instants.slot_of(now := clock(), period_seconds) == slot:  # noqa: ASYNC110 - a clock sets no event
+            await asyncio.sleep(min(period_seconds - (now - slot).total_seconds(), 60))

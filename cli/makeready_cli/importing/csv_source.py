@@ -1,0 +1,124 @@
+"""Rows of a CSV file: RFC 4180 with LF or CRLF, UTF-8 with or without a byte order mark."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+
+from makeready_cli.failures import Failed, quoted
+from makeready_cli.importing.lines import ROW_BYTES_MAX, Lines, RowTooLong
+from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow
+
+# The parser's words, and ours for them.
+_REASONS = {
+    "new-line character seen in unquoted field": "holds a carriage return that ends no line; quote the value",
+    "unexpected end of data": "opens a quote that nothing closes",
+    "',' expected after '\"'": "goes on after a closing quote; a quote inside a quoted value is written twice",
+    "field larger than field limit": f"is longer than {ROW_BYTES_MAX} bytes; is a quote left open?",
+}
+TOO_LONG = Fault("", f"is longer than {ROW_BYTES_MAX} bytes; is a quote left open?")
+
+
+class CsvSource:
+    """A CSV file whose first row names the columns."""
+
+    def __init__(self, lines: Lines) -> None:
+        """Reads the header. Raises Failed."""
+        csv.field_size_limit(ROW_BYTES_MAX)
+        self._lines = lines
+        self._reader = csv.reader(lines, strict=True)
+        header = self._header()
+        # A rejects file of ours: its first columns are about the row, not of it.
+        self._is_rejects = header[: len(REJECT_COLUMNS)] == list(REJECT_COLUMNS)
+        self._width = len(header)
+        self.columns = tuple(header[len(REJECT_COLUMNS) :] if self._is_rejects else header)
+        self.header = written(self.columns) if self._is_rejects else lines.text.rstrip("\r\n")
+
+    def _header(self) -> list[str]:
+        while True:
+            self._lines.begin()
+            try:
+                header = next(self._reader)
+            except StopIteration:
+                raise Failed(f"{self._lines.name} is empty; a CSV begins with a row of column names.") from None
+            except (csv.Error, RowTooLong) as error:
+                reason = _fault_of(error).reason
+                raise Failed(f"{self._lines.name}: the row of column names {reason}.") from None
+            if any(header):
+                break
+        if self._lines.is_damaged:
+            raise Failed(f"{self._lines.name}: the row of column names is not UTF-8 text.")
+        return header
+
+    def rows(self) -> Iterator[SourceRow]:
+        while True:
+            self._lines.begin()
+            try:
+                fields = next(self._reader)
+            except StopIteration:
+                return
+            except (csv.Error, RowTooLong) as error:
+                # Whatever a stray quote swallowed is read again: one bad line costs one row.
+                self._lines.give_back()
+                yield SourceRow(
+                    self._lines.line,
+                    self._lines.text,
+                    {},
+                    _fault_of(error),
+                    has_reject_columns=self._is_rejects,
+                )
+                continue
+            if any(fields):
+                yield self._row(fields)
+
+    def _row(self, fields: list[str]) -> SourceRow:
+        text = self._lines.text
+        fault = self._fault(fields, text)
+        if self._is_rejects:
+            fields = fields[len(REJECT_COLUMNS) :]
+            text = written(fields)
+        values = dict(zip(self.columns, fields, strict=True)) if fault is None else {}
+        return SourceRow(self._lines.line, text, values, fault)
+
+    def _fault(self, fields: list[str], text: str) -> Fault | None:
+        if len(fields) != self._width:
+            return Fault("", f"has {len(fields)} values where the header has {self._width} columns")
+        if self._lines.is_damaged:
+            return Fault(self._named(fields, _is_damaged), "is not UTF-8 text")
+        if "\0" in text:
+            return Fault(self._named(fields, lambda value: "\0" in value), "holds the character NUL")
+        return None
+
+    def _named(self, fields: list[str], is_at_fault: Callable[[str], bool]) -> str:
+        names = [*REJECT_COLUMNS, *self.columns] if self._is_rejects else self.columns
+        return next((name for name, value in zip(names, fields, strict=True) if is_at_fault(value)), "")
+
+
+def written(fields: Sequence[str]) -> str:
+    """The fields as a line of CSV, without its line end."""
+    stream = io.StringIO()
+    # The writer quotes the characters of its line end: with another one, a field's own would stand there bare.
+    csv.writer(stream, lineterminator="\r\n").writerow(fields)
+    return stream.getvalue().removesuffix("\r\n")
+
+
+def duplicates(columns: Sequence[str]) -> list[str]:
+    """Column names that the header has more than once."""
+    return sorted({name for name in columns if columns.count(name) > 1})
+
+
+def named(columns: Sequence[str], shown_max: int = 8) -> str:
+    """Column names for a sentence, in quotes."""
+    rest = len(columns) - shown_max
+    return ", ".join(quoted(name) for name in columns[:shown_max]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _is_damaged(value: str) -> bool:
+    return any("\udc80" <= character <= "\udcff" for character in value)
+
+
+def _fault_of(error: Exception) -> Fault:
+    if isinstance(error, RowTooLong):
+        return TOO_LONG
+    return Fault("", next((ours for theirs, ours in _REASONS.items() if theirs in str(error)), "can't be read as CSV"))

@@ -1,0 +1,57 @@
+"""Rows of a file of JSON lines: one JSON object a line, UTF-8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from chassis.records import bodies
+from chassis.refusals import Refusal
+from makeready_cli.importing.csv_source import TOO_LONG
+from makeready_cli.importing.lines import Lines, RowTooLong
+from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow
+
+_raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class JsonSource:
+    """A file of JSON lines."""
+
+    columns = None
+    header = ""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    def rows(self) -> Iterator[SourceRow]:
+        while True:
+            self._lines.begin()
+            try:
+                text = next(self._lines).strip()
+            except StopIteration:
+                return
+            except RowTooLong:
+                yield SourceRow(self._lines.line, self._lines.text, {}, TOO_LONG)
+                continue
+            if text:
+                yield self._row(text)
+
+    def _row(self, text: str) -> SourceRow:
+        if self._lines.is_damaged:
+            return SourceRow(self._lines.line, text, {}, Fault("", "is not UTF-8 text"))
+        try:
+            values = bodies.parse(text.encode())
+        except Refusal as refusal:
+            reason = refusal.message.removeprefix("The body ").removesuffix(".")
+            return SourceRow(self._lines.line, text, {}, Fault("", reason))
+        if any(name in values for name in REJECT_COLUMNS):
+            members = _raw_members(text)
+            text = joined({name: raw for name, raw in members.items() if name not in REJECT_COLUMNS})
+            values = {name: value for name, value in values.items() if name not in REJECT_COLUMNS}
+        return SourceRow(self._lines.line, text, values, json=text)
+
+
+def joined(members: dict[str, msgspec.Raw]) -> str:
+    """An object of members whose values stay as they were written: 1.10 does not become 1.1."""
+    return msgspec.json.encode(members).decode()

@@ -1,0 +1,86 @@
+"""The rejects file: the rows that were refused, each with its line, field and reason, ready to be mended."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+from pathlib import Path
+from typing import TextIO
+
+from makeready_cli.failures import Failed
+from makeready_cli.importing.csv_source import written
+from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, Source, SourceRow
+
+
+class Rejects:
+    """Made with the first row that is refused; without one there is no file.
+
+    CSV: the header of the source behind `reject_line,reject_field,reject_reason`. JSON lines: the same three
+    as members in front. A row that is no CSV or no JSON at all is kept as it stands.
+    """
+
+    def __init__(self, source_file: Path, source: Source, chosen: Path | None, folder: Path) -> None:
+        """chosen: the file to write, replaced where it exists; None: a new one in the folder. Raises Failed."""
+        self._source_file = source_file
+        self._source = source
+        self._chosen = chosen
+        self._folder = folder
+        self._stream: TextIO | None = None
+        self.file: Path | None = None
+        if chosen is not None and chosen.exists() and chosen.samefile(source_file):
+            raise Failed("The rejects file can't be the file that is imported; name another with --rejects.")
+        # Told now, and not when half of the file has been imported.
+        place = folder if chosen is None else chosen.parent
+        written_to = chosen if chosen is not None and chosen.exists() else place  # /dev/null is there, for one
+        if not place.is_dir() or not os.access(written_to, os.W_OK):
+            raise Failed(f"No rejects file can be written in {place.absolute()}; name another with --rejects.")
+
+    def add(self, row: SourceRow, fault: Fault) -> None:
+        stream = self._stream or self._open()
+        found = (str(row.line), fault.field, fault.reason)
+        text = row.kept.rstrip("\r\n")
+        if row.has_reject_columns:
+            pass  # the row can't be taken apart, and it says already why it was refused the first time
+        elif self._source.columns is not None:
+            text = f"{written(found)},{text}"
+        elif row.json is not None:
+            members = dict(zip(REJECT_COLUMNS, (row.line, *found[1:]), strict=True))
+            comma = ", " if row.values else ""
+            text = f"{json.dumps(members, ensure_ascii=False)[:-1]}{comma}{text[1:].lstrip()}"
+        stream.write(f"{text}\n")
+
+    def flush(self) -> None:
+        if self._stream is not None:
+            self._stream.flush()
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def _open(self) -> TextIO:
+        for path in [self._chosen] if self._chosen else names(self._source_file, self._folder):
+            try:
+                stream = path.open("w" if self._chosen else "x", encoding="utf-8", errors="surrogateescape", newline="")
+            except FileExistsError:
+                continue
+            except OSError as error:
+                reason = error.strerror or error
+                raise Failed(
+                    f"The rejects file {path} can't be written: {reason}; name another with --rejects."
+                ) from None
+            self._stream, self.file = stream, path.absolute()
+            if self._source.columns is not None:
+                stream.write(f"{written(REJECT_COLUMNS)},{self._source.header}\n")
+            return stream
+        raise AssertionError("names never end")
+
+
+def names(source_file: Path, folder: Path) -> itertools.chain[Path]:
+    """NAME.rejects.csv, NAME.2.rejects.csv, …: an older one may be just about to be mended."""
+    plain = source_file.name.removesuffix(".gz")
+    stem, suffix = Path(plain).stem, Path(plain).suffix
+    stem = re.sub(r"(\.\d+)?\.rejects$", "", stem)
+    numbered = (folder / f"{stem}.{number}.rejects{suffix}" for number in itertools.count(2))
+    return itertools.chain([folder / f"{stem}.rejects{suffix}"], numbered)

@@ -1,0 +1,150 @@
+"""One import from the file's first row to its last: read, shaped, batched, sent, and every bad row told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from makeready.common.v1 import documents_pb2 as common
+from makeready_cli.failures import Failed, printable
+from makeready_cli.importing.mapping import REJECT, SKIP_IDENTICAL
+from makeready_cli.importing.rejects import Rejects
+from makeready_cli.importing.rows import Fault, Faulty, Source, SourceRow
+from makeready_cli.importing.seen import Seen
+from makeready_cli.importing.sending import BYTES_MAX, ROWS_MAX, Entry, Sender
+from makeready_cli.importing.shapes import Shape
+
+# So often the event loop has to run until a call that was begun is with gRPC, which sends it while we read on.
+STEPS_TO_LEAVE = 8
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the rows; read is the sum of the others."""
+
+    read: int = 0
+    created: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    rejected: int = 0
+
+
+class Import:
+    """The work of one `makeready import`."""
+
+    def __init__(
+        self, file: Path, source: Source, shape: Shape, sender: Sender, rejects: Rejects, say: Callable[[str], None]
+    ) -> None:
+        """say: tells the operator one line."""
+        self._file = file
+        self._source = source
+        self._shape = shape
+        self._sender = sender
+        self._rejects = rejects
+        self._say = say
+        self._seen = Seen()
+        self._away: tuple[list[Entry], asyncio.Task[list[common.ImportResult]]] | None = None
+        self.counts = Counts()
+
+    async def run(self, progress: Callable[[Counts], None]) -> Counts:
+        """Imports the whole file. progress: called after every batch.
+
+        While a batch is away, the next one is read. One is away at a time, so that the owner takes them in the order of
+        the file, and so that they are told in that order too.
+        """
+        try:
+            for batch in self._batches():
+                await self._settle_away(progress)
+                self._away = batch, asyncio.create_task(self._sender.send(batch))
+                for _ in range(STEPS_TO_LEAVE):
+                    await asyncio.sleep(0)
+            await self._settle_away(progress)
+        except Failed:
+            # The file can't be read on: what is away is told all the same. (Where the sender failed, nothing is.)
+            await self._settle_away(progress)
+            raise
+        finally:
+            if self._away is not None:
+                self._away[1].cancel()
+            self._seen.close()
+        return self.counts
+
+    async def _settle_away(self, progress: Callable[[Counts], None]) -> None:
+        if self._away is not None:
+            (batch, answers), self._away = self._away, None
+            self._settle(batch, await answers)
+            progress(self.counts)
+
+    def _batches(self) -> Iterator[list[Entry]]:
+        batch: list[Entry] = []
+        size = 0
+        for row in self._source.rows():
+            entry = self._entry(row)
+            if entry is None:
+                continue
+            if len(batch) == ROWS_MAX or (batch and size + len(entry.sent) > BYTES_MAX):
+                self._find_repeated(batch)
+                yield batch
+                batch, size = [], 0
+            batch.append(entry)
+            size += len(entry.sent)
+        if batch:
+            self._find_repeated(batch)
+            yield batch
+
+    def _entry(self, row: SourceRow) -> Entry | None:
+        """The row on its way; None where the mapping leaves it out."""
+        if row.fault is not None:
+            return Entry(row, fault=row.fault)
+        try:
+            if not self._shape.takes(row):
+                return None
+            external_id, sent = self._shape.row(row)
+        except Faulty as faulty:
+            return Entry(row, fault=faulty.fault)
+        # What is wrong with another one, its owner says.
+        return Entry(row, sent, None, external_id if isinstance(external_id, str) else "")
+
+    def _find_repeated(self, batch: list[Entry]) -> None:
+        """Keeps rows from being sent that an earlier one of the file stands for, or that may not follow it."""
+        named = [entry for entry in batch if entry.external_id]
+        repeated = self._seen.repeated([(entry.external_id, entry.row.line, entry.sent) for entry in named])
+        for place, earlier in repeated.items():
+            entry = named[place]
+            entry.sent = b""
+            if self._shape.duplicates == REJECT:
+                entry.fault = Fault("external_id", f"stands in line {earlier.line} of the file already")
+            elif self._shape.duplicates == SKIP_IDENTICAL and not earlier.is_identical:
+                reason = f"stands in line {earlier.line} of the file already, with other values"
+                entry.fault = Fault("external_id", reason)
+
+    def _settle(self, batch: list[Entry], answers: list[common.ImportResult]) -> None:
+        """Counts what became of a batch, and tells its bad rows."""
+        results = iter(answers)
+        for entry in batch:
+            self.counts.read += 1
+            if entry.fault is not None:
+                self._reject(entry.row, entry.fault)
+            elif not entry.sent:
+                self.counts.unchanged += 1
+            else:
+                self._count(entry, next(results))
+        self._rejects.flush()
+
+    def _count(self, entry: Entry, result: common.ImportResult) -> None:
+        if result.outcome == common.IMPORT_OUTCOME_CREATED:
+            self.counts.created += 1
+        elif result.outcome == common.IMPORT_OUTCOME_CHANGED:
+            self.counts.changed += 1
+        elif result.outcome == common.IMPORT_OUTCOME_UNCHANGED:
+            self.counts.unchanged += 1
+        else:
+            self._reject(entry.row, Fault(result.field, result.reason))
+
+    def _reject(self, row: SourceRow, fault: Fault) -> None:
+        self.counts.rejected += 1
+        self._rejects.add(row, fault)
+        field = printable(fault.field) or "the row"
+        self._say(f"{printable(self._file.name)}:{row.line}: {field}: {printable(fault.reason)}")

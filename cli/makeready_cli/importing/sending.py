@@ -1,0 +1,77 @@
+"""Batches of rows on their way to the owner of a kind, and what became of each row."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chassis.auth.clients import PeerUnavailable
+from makeready.common.v1 import documents_pb2 as common
+from makeready_cli.failures import Failed
+from makeready_cli.importing.kinds import Kind
+from makeready_cli.importing.rows import Fault, SourceRow
+from makeready_cli.system import Operator, is_transient, told
+
+# Under load a batch of 500 light rows waited twice as long as it worked: it has some eight waits, whatever its size.
+# What others hear of a batch is one event, hardly larger than its rows, and has to stay below NATS' megabyte.
+ROWS_MAX = 2000
+BYTES_MAX = 512 * 1024
+DEADLINE_SECONDS = 60.0
+# An import of hours must outlive a restart of a service: about half a minute in all.
+RETRY_SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+
+
+@dataclass(slots=True)
+class Entry:
+    """A row of a batch, in the order of the file. sent: its JSON; empty where the row is not sent. external_id: where
+    it has a usable one."""
+
+    row: SourceRow
+    sent: bytes = b""
+    fault: Fault | None = None
+    external_id: str = ""
+
+
+class Sender:
+    """Sends batches of one kind for one company."""
+
+    def __init__(self, operator: Operator, kind: Kind, company_id: int, dry_run: bool, events: bool) -> None:
+        self._operator = operator
+        self._kind = kind
+        self._company_id = company_id
+        self._dry_run = dry_run
+        self._events = events
+
+    async def send(self, entries: Sequence[Entry]) -> list[common.ImportResult]:
+        """What became of each entry that has something to send, in their order. Raises Failed.
+
+        A batch that got no answer is sent again: its rows are upserts, so that those which had come through
+        are unchanged then.
+        """
+        rows = [common.ImportRow(line=entry.row.line, json=entry.sent) for entry in entries if entry.sent]
+        if not rows:
+            return []
+        request = self._kind.request_of(rows, self._dry_run, self._events)
+        method = self._kind.rpc(self._operator.channel(self._kind.service))
+        for pause in (*RETRY_SECONDS, None):
+            try:
+                answer = await self._operator.ask(
+                    self._kind.service,
+                    method,
+                    request,
+                    company_id=self._company_id,
+                    deadline_seconds=DEADLINE_SECONDS,
+                )
+            except PeerUnavailable as error:
+                if pause is None or not is_transient(error):
+                    raise Failed(
+                        f"{told(self._kind.service, error)} The import ended at line {rows[0].line}; what came before "
+                        "is kept, and running it again goes on from there."
+                    ) from None
+                await asyncio.sleep(pause)
+                continue
+            results = list(answer.results)
+            assert [result.line for result in results] == [row.line for row in rows]
+            return results
+        raise AssertionError("the last attempt returns or raises")

@@ -1,0 +1,121 @@
+"""From a row of the file to the row that is sent: as it stands, or through a mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from makeready_cli.failures import Failed
+from makeready_cli.importing import values
+from makeready_cli.importing.csv_source import duplicates, named
+from makeready_cli.importing.kinds import Kind
+from makeready_cli.importing.mapping import REJECT, FileMapping, Texts
+from makeready_cli.importing.rows import Faulty, SourceRow
+
+
+class Shape(Protocol):
+    """What makes of a row of the file the row that is sent."""
+
+    def check_columns(self, file: str, columns: Sequence[str]) -> None:
+        """Compares a CSV's header with what is wanted. Raises Failed."""
+
+    def takes(self, source: SourceRow) -> bool:
+        """Whether the row is to be imported at all. Raises Faulty."""
+
+    def row(self, source: SourceRow) -> tuple[Any, bytes]:
+        """The row's external_id, whatever it is, and its JSON object. Raises Faulty."""
+
+    @property
+    def duplicates(self) -> str:
+        """One of `mapping.DUPLICATES`."""
+
+
+class Plain:
+    """A file that bears the public field names."""
+
+    duplicates = REJECT
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._fields = frozenset(kind.fields)
+
+    def check_columns(self, file: str, columns: Sequence[str]) -> None:
+        kind = self._kind.name
+        if missing := [name for name in self._kind.required if name not in columns]:
+            raise Failed(f"{file} lacks the column {named(missing)}, which every one of the {kind} needs.")
+        if unknown := [name for name in columns if name not in self._fields]:
+            raise Failed(
+                f"{file} has the column {named(unknown)}, which {kind} don't have; rename it, take it out, or give a "
+                f"--mapping that ignores it. Known are {', '.join(self._kind.fields)}."
+            )
+        if twice := duplicates(columns):
+            raise Failed(f"{file} has the column {named(twice)} more than once.")
+
+    def takes(self, source: SourceRow) -> bool:
+        return True
+
+    def row(self, source: SourceRow) -> tuple[Any, bytes]:
+        if not source.values.keys() <= self._fields:
+            name = next(name for name in source.values if name not in self._fields)
+            raise Faulty(name, f"is no field of {self._kind.name}")
+        sent = source.json.encode() if source.json is not None else as_json(source.values)
+        return source.values.get("external_id"), sent
+
+
+class Mapped:
+    """A file of any columns, with its mapping."""
+
+    def __init__(self, mapping: FileMapping, file: str = "") -> None:
+        """file: its name. Raises Failed where the mapping wants a name of another form."""
+        self._mapping = mapping
+        self._parts: Mapping[str, str] = {}
+        if mapping.file_name is not None:
+            parts = mapping.file_name.read(file)
+            if parts is None:
+                raise Failed(f"{file} is no name of the form that the mapping's file_name has.")
+            self._parts = parts
+        self._known = set(mapping.columns)
+
+    @property
+    def duplicates(self) -> str:
+        return self._mapping.duplicates
+
+    def check_columns(self, file: str, columns: Sequence[str]) -> None:
+        read = self._mapping.columns
+        if both := sorted(self._parts.keys() & set(columns)):
+            raise Failed(f"{file} has the column {named(both)}, which is a part of the mapping's file_name too.")
+        if missing := sorted(read - set(columns)):
+            raise Failed(f"{file} lacks the column {named(missing)}, which the mapping reads.")
+        if unknown := [name for name in columns if not self._is_known(name)]:
+            raise Failed(
+                f"{file} has the column {named(unknown)}, which the mapping neither reads nor ignores; "
+                "add it to ignore."
+            )
+        if twice := [name for name in duplicates(columns) if name in read]:
+            raise Failed(f"{file} has the column {named(twice)}, which the mapping reads, more than once.")
+
+    def _is_known(self, column: str) -> bool:
+        if column not in self._known and self._mapping.ignores(column):
+            self._known.add(column)
+        return column in self._known
+
+    def _columns(self, source: SourceRow) -> values.Columns:
+        """The row's columns, and the parts of the file's name. Raises Faulty."""
+        if source.json is None:
+            return {**self._parts, **source.values}  # a CSV's header has been checked: it lacks none
+        for column in source.values:
+            if column not in self._known and not self._is_known(column):
+                raise Faulty(column, "is neither read nor ignored by the mapping")
+        return Texts(source.values, self._parts)
+
+    def takes(self, source: SourceRow) -> bool:
+        return not self._mapping.only or self._mapping.takes(self._columns(source))
+
+    def row(self, source: SourceRow) -> tuple[Any, bytes]:
+        made = self._mapping.row(self._columns(source))
+        return made["external_id"], as_json(made)
+
+
+as_json: Callable[[Mapping[str, Any]], bytes] = msgspec.json.Encoder().encode

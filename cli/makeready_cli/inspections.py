@@ -1,0 +1,54 @@
+"""`makeready inspection …`: what a company looks at, row by row."""
+
+from __future__ import annotations
+
+from makeready.catalog.v1 import inspections_desk_pb2 as pb
+from makeready_cli import acting
+from makeready_cli import arguments as types
+from makeready_cli.acting import Verb
+
+_DESK = pb.DESCRIPTOR.services_by_name["InspectionDeskService"].methods_by_name
+_CATALOG = "svc-catalog"
+
+_INSPECTION = {
+    "property_id": "the property that is inspected",
+    "title": "what is inspected, in one line",
+    "scheduled_date": "the day for which it is planned, YYYY-MM-DD",
+    "unit_id": "the unit that is inspected, where it is one",
+    "inspection_type": "of its template, for example Fire Alarm",
+    "assignee_id": "the member of staff who does it",
+    "is_compliance_inspection": "whether a law or a contract asks for it",
+    "compliance_type": "what asks for it, in your own words",
+    "external_id": "the company's own identifier, by which an import finds the inspection",
+    "row": "what is looked at; once for each row, in their order",
+}
+_FAILURE = {
+    "note": "what is the matter",
+    "category": "of the ticket (default: General)",
+    "priority": "of the ticket (default: Medium)",
+    "asset_id": "the asset that it is about",
+    "photo_url": "where a photo of it is",
+}
+
+
+def add(commands: types.Commands) -> None:
+    row = ("inspection_id", "row_id")
+    acting.add(
+        types.group(commands, "inspection", "plan inspections and tell what they found"),
+        Verb("schedule", _CATALOG, _DESK["ScheduleInspection"], "plan an inspection", helps=_INSPECTION),
+        Verb("update", _CATALOG, _DESK["UpdateInspection"], "change an inspection", ("inspection_id",), _INSPECTION),
+        Verb("start", _CATALOG, _DESK["StartInspection"], "begin an inspection", ("inspection_id",)),
+        Verb("rows", _CATALOG, _DESK["ListInspectionRows"], "list what an inspection looks at", ("inspection_id",)),
+        Verb("pass-row", _CATALOG, _DESK["PassInspectionRow"], "find a row in order", row),
+        Verb(
+            "fail-row", _CATALOG, _DESK["FailInspectionRow"], "find a row not in order: opens a ticket", row, _FAILURE
+        ),
+        Verb(
+            "complete",
+            _CATALOG,
+            _DESK["CompleteInspection"],
+            "end an inspection: failed where a row is, else passed",
+            ("inspection_id",),
+            {"completed_date": "the day on which it was done, YYYY-MM-DD (default: today)"},
+        ),
+    )

@@ -1,0 +1,43 @@
+"""`makeready meter …` and `makeready reading …`."""
+
+from __future__ import annotations
+
+from makeready.catalog.v1 import meters_desk_pb2 as pb
+from makeready_cli import acting
+from makeready_cli import arguments as types
+from makeready_cli.acting import Verb
+
+_DESK = pb.DESCRIPTOR.services_by_name["MeterDeskService"].methods_by_name
+_CATALOG = "svc-catalog"
+
+_ANY = {"external_id": "the company's own identifier, by which an import finds the record"}
+_METER = _ANY | {
+    "property_id": "the property that it belongs to",
+    "name": "what people call the meter",
+    "utility_type": "what it measures",
+    "scope": "what it measures it for (default: unit with --unit-id, else master)",
+    "unit_id": "the unit that it measures",
+    "meter_number": "the number on the meter",
+    "unit_of_measure": "what it counts in, for example kWh",
+    "is_active": "whether it is in use",
+}
+_READING = _ANY | {
+    "period_start": "from when it counts: YYYY-MM-DD (midnight UTC) or a date-time with a UTC offset",
+    "period_end": "up to when it counts, likewise",
+    "consumption": "how much was used; negative where more was given back",
+    "unit_of_measure": "what that counts in (default: the meter's)",
+    "cost": "in the company's currency",
+    "is_estimated": "whether it was estimated and not read",
+}
+
+
+def add(commands: types.Commands) -> None:
+    acting.add(
+        types.group(commands, "meter", "add and change utility meters"),
+        Verb("add", _CATALOG, _DESK["AddMeter"], "add a meter to a property or a unit", helps=_METER),
+        Verb("update", _CATALOG, _DESK["UpdateMeter"], "change a meter", ("meter_id",), _METER),
+    )
+    acting.add(
+        types.group(commands, "reading", "record readings of meters"),
+        Verb("record", _CATALOG, _DESK["RecordReading"], "record a meter's reading", ("meter_id",), _READING),
+    )

@@ -1,0 +1,119 @@
+"""The operator's command line. Exit status: 0 done, 1 failed, 2 usage, 3 import with rejects."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from makeready_cli import (
+    audit,
+    companies,
+    inspections,
+    keys,
+    maintenance,
+    meters,
+    notices,
+    places,
+    replicas,
+    staff,
+    status,
+    sweeps,
+    tickets,
+    turns,
+    vault,
+    vendors,
+    waiting,
+    webhooks,
+)
+from makeready_cli.acting_arguments import who_acts
+from makeready_cli.answers import Answer
+from makeready_cli.arguments import Parser
+from makeready_cli.failures import Failed, Misused, printable
+from makeready_cli.importing import command as importing
+from makeready_cli.system import Operator, runtime
+
+GROUPS = (
+    companies,
+    keys,
+    importing,
+    staff,
+    places,
+    meters,
+    vendors,
+    notices,
+    inspections,
+    tickets,
+    turns,
+    maintenance,
+    audit,
+    webhooks,
+    vault,
+    sweeps,
+    waiting,
+    replicas,
+    status,
+)
+
+
+def parser() -> Parser:
+    """The whole tree of commands."""
+    top = Parser(
+        prog="makeready",
+        description="Operates the Makeready that runs on MAKEREADY_STATE_DIR (default .state).",
+        epilog="Exit status: 0 done, 1 failed, 2 usage, 3 import with rejected rows.",
+    )
+    top.set_defaults(json=False)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for group in GROUPS:
+        group.add(commands)
+    return top
+
+
+async def answer(arguments: argparse.Namespace) -> Answer:
+    """Runs the command. Raises Failed or Misused."""
+    async with Operator(runtime(os.environ)) as operator:
+        if (actor := who_acts(arguments)) is not None:
+            operator.act_as(actor, getattr(arguments, "company_id", 0))
+        result: Answer = await arguments.run(operator, arguments)
+        return result
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Returns the exit status. Whatever happens, a person sees one line and no stack trace."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    tree = parser()
+    arguments = tree.parse_args(words)
+    try:
+        if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # from here on there is work to end well
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        result = asyncio.run(answer(arguments))
+    except Failed as failed:
+        sys.stderr.write(f"makeready: {printable(str(failed))}\n")
+        return 1
+    except Misused as misused:
+        tree.error(str(misused))
+    except KeyboardInterrupt:
+        has_imported = arguments.command == "import" and not arguments.dry_run
+        rest = " What was imported is kept; running it again goes on from there." if has_imported else ""
+        sys.stderr.write(f"makeready: Interrupted.{rest}\n")
+        return 1
+    except Exception as error:
+        if os.environ.get("MAKEREADY_LOG_LEVEL") == "debug":
+            raise
+        sys.stderr.write(
+            f"makeready: Failed unexpectedly: {printable(f'{type(error).__name__}: {error}')} "
+            "(MAKEREADY_LOG_LEVEL=debug shows more).\n"
+        )
+        return 1
+    try:
+        sys.stdout.write(f"{result.as_json() if arguments.json else result.text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has enough; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return result.status

@@ -1,0 +1,27 @@
+"""`makeready staff …`: the people to whom tickets and inspections are assigned."""
+
+from __future__ import annotations
+
+from makeready.identity.v1 import staff_desk_pb2 as pb
+from makeready_cli import acting
+from makeready_cli import arguments as types
+from makeready_cli.acting import Verb
+
+_DESK = pb.DESCRIPTOR.services_by_name["StaffDeskService"].methods_by_name
+
+_STAFF = {
+    "name": "the person's name",
+    "email": "in lower case from then on",
+    "title": "what the person does, for example Superintendent",
+    "external_id": "the company's own identifier, by which an import finds the record",
+}
+_PAGE = {"after_id": "go on after this one", "limit": "how many to list at most (default 200)"}
+
+
+def add(commands: types.Commands) -> None:
+    acting.add(
+        types.group(commands, "staff", "add, change and list members of staff"),
+        Verb("add", "gateway", _DESK["AddStaff"], "add a member of staff", helps=_STAFF),
+        Verb("update", "gateway", _DESK["UpdateStaff"], "change a member of staff", ("staff_id",), _STAFF),
+        Verb("list", "gateway", _DESK["ListStaff"], "list a company's staff", helps=_PAGE),
+    )

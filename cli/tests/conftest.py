@@ -1,0 +1,62 @@
+"""What the tests of the command line share: files in a folder of their own, and their rows."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from makeready_cli.__main__ import main
+from makeready_cli.importing.command import source_of
+from makeready_cli.importing.lines import lines_of
+from makeready_cli.importing.rows import SourceRow
+from testkit.gateway_fixtures import company_id, contexts, gateway, house, identity_keys, operator
+
+__all__ = ["company_id", "contexts", "gateway", "house", "identity_keys", "operator"]
+
+Write = Callable[..., Path]
+Rows = Callable[[Path], list[SourceRow]]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Runs the command line; its exit status, standard output and standard error."""
+    monkeypatch.setenv("MAKEREADY_STATE_DIR", str(tmp_path / "state"))
+
+    def running(*words: str) -> tuple[int, str, str]:
+        try:
+            status = main(words)
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        said = capsys.readouterr()
+        assert "Traceback" not in said.err
+        return status, said.out, said.err
+
+    return running
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a file, gzipped where its name says so."""
+
+    def writing(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        data = content.encode() if isinstance(content, str) else content
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return writing
+
+
+@pytest.fixture
+def rows() -> Rows:
+    """All rows of a file."""
+
+    def reading(path: Path) -> list[SourceRow]:
+        with lines_of(path) as lines:
+            return list(source_of(path, lines).rows())
+
+    return reading

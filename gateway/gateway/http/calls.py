@@ -1,0 +1,43 @@
+"""One request, one RPC: the call to the context that owns the answer, as the caller, with a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import grpc
+
+from chassis.auth.clients import Peer, PeerUnavailable, refusal_of
+from chassis.auth.identity import Issuer
+from gateway.http.bearer import Caller
+from gateway.http.routes import Operation
+
+
+class Calls:
+    """The RPCs of all operations, on one channel a service."""
+
+    def __init__(self, issuer: Issuer, peers: Mapping[str, Peer], operations: Iterable[Operation]) -> None:
+        self._issuer = issuer
+        self._methods: dict[Operation, Any] = {
+            operation: peers[operation.service].channel.unary_unary(
+                operation.rpc_path,
+                request_serializer=operation.request.SerializeToString,
+                response_deserializer=operation.response.FromString,
+            )
+            for operation in operations
+            if operation.rpc_path
+        }
+
+    async def call(self, operation: Operation, request: Any, caller: Caller, request_id: str) -> Any:
+        """The response. Raises Refusal where the service refused, PeerUnavailable where it failed or was late."""
+        token = self._issuer.token(operation.service, caller.identity)
+        try:
+            return await self._methods[operation](
+                request,
+                metadata=(("authorization", token), ("x-request-id", request_id)),
+                timeout=operation.deadline_seconds,
+            )
+        except grpc.aio.AioRpcError as error:
+            if refused := refusal_of(error):
+                raise refused from None
+            raise PeerUnavailable(f"{operation.service}: {error.code().name}: {error.details()}") from None

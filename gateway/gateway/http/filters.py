@@ -1,0 +1,150 @@
+"""What a list may be asked for: `limit`, `cursor`, and the filters that its RPC's request declares (spec 4.12)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from chassis.records.bodies import ID_MAX, date_time
+from chassis.refusals import Refusal, invalid_request
+from makeready.common.v1 import options_pb2
+
+LIMIT_DEFAULT, LIMIT_MAX = 50, 200
+PAIRS_MAX = 50
+
+_INTEGER = re.compile("-?[0-9]+")
+# A plus sign that was not percent-encoded arrives as a space.
+_SPACE_FOR_PLUS = re.compile(r" (?=\d\d:?\d\d$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One filter of a list, under its public name."""
+
+    name: str
+    read: Callable[[str], Any]
+    """The field's value from the query's text. Raises Refusal."""
+    requires: str
+    labels: tuple[str, ...]
+    """The values that it may have; empty where any will do."""
+    is_instant: bool = False
+
+
+def filters_of(request: Descriptor) -> tuple[Filter, ...]:
+    """Every field of a list's request after `limit`."""
+    limit = request.fields_by_name["limit"].number
+    return tuple(_filter(field) for field in request.fields if field.number > limit)
+
+
+def _filter(field: FieldDescriptor) -> Filter:
+    name = field.name
+    requires: str = field.GetOptions().Extensions[options_pb2.requires]
+    if field.enum_type is not None:
+        numbers = {
+            value.GetOptions().Extensions[options_pb2.label]: value.number
+            for value in field.enum_type.values
+            if value.number
+        }
+        return Filter(name, lambda text: _one_of(name, numbers, text), requires, tuple(numbers))
+    if field.message_type is not None:
+        assert field.message_type.full_name == Timestamp.DESCRIPTOR.full_name, f"{name}: no such filter"
+        return Filter(name, lambda text: _instant(name, text), requires, (), is_instant=True)
+    assert field.type == FieldDescriptor.TYPE_INT64, f"{name}: no such filter"
+    return Filter(name, lambda text: _record_id(name, text), requires, ())
+
+
+def entity_id(text: str) -> int:
+    """The id that plain digits name; 0, which no record has, for anything that is no positive 64-bit number."""
+    digits = text.lstrip("0")
+    if digits.isascii() and digits.isdigit() and len(digits) <= 19:
+        number = int(digits)
+        if number <= ID_MAX:
+            return number
+    return 0
+
+
+def _record_id(name: str, text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise invalid_request(f"{name} must be an integer.", name)
+    return entity_id(text)
+
+
+def _one_of(name: str, numbers: dict[str, int], text: str) -> int:
+    number = numbers.get(text)
+    if number is None:
+        raise invalid_request(f"{name} must be one of: {', '.join(numbers)}.", name, 422)
+    return number
+
+
+def _instant(name: str, text: str) -> Timestamp:
+    found = date_time(_SPACE_FOR_PLUS.sub("+", text))
+    if found is None:
+        raise invalid_request(
+            f"{name} must be a date-time in ISO 8601 with a UTC offset, such as 2026-01-31T08:00:00Z.", name
+        )
+    instant = Timestamp()
+    instant.FromDatetime(found)
+    return instant
+
+
+def pairs(query: str, allowed: Sequence[str]) -> dict[str, str]:
+    """The query's values by key. Raises Refusal for a key that is not allowed, a repeated key, an empty value.
+
+    `limit` and `cursor` may be empty here: they have refusals of their own.
+    """
+    if not query:
+        return {}
+    try:
+        given = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=PAIRS_MAX)
+    except ValueError:
+        raise invalid_request(
+            f"The query must be at most {PAIRS_MAX} key=value pairs in percent-encoded UTF-8."
+        ) from None
+    found: dict[str, str] = {}
+    for name, text in given:
+        if name not in allowed:
+            if not allowed:
+                raise invalid_request("This operation takes no query parameters; leave them out.")
+            raise invalid_request(f"The query may hold these keys only: {', '.join(allowed)}.")
+        if name in found:
+            raise invalid_request(f"{name} is given more than once; give it once.", name)
+        if not text and name not in ("limit", "cursor"):
+            raise invalid_request(f"{name} is empty; give it a value or leave it out.", name)
+        found[name] = text
+    return found
+
+
+def limit(text: str | None) -> int:
+    """How many records a page may have. Raises Refusal."""
+    if text is None:
+        return LIMIT_DEFAULT
+    digits = text.lstrip("0")
+    if not (text.isascii() and text.isdigit() and digits):
+        raise Refusal(
+            400,
+            "invalid_limit",
+            f"limit must be a positive integer in plain digits; above {LIMIT_MAX} it counts as {LIMIT_MAX}.",
+        )
+    return LIMIT_MAX if len(digits) > 3 else min(int(digits), LIMIT_MAX)
+
+
+def read_filters(filters: Sequence[Filter], given: dict[str, str]) -> dict[str, Any]:
+    """The values of the filters that are given, by name, in the order of the list's contract. Raises Refusal."""
+    found = {one.name: one.read(given[one.name]) for one in filters if one.name in given}
+    for one in filters:
+        if one.requires and one.name in found and one.requires not in found:
+            raise invalid_request(f"{one.name} needs {one.requires} beside it; give both.", one.name)
+    return found
+
+
+def canonical(filters: dict[str, Any]) -> str:
+    """The same text for the same filters, however they were spelled."""
+    return "&".join(
+        f"{name}={value.ToMicroseconds() if isinstance(value, Timestamp) else value}" for name, value in filters.items()
+    )

@@ -1,0 +1,47 @@
+"""What the gateway serves of its own contract: the OpenAPI document, and the pages for people made from it."""
+
+from __future__ import annotations
+
+import html
+from importlib import resources
+
+import msgspec
+
+from gateway.http import replies
+from gateway.http.replies import Reply
+
+# Stands in the committed files where each installation has a base URL of its own.
+BASE_URL = "https://makeready.example/api/v1"
+
+_RECEIVERS = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
+_SAFE = (
+    b"Content-Security-Policy: default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
+    b"frame-ancestors 'none'\r\n"
+    b"X-Content-Type-Options: nosniff\r\n"
+    b"Referrer-Policy: no-referrer\r\n"
+)
+_HTML = b"Content-Type: text/html; charset=utf-8\r\n" + _SAFE
+_TEXT = b"Content-Type: text/plain; charset=utf-8\r\n" + _SAFE
+_CSS = b"Content-Type: text/css; charset=utf-8\r\n" + _SAFE
+
+
+class Reference:
+    """Read once, at the start."""
+
+    def __init__(self, api_url: str) -> None:
+        quoted = msgspec.json.encode(api_url)[1:-1]
+        self.document = replies.json(_file("openapi.json").replace(BASE_URL.encode(), quoted))
+        escaped = html.escape(api_url).encode()
+        self.pages = {
+            "/docs": Reply(200, _file("docs.html").replace(BASE_URL.encode(), escaped), _HTML),
+            "/docs/changes": Reply(200, _file("changes.html"), _HTML),
+            "/docs/events": Reply(200, _file("events.html"), _HTML),
+            "/docs/webhooks": Reply(200, _file("webhooks.html"), _HTML),
+            **{f"/docs/webhooks/{name}": Reply(200, _file(f"{name}.txt"), _TEXT) for name in _RECEIVERS},
+            "/docs/style.css": Reply(200, _file("style.css"), _CSS),
+        }
+        """By path, outside the namespace."""
+
+
+def _file(name: str) -> bytes:
+    return (resources.files("gateway") / "pages" / name).read_bytes()

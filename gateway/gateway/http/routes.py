@@ -1,0 +1,189 @@
+"""The API at a glance: one line a route. Dispatch, Allow, filters and the walks of the tests come from this table."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from gateway.http.filters import Filter, filters_of
+
+PREFIX = "/api/v1"
+READ_SECONDS, WRITE_SECONDS = 5.0, 10.0
+
+# Which keys open an operation (spec 5.4); a public one asks for none.
+OPENED_BY = {
+    "public": frozenset[str](),
+    "any": frozenset({"read", "write", "webhook_only"}),
+    "read": frozenset({"read", "write"}),
+    "webhook_only": frozenset({"webhook_only", "write"}),
+    "write": frozenset({"write"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One operation of the public API.
+
+    rpc: CONTEXT.SERVICE/METHOD of its contract; empty where the gateway answers by itself. key_sentence: what a
+    write without an Idempotency-Key is told.
+    """
+
+    method: str
+    path: str
+    scope: str
+    rpc: str = ""
+    key_sentence: str = ""
+
+
+ROUTES = (
+    Route("GET", "/whoami", "any"),
+    Route("GET", "/openapi.json", "public"),
+    Route("GET", "/tickets", "read", "tickets.TicketsService/ListTickets"),
+    Route("POST", "/tickets", "write", "tickets.TicketsService/CreateTicket",
+          "Creating a ticket needs an Idempotency-Key header; send a new key with each new ticket."),
+    Route("GET", "/tickets/{ticket_id}", "read", "tickets.TicketsService/GetTicket"),
+    Route("PATCH", "/tickets/{ticket_id}", "write", "tickets.TicketsService/ChangeTicketStatus",
+          "Changing a ticket's status needs an Idempotency-Key header; send a new key with each change."),
+    Route("GET", "/properties", "read", "catalog.PropertiesService/ListProperties"),
+    Route("GET", "/properties/{property_id}", "read", "catalog.PropertiesService/GetProperty"),
+    Route("GET", "/units", "read", "catalog.UnitsService/ListUnits"),
+    Route("GET", "/units/{unit_id}", "read", "catalog.UnitsService/GetUnit"),
+    Route("POST", "/units/{unit_id}/notice", "write", "occupancy.ResidenciesService/RecordNotice",
+          "Recording a notice needs an Idempotency-Key header; send a new key with each new notice."),
+    Route("POST", "/units/{unit_id}/move-in", "write", "occupancy.ResidenciesService/RecordMoveIn",
+          "Recording a move-in needs an Idempotency-Key header; send a new key with each new move-in."),
+    Route("GET", "/assets", "read", "catalog.AssetsService/ListAssets"),
+    Route("GET", "/assets/{asset_id}", "read", "catalog.AssetsService/GetAsset"),
+    Route("GET", "/vendors", "read", "catalog.VendorsService/ListVendors"),
+    Route("GET", "/vendors/{vendor_id}", "read", "catalog.VendorsService/GetVendor"),
+    Route("GET", "/inspections", "read", "catalog.InspectionsService/ListInspections"),
+    Route("GET", "/inspections/{inspection_id}", "read", "catalog.InspectionsService/GetInspection"),
+    Route("GET", "/turns", "read", "occupancy.TurnsService/ListTurns"),
+    Route("GET", "/turns/{turn_id}", "read", "occupancy.TurnsService/GetTurn"),
+    Route("GET", "/meters", "read", "catalog.MetersService/ListMeters"),
+    Route("GET", "/meters/{meter_id}", "read", "catalog.MetersService/GetMeter"),
+    Route("GET", "/meters/{meter_id}/readings", "read", "catalog.MetersService/ListReadings"),
+    Route("GET", "/webhooks", "any", "webhooks.SubscriptionsService/ListSubscriptions"),
+    Route("POST", "/webhooks", "webhook_only", "webhooks.SubscriptionsService/CreateSubscription",
+          "Creating a webhook subscription needs an Idempotency-Key header; send a new key with each subscription."),
+    Route("DELETE", "/webhooks/{sub_id}", "webhook_only", "webhooks.SubscriptionsService/DeleteSubscription"),
+)  # fmt: skip
+
+Kind = Literal["own", "list", "fetch", "write", "delete"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Operation:
+    """A route and what follows from its contract."""
+
+    route: Route
+    kind: Kind
+    service: str
+    """The service that answers it, for example "svc-tickets"."""
+    rpc_path: str
+    request: Any
+    """The message class of the RPC's request."""
+    response: Any
+    id_field: str
+    """The request's field that takes the id in the path; empty where there is none."""
+    filters: tuple[Filter, ...]
+    allowed_query: tuple[str, ...]
+    opened_by: frozenset[str]
+    deadline_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One path and its verbs."""
+
+    operations: dict[str, Operation]
+    allow: str
+
+
+def _operation(route: Route) -> Operation:
+    opened_by = OPENED_BY[route.scope]
+    if not route.rpc:
+        return Operation(route, "own", "", "", None, None, "", (), (), opened_by, READ_SECONDS)
+    context, _, rpc = route.rpc.partition(".")
+    service_name, _, method_name = rpc.partition("/")
+    service = _contracts(context)[service_name]
+    method = service.methods_by_name[method_name]
+    kind = _kind(method)
+    segment = route.path.rpartition("/")[2] if "{" not in route.path else route.path.split("/")[2]
+    id_field = segment.strip("{}") if segment.startswith("{") else ""
+    fields = method.input_type.fields_by_name
+    assert not id_field or id_field in fields, f"{route.path}: {method.full_name} takes no {id_field}"
+    assert (kind == "write") == bool(route.key_sentence), f"{route.path}: writes, and they alone, have a key sentence"
+    filters = filters_of(method.input_type) if kind == "list" else ()
+    return Operation(
+        route,
+        kind,
+        f"svc-{context}",
+        f"/{service.full_name}/{method.name}",
+        GetMessageClass(method.input_type),
+        GetMessageClass(method.output_type),
+        id_field,
+        filters,
+        ("limit", "cursor", *(one.name for one in filters)) if kind == "list" else (),
+        opened_by,
+        WRITE_SECONDS if kind in ("write", "delete") else READ_SECONDS,
+    )
+
+
+@functools.cache
+def _contracts(context: str) -> dict[str, ServiceDescriptor]:
+    """The services that a context's contracts declare, by their short names."""
+    package = importlib.import_module(f"makeready.{context}.v1")
+    names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.name.endswith("_pb2")]
+    modules = [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    return {name: found for one in modules for name, found in one.DESCRIPTOR.services_by_name.items()}
+
+
+def _kind(method: MethodDescriptor) -> Kind:
+    """What the response holds says what the operation is."""
+    fields = method.output_type.fields_by_name
+    if "page" in fields:
+        return "list"
+    if "document" in fields:
+        return "fetch"
+    return "write" if "reply" in fields else "delete"
+
+
+OPERATIONS = tuple(_operation(route) for route in ROUTES)
+
+
+def _resources() -> dict[tuple[str | None, ...], Resource]:
+    """By the segments of the path below the prefix; None stands for the id, which is always the second."""
+    found: dict[tuple[str | None, ...], Resource] = {}
+    for operation in OPERATIONS:
+        segments: list[str | None] = list(operation.route.path[1:].split("/"))
+        if len(segments) > 1:
+            assert operation.route.path.count("{") == 1 and str(segments[1]).startswith("{"), operation.route.path
+            segments[1] = None
+        resource = found.get(tuple(segments)) or Resource({}, "")
+        operations = resource.operations | {operation.route.method: operation}
+        found[tuple(segments)] = Resource(operations, ", ".join(operations))
+    return found
+
+
+_RESOURCES = _resources()
+_ROOT = PREFIX + "/"
+
+
+def resource_of(path: str) -> tuple[Resource, str] | None:
+    """The resource at a path and the id in it ("" where it has none); None where there is no such path."""
+    if not path.startswith(_ROOT):
+        return None
+    segments: list[str | None] = list(path[len(_ROOT) :].split("/"))
+    found = _RESOURCES.get(tuple(segments))
+    if found is not None or len(segments) == 1:
+        return None if found is None else (found, "")
+    entity_id, segments[1] = str(segments[1]), None
+    found = _RESOURCES.get(tuple(segments))
+    return (found, entity_id) if found is not None and entity_id else None

@@ -1,0 +1,1 @@
+"""Companies, administrators, staff and API keys."""

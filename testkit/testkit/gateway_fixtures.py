@@ -1,0 +1,93 @@
+"""A real gateway in its own process, with a real database and NATS; the contexts behind it: `testkit.stub_contexts`."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from chassis.auth import identity
+from chassis.db.database import Database
+from gateway.config import CONTEXTS
+from testkit.gateways import Gateway, House, Operator
+from testkit.plugin import PostgresServer, Server
+from testkit.raw_http import Api
+from testkit.stub_contexts import Contexts
+
+
+@pytest.fixture(scope="session")
+def identity_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gateway")
+    identity.make_keys(folder / "keys", ["gateway", "operator", *CONTEXTS])
+    return folder / "keys"
+
+
+@pytest.fixture(scope="session")
+async def contexts(identity_keys: Path) -> AsyncIterator[Contexts]:
+    made = Contexts(identity_keys / "ring.jwks")
+    await made.start_all()
+    yield made
+    await made.stop_all()
+
+
+@pytest.fixture(scope="session")
+async def house(
+    identity_keys: Path, postgres_server: PostgresServer, nats_server: Server, contexts: Contexts
+) -> AsyncIterator[House]:
+    made = House(identity_keys.parent, postgres_server.create_database("gateway_test"), nats_server.url, contexts)
+    environment = made.gateway().environment
+    program = [sys.executable, "-P", "-m", "gateway", "migrate"]
+    await asyncio.to_thread(subprocess.run, program, env=environment, check=True, timeout=60)
+    yield made
+    for gateway in made.gateways:
+        if gateway.process is not None:
+            assert await gateway.stop() == 0, gateway.log.read_text()[-3000:]
+
+
+@pytest.fixture(scope="session")
+async def gateway(house: House) -> Gateway:
+    """The gateway that most tests share."""
+    made = house.gateway()
+    made.start()
+    await made.ready()
+    return made
+
+
+@pytest.fixture(scope="session")
+def api(gateway: Gateway) -> Api:
+    return Api(gateway.api_port)
+
+
+@pytest.fixture(scope="session")
+async def operator(gateway: Gateway, identity_keys: Path) -> Operator:
+    return Operator(gateway.grpc_target, identity_keys)
+
+
+@pytest.fixture
+async def company_id(operator: Operator) -> int:
+    return await operator.company()
+
+
+@pytest.fixture
+async def key(operator: Operator, company_id: int) -> str:
+    """A fresh write key of a fresh company: its rate limit is untouched."""
+    return await operator.key(company_id)
+
+
+@pytest.fixture
+async def database(house: House) -> AsyncIterator[Database]:
+    database = Database(house.database_url, application="tests")
+    await database.open()
+    yield database
+    await database.close()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_lingers(contexts: Contexts) -> Iterator[None]:
+    yield
+    contexts.behaviours.clear()
+    contexts.seen.clear()

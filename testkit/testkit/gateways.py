@@ -1,0 +1,181 @@
+"""Gateways of the tests: each in its own process, on shared servers, and the operator who calls them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from chassis.auth.clients import refusal_of
+from chassis.auth.identity import ADMINISTRATOR, OPERATOR, Identity, Issuer
+from gateway.config import CONTEXTS
+from makeready.common.v1.audit_pb2 import ListAuditRequest
+from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
+from makeready.identity.v1 import identity_pb2 as pb
+from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
+from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
+from makeready.identity.v1.staff_desk_pb2_grpc import StaffDeskServiceStub
+from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
+from testkit.raw_http import Api, free_port
+from testkit.stub_contexts import Contexts
+
+SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE, "webhook_only": pb.SCOPE_WEBHOOK_ONLY}
+
+
+@dataclass
+class Gateway:
+    """One gateway process."""
+
+    environment: dict[str, str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def api_port(self) -> int:
+        return int(self.environment["MAKEREADY_API_PORT"])
+
+    @property
+    def grpc_target(self) -> str:
+        return self.environment["MAKEREADY_GRPC_LISTEN"]
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "gateway"], env=self.environment, stdout=log, stderr=log
+            )
+
+    async def ready(self, seconds: float = 30) -> None:
+        """Waits until /readyz answers 200."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            assert self.process is not None and self.process.poll() is None, self.log.read_text()[-3000:]
+            try:
+                if (await Api(self.api_port).get("//readyz")).status == 200:
+                    return
+            except OSError:
+                pass
+            await asyncio.sleep(0.05)
+        raise AssertionError(self.log.read_text()[-3000:])
+
+    async def stop(self) -> int:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.terminate()
+        return await asyncio.to_thread(self.process.wait, 25)
+
+
+@dataclass
+class House:
+    """The servers, keys and contexts that gateways of these tests share."""
+
+    folder: Path
+    database_url: str
+    nats_url: str
+    contexts: Contexts
+    gateways: list[Gateway] = field(default_factory=list)
+
+    def gateway(self, **more: str) -> Gateway:
+        """A gateway that is not started yet."""
+        number = len(self.gateways)
+        environment = os.environ | {
+            "MAKEREADY_DATABASE_URL": self.database_url,
+            "MAKEREADY_NATS_URL": self.nats_url,
+            "MAKEREADY_GRPC_LISTEN": f"127.0.0.1:{free_port()}",
+            "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
+            "MAKEREADY_IDENTITY_KEY_FILE": str(self.folder / "keys" / "gateway.jwk"),
+            "MAKEREADY_IDENTITY_RING_FILE": str(self.folder / "keys" / "ring.jwks"),
+            "MAKEREADY_API_PORT": str(free_port()),
+            "MAKEREADY_ADMIN_PORT": str(free_port()),
+            "MAKEREADY_CURSOR_KEYS": "1:" + base64.b64encode(b"c" * 32).decode(),
+            **{
+                f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS": self.contexts.addresses[name]
+                for name in CONTEXTS
+            },
+            **more,
+        }
+        made = Gateway(environment, self.folder / f"gateway-{number}.log")
+        self.gateways.append(made)
+        return made
+
+
+class Operator:
+    """The operator's calls to a gateway; a refusal comes out as Refusal."""
+
+    def __init__(self, target: str, keys: Path) -> None:
+        channel = grpc.aio.insecure_channel(target)
+        self._issuer = Issuer(keys / "operator.jwk")
+        self._vouching = Issuer(keys / "gateway.jwk")
+        self._stubs: list[Any] = [
+            CompaniesServiceStub(channel),
+            KeysServiceStub(channel),
+            StaffServiceStub(channel),
+            StaffDeskServiceStub(channel),
+            ActorsServiceStub(channel),
+            AuditServiceStub(channel),
+        ]
+        self._names = itertools.count(1)
+
+    async def __call__(self, rpc: str, request: Any, company_id: int = 0, who: Identity | None = None) -> Any:
+        """who: somebody for whom the gateway vouches, instead of the operator."""
+        token = self._issuer.token("gateway", Identity(OPERATOR, "operator", company_id))
+        if who is not None:
+            token = self._vouching.token("gateway", who)
+        method = next(getattr(stub, rpc) for stub in self._stubs if hasattr(stub, rpc))
+        metadata = [("authorization", token), ("x-request-id", "op-1")]
+        try:
+            return await method(request, metadata=metadata, timeout=10, wait_for_ready=True)
+        except grpc.aio.AioRpcError as error:
+            refused = refusal_of(error)
+            if refused is None:
+                raise
+            raise refused from None
+
+    async def company(self, name: str = "Maple Homes", timezone: str = "") -> int:
+        created = await self("CreateCompany", pb.CreateCompanyRequest(name=name, timezone=timezone))
+        found: int = created.company.id
+        return found
+
+    async def administrator(self, company_id: int) -> str:
+        email = f"ada{next(self._names)}-{company_id}@example.com"
+        await self("CreateAdministrator", pb.CreateAdministratorRequest(company_id=company_id, email=email))
+        return email
+
+    async def administrators_identity(self, company_id: int) -> Identity:
+        """A new administrator of a company, who calls as such."""
+        email = f"adm{next(self._names)}-{company_id}@example.com"
+        made = await self("CreateAdministrator", pb.CreateAdministratorRequest(company_id=company_id, email=email))
+        return Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=made.administrator_id)
+
+    async def audit(self, company_id: int, subject: str = "") -> list[tuple[str, str, int, Any, Any]]:
+        """The gateway's entries of a company, the oldest first: actor, action, subject_id, before, after."""
+        answer = await self("ListAudit", ListAuditRequest(subject=subject, limit=200), company_id)
+        assert {one.request_id for one in answer.entries} <= {"op-1"}
+        return [
+            (one.actor, one.action, one.subject_id, json.loads(one.before), json.loads(one.after))
+            for one in reversed(answer.entries)
+        ]
+
+    async def key(self, company_id: int, scope: str = "write", email: str = "") -> str:
+        return (await self.minted(company_id, scope, email))[1]
+
+    async def minted(self, company_id: int, scope: str = "write", email: str = "") -> tuple[int, str]:
+        minted = await self(
+            "MintKey", pb.MintKeyRequest(company_id=company_id, scope=SCOPES[scope], administrator_email=email)
+        )
+        return minted.key_id, minted.key
+
+    async def revoke(self, key_id: int) -> None:
+        await self("RevokeKey", pb.RevokeKeyRequest(key_id=key_id))
+
+    async def set_active(self, company_id: int, active: bool) -> None:
+        await self("UpdateCompany", pb.UpdateCompanyRequest(company_id=company_id, active=active))

@@ -1,0 +1,58 @@
+"""`python -m testkit.revise PACKAGE MESSAGE` writes the migration that brings a database to the tables.
+
+For a developer to read, to name and to complete: Alembic does not see sequences or partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+from typing import Any
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import MetaData
+from sqlalchemy.engine import Connection
+
+from chassis.db import migrations
+from makeready_local.databases import make_database
+from makeready_local.postgres import Postgres
+
+
+def main(package: str, message: str) -> None:
+    """Migrates an empty database, compares it with the package's tables, and writes the difference."""
+    from testkit.plugin import server_folder  # noqa: PLC0415 - of the tests' packages, not the product's
+
+    metadata = importlib.import_module(f"{package}.tables").metadata
+
+    def revision(connection: Connection) -> None:
+        command.revision(migrations.alembic_config(package, connection, metadata), message, autogenerate=True)
+
+    with server_folder() as folder:
+        server = Postgres(folder / "postgres", "revise", log=folder / "postgres.log")
+        server.start()
+        try:
+            url = make_database(server.url, "revised", "revised")
+            migrations.migrate(url, package, metadata)
+            asyncio.run(migrations.with_connection(url, revision))
+        finally:
+            server.stop()
+
+
+async def differences(url: str, metadata: MetaData) -> list[Any]:
+    """What the tables of a migrated database lack or have beyond `metadata`: for the drift test."""
+
+    def compare(connection: Connection) -> list[Any]:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": False})
+        return list(compare_metadata(context, metadata))
+
+    found: list[Any] = await migrations.with_connection(url, compare)
+    return found
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        raise SystemExit("usage: python -m testkit.revise PACKAGE MESSAGE")
+    main(*sys.argv[1:])

@@ -1,0 +1,139 @@
+"""Real services for tests: each its own process, database and keys, called over gRPC with real tokens."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import grpc
+
+from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
+from chassis.auth.identity import OPERATOR, SERVICE, Identity, Issuer, make_keys
+from chassis.runtime.settings import CONTEXTS
+
+START_SECONDS = 60
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Keys:
+    """A private key of each issuer, and the ring of all."""
+
+    def __init__(self, folder: Path) -> None:
+        make_keys(folder, [*CONTEXTS, "operator"])
+        self.folder = folder
+        self._issuers: dict[str, Issuer] = {}
+
+    def token(self, who: Identity, audience: str) -> str:
+        """A token that says so; callers and staff are vouched for by the gateway, a service by itself."""
+        name = {OPERATOR: "operator", SERVICE: who.issuer}.get(who.kind, "gateway")
+        if name not in self._issuers:
+            self._issuers[name] = Issuer(self.folder / f"{name}.jwk")
+        return self._issuers[name].token(audience, who)
+
+
+async def _number_from(url: str, first_id: int) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        for (name,) in await connection.fetch("SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'"):
+            await connection.execute(f"ALTER SEQUENCE {name} RESTART {first_id}")
+    finally:
+        await connection.close()
+
+
+@dataclass
+class RunningService:
+    """One service's process. name: `svc-catalog`; addresses: the gRPC targets of the others, by name."""
+
+    name: str
+    keys: Keys
+    database_url: str
+    nats_url: str
+    log: Path
+    target: str = field(default_factory=lambda: f"127.0.0.1:{free_port()}")
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def _package(self) -> str:
+        return self.name.replace("-", "_")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        unreachable = dict.fromkeys(CONTEXTS, "127.0.0.1:1")
+        return os.environ | {
+            "MAKEREADY_DATABASE_URL": self.database_url,
+            "MAKEREADY_NATS_URL": self.nats_url,
+            "MAKEREADY_GRPC_LISTEN": self.target,
+            "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
+            "MAKEREADY_IDENTITY_KEY_FILE": str(self.keys.folder / f"{self.name}.jwk"),
+            "MAKEREADY_IDENTITY_RING_FILE": str(self.keys.folder / "ring.jwks"),
+            "MAKEREADY_LINKS_URL": "https://app.test",
+            **{
+                f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS": target
+                for name, target in (unreachable | dict(self.addresses)).items()
+            },
+        }
+
+    def migrate(self, first_id: int = 1) -> None:
+        """first_id: where its sequences begin. The services of one session share a NATS, hence their replicas' ids."""
+        command = [sys.executable, "-m", self._package, "migrate"]
+        subprocess.run(command, env=self.environment, check=True, timeout=START_SECONDS)
+        asyncio.run(_number_from(self.database_url, first_id))
+
+    def start(self, **more: str) -> None:
+        """Starts it and waits until it serves. more: further environment, for example MAKEREADY_KILL_AT."""
+        with self.log.open("ab") as log:
+            command = [sys.executable, "-m", self._package]
+            self.process = subprocess.Popen(command, env=self.environment | more, stdout=log, stderr=log)
+        host, _, port = self.target.rpartition(":")
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                socket.create_connection((host, int(port)), timeout=1).close()
+            except OSError:
+                assert self.process.poll() is None and time.monotonic() < deadline, self.log.read_text()[-4000:]
+                time.sleep(0.05)
+            else:
+                return
+
+    def stop(self) -> None:
+        """Stops it as an operator would; fails the test where it does not end well."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            assert self.process.wait(30) == 0, self.log.read_text()[-4000:]
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+
+    @contextlib.asynccontextmanager
+    async def channel(self) -> AsyncIterator[grpc.aio.Channel]:
+        async with grpc.aio.insecure_channel(self.target, options=CHANNEL_OPTIONS) as channel:
+            yield channel
+
+    async def call(self, method: Any, request: Any, who: Identity) -> Any:
+        """One RPC of a stub as somebody. Raises Refusal, or AioRpcError for a fault or a refused identity."""
+        metadata = [("authorization", self.keys.token(who, self.name)), ("x-request-id", "req-test")]
+        try:
+            return await method(request, metadata=metadata, timeout=20, wait_for_ready=True)
+        except grpc.aio.AioRpcError as error:
+            refused = refusal_of(error)
+            if refused is None:
+                raise
+            raise refused from None

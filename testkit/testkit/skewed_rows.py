@@ -1,0 +1,144 @@
+"""Rows on which a page's plan shows what it costs, and every page that a list's callers may ask for there.
+
+Three companies among one another: one whose rows changed in the order of their ids, so that the newest changes are
+the last to be met; one whose changes lie scattered; and a small one. Each keeps most of its rows in one unit, which
+has none of the rarest status. Their ids lie far apart, as those of one company among hundreds do.
+"""
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from chassis.db.database import Database
+from chassis.db.statements import Statement, given
+from chassis.lists.paging import SINCE, Pages
+from chassis.lists.updated_since import RECENT_ROWS, STEP_ROWS
+from testkit.plans import explained, filter_sets
+
+FIRST_ID, GAP, ROWS = 9_100_000_000, 61, 20_000
+IN_ORDER, SCATTERED, SMALL = 9_100_001, 9_100_002, 9_100_003
+BEGAN = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+LATER = BEGAN + datetime.timedelta(days=365)
+ENDED = LATER + datetime.timedelta(days=365)
+LIMIT = 50
+
+
+class Most(NamedTuple):
+    """What a page may meet, whatever the table holds: rows and index entries of all tables that it joins, blocks."""
+
+    rows: int
+    buffers: int
+
+
+MOST = Most(7 * (LIMIT + 1), 25 * (LIMIT + 1))
+# Beside the page itself: what two of the steps meet in `chassis.lists.updated_since`, and what finding 75 blocks takes.
+MOST_OF_CHANGES = Most(MOST.rows + STEP_ROWS + RECENT_ROWS + 2 * STEP_ROWS, MOST.buffers + 2500)
+
+_CROWD = f"""
+CREATE TABLE crowd AS
+SELECT id, company_id, n, commonness, updated_at,
+  first_value(id) OVER (PARTITION BY company_id, place ORDER BY n) AS place
+FROM (
+  SELECT *, n % 4 = 1 AS place,
+    CASE WHEN n % 4 = 1 THEN n / 4 % 3 ELSE n / 4 % 2 END AS commonness,
+    timestamptz '{BEGAN}' + CASE WHEN company_id = {SCATTERED} AND n % 8 = 0 THEN interval '365 days' ELSE '0' END
+      + n * interval '1 second' AS updated_at
+  FROM (
+    SELECT *, row_number() OVER (PARTITION BY company_id ORDER BY id) - 1 AS n
+    FROM (
+      SELECT {FIRST_ID} + i * {GAP} AS id,
+        CASE WHEN i % 400 = 7 THEN {SMALL} WHEN i % 2 = 0 THEN {IN_ORDER} ELSE {SCATTERED} END AS company_id
+      FROM generate_series(1, {ROWS}) i
+    ) company
+  ) numbered
+) placed
+"""
+
+
+async def make_crowd(database: Database, fills: Iterable[str]) -> None:
+    """Makes the table `crowd` and fills others from it. Its columns: id, company_id, n (the row's place among its
+    company's), place (the id of the property and of the unit where it belongs), commonness (of its status: 2 is the
+    rarest), updated_at. fills: what follows INSERT INTO, parents first.
+
+    The statistics stay those of before, as they do for a minute after an import.
+    """
+    async with database.transaction() as connection:
+        await connection.raw.execute("ANALYZE")
+        await connection.raw.execute(_CROWD)
+        for fill in fills:
+            await connection.raw.execute(f"INSERT INTO {fill} FROM crowd")
+
+
+async def check_pages(
+    database: Database, pages: Pages, statuses: Sequence[str], requires: Mapping[str, str], *, with_changes: bool
+) -> int:
+    """Asks for pages of each set of filters, at the start and at the end of each company's list; returns how many.
+
+    Each must show what a plain statement finds, and meet no more than its bounds. statuses: a common one and the
+    rarest. requires: filters that are refused without another. with_changes: sets with `updated_since` too.
+    """
+    companies = await database.rows(_COMPANIES)
+    asked = 0
+    for names in filter_sets(pages, requires):
+        if SINCE in names and not with_changes:
+            continue
+        plain, most = _plain(pages, names), MOST_OF_CHANGES if SINCE in names else MOST
+        async with explained(database, pages.statement(frozenset(names))) as explain:
+            for company_id, place, end in companies:
+                for filters in _values(names, place, statuses):
+                    for after_id in (0, end - 5 * GAP):
+                        values = {"company_id": company_id, "after_id": after_id, **filters}
+                        found = await pages.rows(database, company_id, after_id, LIMIT, filters)
+                        right = await database.rows(plain, **values)
+                        assert [row[0] for row in found] == [row[0] for row in right], values
+                        plan = await explain(rows=LIMIT + 1, **values)
+                        told = f"{values}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
+                        assert plan.rows_met <= most.rows and plan.buffers <= most.buffers, told
+                        assert not plan.whole_tables, f"{values}: {plan.whole_tables}"
+                        asked += 1
+    return asked
+
+
+async def analyze(database: Database) -> None:
+    async with database.connection() as connection:
+        await connection.raw.execute("ANALYZE")
+
+
+_c = sa.table("crowd", *(sa.column(name, sa.BigInteger) for name in ("id", "company_id", "place")))
+_COMPANIES = Statement(
+    sa.select(
+        _c.c.company_id,
+        sa.func.min(_c.c.place).label("place"),
+        sa.func.max(_c.c.id).label("end"),
+    ).group_by(_c.c.company_id)
+)
+
+
+def _values(names: Sequence[str], place: int, statuses: Sequence[str]) -> list[dict[str, Any]]:
+    several: dict[str, list[Any]] = {
+        "property_id": [place],
+        "unit_id": [place],
+        "status": list(statuses),
+        "ticket_number": [17],
+        # All; the later ones, of which there are many; the last few; those of a company whose changes are scattered.
+        "updated_since": [BEGAN, BEGAN + datetime.timedelta(seconds=ROWS * 0.3), LATER - datetime.timedelta(days=1)],
+    }
+    found: list[dict[str, Any]] = [{}]
+    for name in names:
+        found = [{**one, name: value} for one in found for value in several[name]]
+    if {"property_id", "unit_id"} <= set(names):
+        found += [{**one, "property_id": place + GAP} for one in found]
+    return found
+
+
+def _plain(pages: Pages, names: Sequence[str]) -> Statement:
+    table: Any = pages.table
+    plain = sa.select(table.c.id).where(
+        table.c.company_id == given("company_id", sa.BigInteger),
+        table.c.id > given("after_id", sa.BigInteger),
+        pages.shown,
+        *(pages.filters[name] for name in names),
+    )
+    return Statement(plain.order_by(table.c.id).limit(sa.literal_column(str(LIMIT + 1))))

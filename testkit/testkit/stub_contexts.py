@@ -1,0 +1,145 @@
+"""The four contexts, as far as the edge needs them: real gRPC servers that speak the contracts and check identity.
+
+Each company has records of its own: ids 1 to 120 of company 1, 1001 to 1120 of company 2, and so on by company id.
+A list's records echo the filters that arrived, a write's reply its body. `behave` makes an RPC slow or faulty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from chassis import refusals
+from chassis.auth.clients import REFUSAL
+from chassis.auth.identity import Identity, Ring
+from chassis.refusals import Refusal
+from gateway.config import CONTEXTS
+from gateway.http.routes import OPERATIONS, Operation
+from makeready.common.v1 import documents_pb2
+
+RECORDS = 120
+
+
+def first_id(company_id: int) -> int:
+    return (company_id - 1) * 1000 + 1
+
+
+class Seen:
+    """One call that arrived."""
+
+    def __init__(self, operation: Operation, identity: Identity, request: Any, request_id: str) -> None:
+        self.operation = operation
+        self.identity = identity
+        self.request = request
+        self.request_id = request_id
+
+
+class Contexts:
+    def __init__(self, ring_file: Path) -> None:
+        self.ring_file = ring_file
+        self.addresses: dict[str, str] = {}
+        self.seen: list[Seen] = []
+        self.behaviours: dict[str, Callable[[Any], Awaitable[None]]] = {}
+        self.kept: dict[tuple[int, str, str], bytes] = {}
+        self.servers: dict[str, grpc.aio.Server] = {}
+        self.health: dict[str, health.aio.HealthServicer] = {}
+
+    async def start(self, name: str) -> None:
+        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        ring = Ring(self.ring_file, audience=name)
+        methods: dict[str, dict[str, Any]] = defaultdict(dict)
+        for operation in OPERATIONS:
+            if operation.service == name:
+                _, service, method = operation.rpc_path.split("/")
+                methods[service][method] = grpc.unary_unary_rpc_method_handler(
+                    self._handler(operation, ring),
+                    request_deserializer=operation.request.FromString,
+                    response_serializer=operation.response.SerializeToString,
+                )
+        for service, handlers in methods.items():
+            server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+        self.health[name] = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self.health[name], server)
+        port = server.add_insecure_port(self.addresses.get(name, "127.0.0.1:0"))
+        await server.start()
+        self.addresses[name] = f"127.0.0.1:{port}"
+        self.servers[name] = server
+
+    async def start_all(self) -> None:
+        for name in CONTEXTS:
+            await self.start(name)
+
+    async def stop(self, name: str) -> None:
+        await self.servers.pop(name).stop(None)
+
+    async def stop_all(self) -> None:
+        for name in list(self.servers):
+            await self.stop(name)
+
+    async def say(self, name: str, *, serving: bool) -> None:
+        status = health_pb2.HealthCheckResponse
+        await self.health[name].set("", status.SERVING if serving else status.NOT_SERVING)
+
+    def _handler(self, operation: Operation, ring: Ring) -> Callable[[Any, Any], Awaitable[Any]]:
+        async def handle(request: Any, context: Any) -> Any:
+            metadata = dict(context.invocation_metadata())
+            identity = ring.verify(metadata["authorization"])
+            assert identity.kind == "caller"
+            self.seen.append(Seen(operation, identity, request, metadata["x-request-id"]))
+            try:
+                behave = self.behaviours.get(operation.route.rpc)
+                if behave is not None:
+                    await behave(context)
+                return self._answer(operation, identity, request)
+            except Refusal as refusal:
+                sent = documents_pb2.Refusal(status=refusal.status, code=refusal.code, message=refusal.message)
+                await context.abort(
+                    grpc.StatusCode.FAILED_PRECONDITION, refusal.code, ((REFUSAL, sent.SerializeToString()),)
+                )
+
+        return handle
+
+    def _answer(self, operation: Operation, who: Identity, request: Any) -> Any:
+        first = first_id(who.company_id)
+        if operation.id_field:
+            entity_id = getattr(request, operation.id_field)
+            if not first <= entity_id < first + RECORDS:
+                raise refusals.not_found(operation.id_field.removesuffix("_id"))
+        if operation.kind == "list":
+            filters = {one.name: str(getattr(request, one.name)) for one in operation.filters}
+            given = {name: value for name, value in filters.items() if request.HasField(name)}
+            ids = [one for one in range(first, first + RECORDS) if one > request.after_id]
+            shown: list[dict[str, Any]] = [{"entity_id": one, "filters": given} for one in ids[: request.limit]]
+            page = documents_pb2.Page(data=json.dumps(shown).encode())
+            if len(ids) > request.limit:
+                page.next_after_id = shown[-1]["entity_id"]
+            return operation.response(page=page)
+        if operation.kind == "delete":
+            return operation.response()
+        if operation.kind == "fetch":
+            # Spaces and key order show that the gateway passes the bytes on as they are.
+            record = b'{ "entity_id": %d,  "b":1,"a":"\xc3\xa9" }' % entity_id
+            return operation.response(document={"json": record, "entity_id": entity_id})
+        key = (who.api_key_id, operation.route.rpc, request.idempotency_key)
+        body = b'{"sha256":"%s","bytes":%d}' % (hashlib.sha256(request.body).hexdigest().encode(), len(request.body))
+        replayed = key in self.kept
+        if self.kept.setdefault(key, body) != body:
+            raise refusals.idempotency_mismatch()
+        return operation.response(reply={"status": 201, "body": body, "replayed": replayed})
+
+
+async def hang(_context: Any) -> None:
+    """Never answers."""
+    await asyncio.sleep(60)
+
+
+async def fail(_context: Any) -> None:
+    raise RuntimeError("a fault of the service")
