@@ -9,7 +9,17 @@ from pathlib import Path
 import jwt
 import pytest
 
-from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, IdentityError, Issuer, Ring, make_keys
+from chassis.auth.identity import (
+    CALLER,
+    OPERATOR,
+    SERVICE,
+    STAFF,
+    Identity,
+    IdentityError,
+    TokenSigner,
+    TokenVerifier,
+    make_keys,
+)
 from chassis.runtime.settings import SettingsError
 
 NAMES = ["gateway", "svc-tickets", "operator"]
@@ -22,18 +32,18 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def ring(keys: Path, audience: str = "svc-tickets") -> Ring:
-    return Ring(keys / "ring.jwks", audience)
+def ring(keys: Path, audience: str = "svc-tickets") -> TokenVerifier:
+    return TokenVerifier(keys / "ring.jwks", audience)
 
 
 def test_a_token_tells_who_calls_and_for_which_company(keys: Path) -> None:
     who = Identity(CALLER, "gateway", 7, 3, "write", 5)
-    token = Issuer(keys / "gateway.jwk").token("svc-tickets", who)
+    token = TokenSigner(keys / "gateway.jwk").token("svc-tickets", who)
     assert ring(keys).verify(token) == who
 
 
 def test_a_token_is_made_once_and_used_again(keys: Path) -> None:
-    issuer = Issuer(keys / "gateway.jwk")
+    issuer = TokenSigner(keys / "gateway.jwk")
     who = Identity(CALLER, "gateway", 7, 3, "write", 5)
     assert issuer.token("svc-tickets", who) is issuer.token("svc-tickets", who)
     assert issuer.token("svc-catalog", who) != issuer.token("svc-tickets", who)
@@ -57,7 +67,7 @@ def test_a_token_is_made_once_and_used_again(keys: Path) -> None:
     ],
 )
 def test_an_issuer_vouches_for_its_own_kinds_alone(keys: Path, issuer: str, kind: str, may: bool) -> None:
-    token = Issuer(keys / f"{issuer}.jwk").token("svc-tickets", Identity(kind, issuer, 7))
+    token = TokenSigner(keys / f"{issuer}.jwk").token("svc-tickets", Identity(kind, issuer, 7))
     if may:
         assert ring(keys).verify(token).kind == kind
     else:
@@ -120,6 +130,6 @@ def test_private_keys_are_readable_by_their_owner_alone_and_kept(keys: Path) -> 
 def test_a_key_file_that_is_none_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("{}")
     with pytest.raises(SettingsError, match="IDENTITY_KEY_FILE"):
-        Issuer(tmp_path / "bad")
+        TokenSigner(tmp_path / "bad")
     with pytest.raises(SettingsError, match="IDENTITY_RING_FILE"):
-        Ring(tmp_path / "bad", "svc-tickets")
+        TokenVerifier(tmp_path / "bad", "svc-tickets")

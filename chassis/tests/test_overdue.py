@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from asyncpg import Record
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from chassis.replicas.tables import company_replica
 from chassis.schedule.overdue import ROWS_AT_ONCE, Overdue
 from testkit.plans import statement_plan
@@ -31,7 +31,7 @@ chore = sa.Table(
 sa.Index("chore_due", chore.c.company_id, chore.c.due_date, postgresql_where=sa.text("NOT told"))
 POSTGRESQL = sa.create_mock_engine("postgresql://", lambda *_: None).dialect
 TELL = Statement(
-    sa.update(chore).where(chore.c.id == sa.func.any(given("ids", sa.ARRAY(sa.BigInteger)))).values(told=sa.true())
+    sa.update(chore).where(chore.c.id == sa.func.any(param("ids", sa.ARRAY(sa.BigInteger)))).values(told=sa.true())
 )
 NOW = datetime.datetime(2026, 3, 8, 12, 30, tzinfo=datetime.UTC)
 

@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from chassis.auth.clients import PeerUnavailable
+from chassis.auth.clients import ServiceUnavailable
 from makeready.common.v1.documents_pb2 import Document
 from makeready_cli import arguments as types
 from makeready_cli.acting_arguments import ACT, add_actor, add_fields, request_of
@@ -80,7 +80,7 @@ async def _answered(operator: Operator, verb: Verb, request: Any, arguments: arg
             await asyncio.sleep(PAUSE_SECONDS)
         try:
             found: Message = await operator.ask(verb.service, method, request, company_id=arguments.company_id)
-        except PeerUnavailable as error:
+        except ServiceUnavailable as error:
             unavailable = error
             if not is_transient(error):
                 break

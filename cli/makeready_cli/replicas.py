@@ -10,7 +10,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from chassis.auth.clients import PeerUnavailable
+from chassis.auth.clients import ServiceUnavailable
 from makeready.events.v1 import replicas_pb2 as pb
 from makeready.events.v1.replicas_pb2_grpc import ReplicasServiceStub
 from makeready_cli import arguments as types
@@ -67,7 +67,7 @@ async def _kinds(operator: Operator, service: str) -> list[pb.ReplicaKind]:
     stub = ReplicasServiceStub(operator.channel(service))
     try:
         return list((await operator.ask(service, stub.ListReplicas, pb.ListReplicasRequest())).kinds)
-    except PeerUnavailable as error:
+    except ServiceUnavailable as error:
         if is_unknown(error):
             return []
         raise Failed(told(service, error)) from None
@@ -81,7 +81,7 @@ async def _take_in(operator: Operator, service: str, one: pb.ReplicaKind, overwr
     while True:
         try:
             page = await operator.ask(service, stub.RebuildReplicas, request, deadline_seconds=PAGE_SECONDS)
-        except PeerUnavailable as error:
+        except ServiceUnavailable as error:
             raise Failed(
                 f"{service} can't take in the {one.kind.replace('_', ' ')} of {one.owner} after {rows} rows: one of "
                 "the two, or a database of theirs, does not answer; repeat it once `makeready status` shows both."

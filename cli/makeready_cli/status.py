@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from chassis.auth.clients import PeerUnavailable
+from chassis.auth.clients import ServiceUnavailable
 from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
 from makeready_cli import arguments as types
@@ -82,7 +82,7 @@ async def _unpublished(operator: Operator, service: str) -> int | None:
     outbox = OutboxServiceStub(operator.channel(service))
     try:
         answer = await operator.ask(service, outbox.GetOutbox, pb.GetOutboxRequest(), deadline_seconds=LOOK_SECONDS)
-    except (PeerUnavailable, Failed):
+    except (ServiceUnavailable, Failed):
         return None
     return answer.unpublished
 
@@ -92,6 +92,6 @@ async def _lag(operator: Operator, service: str) -> int | None:
     consumer = ConsumerServiceStub(operator.channel(service))
     try:
         answer = await operator.ask(service, consumer.GetLag, pb.GetLagRequest(), deadline_seconds=LOOK_SECONDS)
-    except (PeerUnavailable, Failed):
+    except (ServiceUnavailable, Failed):
         return None
     return answer.pending if answer.HasField("pending") else None

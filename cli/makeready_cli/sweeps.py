@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from chassis.auth.clients import PeerUnavailable
+from chassis.auth.clients import ServiceUnavailable
 from chassis.schedule import instants
 from makeready.common.v1 import retention_pb2, stale_pb2
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
@@ -94,7 +94,7 @@ async def _everywhere(operator: Operator, ask: Ask[Swept]) -> dict[str, Swept | 
     async def one(service: str) -> Swept | Failed | None:
         try:
             return await ask(service)
-        except PeerUnavailable as error:
+        except ServiceUnavailable as error:
             return None if is_unknown(error) else Failed(told(service, error))
         except Failed as refused:
             return refused

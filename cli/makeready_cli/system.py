@@ -15,8 +15,8 @@ from typing import Any, Self, TypeVar
 import grpc
 import structlog
 
-from chassis.auth.clients import Peer, PeerUnavailable
-from chassis.auth.identity import OPERATOR, Identity, Issuer
+from chassis.auth.clients import ServiceClient, ServiceUnavailable
+from chassis.auth.identity import OPERATOR, Identity, TokenSigner
 from chassis.refusals import Refusal
 from chassis.runtime.settings import SettingsError
 from makeready.identity.v1 import actors_pb2
@@ -92,10 +92,10 @@ class Operator:
     def __init__(self, system: Runtime) -> None:
         self.system = system
         try:
-            self._issuer = Issuer(system.operator_key_file)
+            self._issuer = TokenSigner(system.operator_key_file)
         except SettingsError:
             raise Failed(f"{system.operator_key_file} holds no operator's key; start Makeready anew.") from None
-        self._peers: dict[str, Peer] = {}
+        self._peers: dict[str, ServiceClient] = {}
         self._actor: tuple[str, int] | None = None
         self._actors_company_id = 0
 
@@ -112,11 +112,11 @@ class Operator:
         for peer in self._peers.values():
             await peer.close()
 
-    def _peer(self, service: str) -> Peer:
+    def _peer(self, service: str) -> ServiceClient:
         if service not in self._peers:
             if service not in self.system.services:
                 raise Failed(f"{service} is not part of the system that runs.")
-            self._peers[service] = Peer(service, self.system.services[service], self._issuer)
+            self._peers[service] = ServiceClient(service, self.system.services[service], self._issuer)
         return self._peers[service]
 
     def trace(self) -> None:
@@ -181,21 +181,21 @@ class Operator:
                 deadline_seconds=deadline_seconds,
                 as_operator=as_operator,
             )
-        except PeerUnavailable as error:
+        except ServiceUnavailable as error:
             raise Failed(told(service, error)) from None
 
 
-def is_transient(error: PeerUnavailable) -> bool:
+def is_transient(error: ServiceUnavailable) -> bool:
     """Whether the same call may succeed a moment later."""
     return error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
-def is_unknown(error: PeerUnavailable) -> bool:
+def is_unknown(error: ServiceUnavailable) -> bool:
     """Whether the service serves no such RPC."""
     return error.code == grpc.StatusCode.UNIMPLEMENTED
 
 
-def told(service: str, error: PeerUnavailable) -> str:
+def told(service: str, error: ServiceUnavailable) -> str:
     """What the matter is, in a sentence for the operator."""
     match error.code:
         case grpc.StatusCode.UNAVAILABLE:

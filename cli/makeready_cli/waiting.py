@@ -7,7 +7,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 
-from chassis.auth.clients import PeerUnavailable
+from chassis.auth.clients import ServiceUnavailable
 from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
 from makeready_cli import arguments as types
@@ -74,7 +74,7 @@ async def _look_at_outbox(operator: Operator, service: str, deadline_seconds: fl
     outbox = OutboxServiceStub(operator.channel(service))
     try:
         answer = await operator.ask(service, outbox.GetOutbox, pb.GetOutboxRequest(), deadline_seconds=deadline_seconds)
-    except PeerUnavailable as error:
+    except ServiceUnavailable as error:
         if not is_unknown(error):  # a service without events of its own has no outbox
             found.behind.append(told(service, error).removesuffix("."))
         return
@@ -86,7 +86,7 @@ async def _catch_up(operator: Operator, service: str, deadline_seconds: float, f
     consumer = ConsumerServiceStub(operator.channel(service))
     try:
         answer = await operator.ask(service, consumer.CatchUp, pb.CatchUpRequest(), deadline_seconds=deadline_seconds)
-    except PeerUnavailable as error:
+    except ServiceUnavailable as error:
         if not is_unknown(error):
             found.behind.append(told(service, error).removesuffix("."))
         return

@@ -6,7 +6,7 @@ import functools
 
 from chassis.app.server import App, run_process
 from chassis.imports.importer import Importer
-from chassis.replicas.resync import Owner
+from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
 from gateway import config
 from gateway.http.admin import AdminPage
@@ -34,15 +34,15 @@ def assemble(settings: config.Config) -> App:
     services = identity_pb2.DESCRIPTOR.services_by_name
     # Who keeps companies and staff as replicas: an outbox row goes only once each of them has confirmed it.
     outbox = app.produces(tables.outbox, consumers=["svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
-    acts = app.acts(tables.idempotency, tables.audit, outbox)
-    app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, acts.audit, instants.now))
-    app.serve(services["KeysService"], KeysService(app.database, acts.audit))
+    commands = app.commands(tables.idempotency, tables.audit, outbox)
+    app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, commands.audit, instants.now))
+    app.serve(services["KeysService"], KeysService(app.database, commands.audit))
     app.serve(actors_pb2.DESCRIPTOR.services_by_name["ActorsService"], ActorsService(app.database, app.issuer))
     staff = StaffService(app.database, Importer(app.database, outbox, instants.now))
     app.serve(staff_pb2.DESCRIPTOR.services_by_name["StaffService"], staff)
     desk = staff_desk_pb2.DESCRIPTOR.services_by_name["StaffDeskService"]
-    app.serve(desk, StaffDeskService(app.database, acts))
-    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["OwnerService"], Owner(app.database, queries_owned.ROWS))
+    app.serve(desk, StaffDeskService(app.database, commands))
+    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["OwnerService"], ReplicaSource(app.database, queries_owned.ROWS))
     keys = Keys(app.database)
     app.background("keys", keys.listen)
     limits = Limits(settings.rate_limit_url)

@@ -14,7 +14,7 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from chassis.auth.identity import ADMINISTRATOR, CALLER, KINDS, OPERATOR, SERVICE, STAFF, Identity, Issuer
+from chassis.auth.identity import ADMINISTRATOR, CALLER, KINDS, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from gateway.identity import passwords, rules, service, tables
@@ -250,7 +250,7 @@ async def test_an_rpc_answers_the_kinds_that_its_contract_allows(
     gateway: Gateway, identity_keys: Path, rpc: MethodDescriptor, kind: str
 ) -> None:
     issuer_name, who = WHO[kind]
-    token = Issuer(identity_keys / f"{issuer_name}.jwk").token("gateway", who)
+    token = TokenSigner(identity_keys / f"{issuer_name}.jwk").token("gateway", who)
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
     named = "company_id" in rpc.input_type.fields_by_name
     request = GetMessageClass(rpc.input_type)(**({"company_id": 1} if named else {}))

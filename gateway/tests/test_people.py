@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from chassis.auth.identity import ADMINISTRATOR, STAFF, Identity, IdentityError, Ring
+from chassis.auth.identity import ADMINISTRATOR, STAFF, Identity, IdentityError, TokenVerifier
 from chassis.refusals import Refusal
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_CHANGED, ImportRow
 from makeready.identity.v1 import actors_pb2, staff_pb2
@@ -48,13 +48,13 @@ async def test_a_token_names_the_person_the_company_and_one_service(
     }
     for kind, request in requests.items():
         token = (await operator("Vouch", request)).token
-        who = Ring(identity_keys / "ring.jwks", "svc-tickets").verify(token)
+        who = TokenVerifier(identity_keys / "ring.jwks", "svc-tickets").verify(token)
         assert (who.kind, who.issuer, who.company_id) == (kind, "gateway", company_id)
         assert who.staff_id == (staff_id if kind == STAFF else None)
         assert (who.administrator_id is not None) == (kind == ADMINISTRATOR)
         assert who.actor == f"{kind}:{staff_id if kind == STAFF else who.administrator_id}"
         with pytest.raises(IdentityError):
-            Ring(identity_keys / "ring.jwks", "svc-catalog").verify(token)
+            TokenVerifier(identity_keys / "ring.jwks", "svc-catalog").verify(token)
 
 
 async def test_nobody_is_vouched_for_who_is_not_of_that_company(operator: Operator, company_id: int) -> None:
@@ -80,7 +80,7 @@ async def test_an_email_alone_names_an_administrator_and_the_company(
 ) -> None:
     email = await operator.administrator(company_id)
     answer = await operator("Vouch", actors_pb2.VouchRequest(audience="svc-webhooks", administrator_email=email))
-    assert Ring(identity_keys / "ring.jwks", "svc-webhooks").verify(answer.token).company_id == company_id
+    assert TokenVerifier(identity_keys / "ring.jwks", "svc-webhooks").verify(answer.token).company_id == company_id
     unknown = actors_pb2.VouchRequest(audience="svc-webhooks", staff_id=await member(operator, company_id))
     assert (await refusal(operator("Vouch", unknown)))[0] == 404
 

@@ -10,7 +10,7 @@ import asyncpg
 import grpc
 import pytest
 
-from chassis.auth.identity import SERVICE, Identity, Issuer
+from chassis.auth.identity import SERVICE, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportRow
@@ -57,7 +57,7 @@ async def asked(gateway: Gateway, identity_keys: Path) -> Any:
 
     async def ask(company_id: int, ids: list[int], external_ids: list[str], token_company: int = 0) -> list[Any]:
         who = Identity(SERVICE, "svc-tickets", token_company or company_id)
-        token = Issuer(identity_keys / "svc-tickets.jwk").token("gateway", who)
+        token = TokenSigner(identity_keys / "svc-tickets.jwk").token("gateway", who)
         request = pb.BatchGetStaffRequest(company_id=company_id, ids=ids, external_ids=external_ids)
         async with grpc.aio.insecure_channel(gateway.grpc_target) as channel:
             metadata = [("authorization", token)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chassis.app.server import App, run_process
 from chassis.imports.importer import Importer
-from chassis.replicas.resync import Owner, Rebuilder
+from chassis.replicas.resync import ReplicaResync, ReplicaSource
 from chassis.schedule import instants
 from makeready.catalog.v1 import (
     catalog_pb2,
@@ -48,10 +48,10 @@ def assemble(settings: config.Config) -> App:
     app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
     replicas = replicas_pb2.DESCRIPTOR.services_by_name
     owners = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
-    app.serve(replicas["OwnerService"], Owner(app.database, queries_owned.ROWS))
-    app.serve(replicas["ReplicasService"], Rebuilder(app.database, consumers.put_references, owners))
+    app.serve(replicas["OwnerService"], ReplicaSource(app.database, queries_owned.ROWS))
+    app.serve(replicas["ReplicasService"], ReplicaResync(app.database, consumers.put_references, owners))
     importer = Importer(app.database, outbox, instants.now)
-    acts = app.acts(tables.idempotency, tables.audit, outbox)
+    commands = app.commands(tables.idempotency, tables.audit, outbox)
     database, links_url = app.database, settings.service.links_url
     links = records.Links(links_url)
     served = catalog_pb2.DESCRIPTOR.services_by_name
@@ -59,28 +59,28 @@ def assemble(settings: config.Config) -> App:
     app.serve(served["UnitsService"], service.UnitsService(database, importer, links))
     app.serve(served["AssetsService"], service.AssetsService(database, importer, links))
     app.serve(served["ReferencesService"], service.ReferencesService(database))
-    desk = service_places_desk.PlacesDeskService(acts, links)
+    desk = service_places_desk.PlacesDeskService(commands, links)
     app.serve(places_desk_pb2.DESCRIPTOR.services_by_name["PlacesDeskService"], desk)
     vendor_links = records_vendors.VendorLinks(links_url)
     vendors = service_vendors.VendorsService(database, importer, vendor_links)
     app.serve(vendors_pb2.DESCRIPTOR.services_by_name["VendorsService"], vendors)
-    vendor_desk = service_vendors_desk.VendorDeskService(database, acts, vendor_links)
+    vendor_desk = service_vendors_desk.VendorDeskService(database, commands, vendor_links)
     app.serve(vendors_desk_pb2.DESCRIPTOR.services_by_name["VendorDeskService"], vendor_desk)
     staff = Staff(database, app.peer("gateway"))
     inspection_links = records_inspections.InspectionLinks(links_url)
     inspections = service_inspections.InspectionsService(database, importer, staff, inspection_links)
     app.serve(inspections_pb2.DESCRIPTOR.services_by_name["InspectionsService"], inspections)
-    inspection_desk = service_inspections_desk.InspectionDeskService(database, acts, staff, inspection_links)
+    inspection_desk = service_inspections_desk.InspectionDeskService(database, commands, staff, inspection_links)
     app.serve(inspections_desk_pb2.DESCRIPTOR.services_by_name["InspectionDeskService"], inspection_desk)
     meters = service_meters.MetersService(database, importer, links_url)
     app.serve(meters_pb2.DESCRIPTOR.services_by_name["MetersService"], meters)
-    meter_desk = service_meters_desk.MeterDeskService(acts, links_url)
+    meter_desk = service_meters_desk.MeterDeskService(commands, links_url)
     app.serve(meters_desk_pb2.DESCRIPTOR.services_by_name["MeterDeskService"], meter_desk)
-    notices = service_notices.NoticesService(database, importer, acts, outbox, links_url)
+    notices = service_notices.NoticesService(database, importer, commands, outbox, links_url)
     app.serve(notices_pb2.DESCRIPTOR.services_by_name["NoticesService"], notices)
     app.sweeps(
         OverdueInspections(database, outbox, inspection_links, instants.now).sweep,
-        Compliance(database, outbox, acts.audit, vendor_links, instants.now).sweep,
+        Compliance(database, outbox, commands.audit, vendor_links, instants.now).sweep,
     )
     return app
 

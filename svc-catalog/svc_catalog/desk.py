@@ -107,34 +107,34 @@ class Desk:
         self._references = references
         self._told = told
 
-    async def find(self, act: commands.Act, entity_id: int) -> Record:
+    async def find(self, command: commands.Command, entity_id: int) -> Record:
         """The record's row, which stays there until the commit. Raises Refusal 404."""
-        row = await self._kept.as_it_is(act.connection, act.company_id, entity_id)
+        row = await self._kept.as_it_is(command.connection, command.company_id, entity_id)
         if row is None:
             raise no_such(self.noun)
         return row
 
-    async def lock(self, act: commands.Act, entity_id: int) -> Locked:
+    async def lock(self, command: commands.Command, entity_id: int) -> Locked:
         """The record, for a change. Raises Refusal 404."""
-        row = await self._kept.for_update(act.connection, act.company_id, entity_id)
+        row = await self._kept.for_update(command.connection, command.company_id, entity_id)
         if row is None:
             raise no_such(self.noun)
-        return Locked(row, *await self._rendered(act, entity_id))
+        return Locked(row, *await self._rendered(command, entity_id))
 
-    async def add(self, act: commands.Act, values: Mapping[str, Any], action: str = "added") -> Document:
+    async def add(self, command: commands.Command, values: Mapping[str, Any], action: str = "added") -> Document:
         """A new record. action: what the audit log calls it. Raises Refusal 422 where another has its external_id."""
         try:
-            entity_id = await self._kept.insert(act.connection, act.company_id, values, act.now)
+            entity_id = await self._kept.insert(command.connection, command.company_id, values, command.now)
         except UniqueViolationError as fault:
             raise taken(fault, self.noun) from None
-        record, found = await self._rendered(act, entity_id)
-        await act.record(f"{self.noun}.{action}", self.noun, entity_id, {}, audited(record))
-        await self._tell(act, entity_id)
+        record, found = await self._rendered(command, entity_id)
+        await command.audit(f"{self.noun}.{action}", self.noun, entity_id, {}, audited(record))
+        await self._tell(command, entity_id)
         return found
 
     async def change(
         self,
-        act: commands.Act,
+        command: commands.Command,
         locked: Locked,
         values: Mapping[str, Any],
         touched: bool = False,
@@ -148,29 +148,29 @@ class Desk:
         before = locked.row
         if not touched and all(before[name] == value for name, value in values.items()):
             return locked.document
-        at = act.after(before["updated_at"]) if "updated_at" in self._kept.stamps else act.now
+        at = command.next_instant(before["updated_at"]) if "updated_at" in self._kept.stamps else command.now
         try:
-            await self._kept.update(act.connection, {**before, **values}, at)
+            await self._kept.update(command.connection, {**before, **values}, at)
         except UniqueViolationError as fault:
             raise taken(fault, self.noun) from None
-        record, found = await self._rendered(act, before["id"])
-        await act.record(f"{self.noun}.{action}", self.noun, before["id"], audited(locked.record), audited(record))
-        await self._tell(act, before["id"])
+        record, found = await self._rendered(command, before["id"])
+        await command.audit(f"{self.noun}.{action}", self.noun, before["id"], audited(locked.record), audited(record))
+        await self._tell(command, before["id"])
         return found
 
-    async def _rendered(self, act: commands.Act, entity_id: int) -> tuple[Any, Document]:
-        row = await self._served(act.connection, act.company_id, entity_id)
+    async def _rendered(self, command: commands.Command, entity_id: int) -> tuple[Any, Document]:
+        row = await self._served(command.connection, command.company_id, entity_id)
         assert row is not None
         record = self._shown(row)
         return record, document(record, row)
 
-    async def _tell(self, act: commands.Act, entity_id: int) -> None:
+    async def _tell(self, command: commands.Command, entity_id: int) -> None:
         if self._references is None:
             return
         told = References()
-        for row in await queries.references(act.connection, self._references, act.company_id, [entity_id], []):
+        for row in await queries.references(command.connection, self._references, command.company_id, [entity_id], []):
             getattr(told, self._told).add(**dict(row))
-        await act.tell(told)
+        await command.publish_references(told)
 
 
 def audited(record: msgspec.Struct) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from asyncpg import Record
 
 from chassis.db.database import Connection
-from chassis.imports.importer import Batch, Line
+from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as q
@@ -20,7 +20,7 @@ async def save(connection: Connection, batch: Batch[records.AssetRow]) -> Refere
     """Saves a batch's rows; returns what other contexts must hear of."""
     named = await q.PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
     batch.resolve("property", named)
-    await batch.meet(connection, q.ASSETS)
+    await batch.lock_existing(connection, q.ASSETS)
     units_named = await q.UNITS_NAMED.by_external_id(connection, batch.company_id, batch.named("location"))
     batch.each(lambda line: _locate(line, units_named))
     keys = {line.row.external_id: key for line in batch.good.values() if (key := _other_location(line))}
@@ -40,7 +40,7 @@ async def save(connection: Connection, batch: Batch[records.AssetRow]) -> Refere
     return told
 
 
-def _locate(line: Line[records.AssetRow], units_named: Mapping[str, Record]) -> None:
+def _locate(line: ImportRow[records.AssetRow], units_named: Mapping[str, Record]) -> None:
     """Sets unit_id where the row names a unit, and clears what it leaves. Raises Refusal with the field."""
     row, values = line.row, line.values
     if row.location is None:
@@ -62,7 +62,7 @@ def _locate(line: Line[records.AssetRow], units_named: Mapping[str, Record]) -> 
     values["unit_id"] = unit["id"]
 
 
-def _other_location(line: Line[records.AssetRow]) -> tuple[Any, ...] | None:
+def _other_location(line: ImportRow[records.AssetRow]) -> tuple[Any, ...] | None:
     """The key of the place that the row names, where that is no unit."""
     row = line.row
     if row.location is None or row.location_type in (None, "unit"):

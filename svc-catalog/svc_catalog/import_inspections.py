@@ -10,7 +10,7 @@ from typing import Any
 from asyncpg import Record
 
 from chassis.db.database import Connection
-from chassis.imports.importer import Batch, Line
+from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from chassis.schedule.instants import overdue_before
 from makeready.events.v1.events_pb2 import References
@@ -20,7 +20,7 @@ from svc_catalog import rules_inspections as rules
 from svc_catalog.queries_companies import timezone_of
 from svc_catalog.records_import_inspections import InspectionRow
 
-InspectionLine = Line[InspectionRow]
+InspectionLine = ImportRow[InspectionRow]
 
 _DEFAULTS: dict[str, Any] = {
     "status": rules.DEFAULT_STATUS,
@@ -37,7 +37,7 @@ async def save(connection: Connection, batch: Batch[InspectionRow], *, events: b
     batch.resolve("property", properties)
     staff = await q.STAFF_NAMED.by_external_id(connection, company_id, batch.named("assignee"))
     batch.resolve("assignee", staff)
-    await batch.meet(connection, q.INSPECTIONS)
+    await batch.lock_existing(connection, q.INSPECTIONS)
     units = await known.UNITS_NAMED.by_external_id(connection, company_id, batch.named("unit"))
     batch.each(lambda line: _place(line, units))
     batch.each(_check_engagement)

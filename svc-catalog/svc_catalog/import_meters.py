@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from asyncpg import Record
 
 from chassis.db.database import Connection
-from chassis.imports.importer import Batch, Line
+from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as q
@@ -21,13 +21,13 @@ async def save(connection: Connection, batch: Batch[records.MeterRow]) -> Refere
     batch.resolve("property", properties)
     units = await q.UNITS_NAMED.by_external_id(connection, batch.company_id, batch.named("unit"))
     batch.resolve("unit", units)
-    await batch.meet(connection, queries_meters.METERS)
+    await batch.lock_existing(connection, queries_meters.METERS)
     batch.each(lambda line: _place(line, units))
     await batch.save(connection, queries_meters.METERS, {"is_active": True})
     return References()
 
 
-def _place(line: Line[records.MeterRow], units: Mapping[str, Record]) -> None:
+def _place(line: ImportRow[records.MeterRow], units: Mapping[str, Record]) -> None:
     """Settles the meter's scope by its unit. Raises Refusal with the field."""
     row, values = line.row, line.values
     has_unit = line.after("unit_id") is not None

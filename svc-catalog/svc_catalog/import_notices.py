@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from asyncpg import Record
 
 from chassis.db.database import Connection
-from chassis.imports.importer import Batch, Line
+from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as known
@@ -15,7 +15,7 @@ from svc_catalog import queries_notices as q
 from svc_catalog import rules_notices as rules
 from svc_catalog.records_notices import NoticeRow
 
-NoticeLine = Line[NoticeRow]
+NoticeLine = ImportRow[NoticeRow]
 Announce = Callable[[Connection, Sequence[Record]], Awaitable[None]]
 
 
@@ -31,7 +31,7 @@ class NoticeImport:
         properties = await known.PROPERTIES_NAMED.by_external_id(connection, company_id, batch.named("property"))
         batch.resolve("property", properties)
         units = await known.UNITS_NAMED.by_external_id(connection, company_id, batch.named("unit"))
-        await batch.meet(connection, q.NOTICES)
+        await batch.lock_existing(connection, q.NOTICES)
         batch.each(lambda line: _check(line, batch))
         there = [line.stored("id") for line in batch.good.values() if line.before is not None]
         for_units = {row["id"]: row["unit_ids"] for row in await q.notices_by_ids(connection, company_id, there)}

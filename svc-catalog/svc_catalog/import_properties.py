@@ -11,7 +11,7 @@ from svc_catalog import records_import as records
 
 async def save(connection: Connection, batch: Batch[records.PropertyRow]) -> References:
     """Saves a batch's rows; returns what other contexts must hear of."""
-    await batch.meet(connection, q.PROPERTIES)
+    await batch.lock_existing(connection, q.PROPERTIES)
     told = References()
     for row in await batch.save(connection, q.PROPERTIES, {}):
         told.properties.add(

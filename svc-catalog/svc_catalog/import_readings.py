@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from asyncpg import Record
 
 from chassis.db.database import Connection
-from chassis.imports.importer import Batch, Line
+from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_meters as q
@@ -18,13 +18,13 @@ async def save(connection: Connection, batch: Batch[records.ReadingRow]) -> Refe
     """Saves a batch's rows; no other context hears of readings."""
     meters = await q.METERS_NAMED.by_external_id(connection, batch.company_id, batch.named("meter"))
     batch.resolve("meter", meters)
-    await batch.meet(connection, q.READINGS)
+    await batch.lock_existing(connection, q.READINGS)
     batch.each(lambda line: _check(line, meters))
     await batch.save(connection, q.READINGS, {"is_estimated": False})
     return References()
 
 
-def _check(line: Line[records.ReadingRow], meters: Mapping[str, Record]) -> None:
+def _check(line: ImportRow[records.ReadingRow], meters: Mapping[str, Record]) -> None:
     """Raises Refusal with the field."""
     row, values = line.row, line.values
     if row.period_end < row.period_start:

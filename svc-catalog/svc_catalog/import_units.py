@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chassis.db.database import Connection
-from chassis.imports.importer import Batch, Line
+from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_import as q
@@ -18,7 +18,7 @@ async def save(connection: Connection, batch: Batch[records.UnitRow]) -> Referen
     """Saves a batch's rows; returns what other contexts must hear of."""
     named = await q.PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
     batch.resolve("property", named)
-    await batch.meet(connection, q.UNITS)
+    await batch.lock_existing(connection, q.UNITS)
     batch.each(_check_unit_stays)
     wanted = _Measures()
     batch.each(wanted.take)
@@ -38,7 +38,7 @@ async def save(connection: Connection, batch: Batch[records.UnitRow]) -> Referen
     return told
 
 
-def _check_unit_stays(line: Line[records.UnitRow]) -> None:
+def _check_unit_stays(line: ImportRow[records.UnitRow]) -> None:
     # Its tickets, turns and assets name the property too.
     if line.moves("property_id"):
         raise invalid_request("A unit stays in the property that it was first imported into.", "property")
@@ -50,7 +50,7 @@ class _Measures:
     def __init__(self) -> None:
         self._of: dict[tuple[int, str], dict[str, Any]] = {}
 
-    def take(self, line: Line[records.UnitRow]) -> None:
+    def take(self, line: ImportRow[records.UnitRow]) -> None:
         """Raises Refusal where the row names no floorplan, or an earlier row says otherwise of the same one."""
         stated = {name: value for name in FLOORPLAN_MEASURES if (value := getattr(line.row, name)) is not None}
         if not stated:

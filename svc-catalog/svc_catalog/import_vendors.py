@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from chassis.db.database import Connection
-from chassis.imports.importer import Batch, Line
+from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from chassis.schedule.instants import local_date
 from makeready.events.v1.events_pb2 import References
@@ -29,7 +29,7 @@ _DEFAULTS = {
 async def save(connection: Connection, batch: Batch[VendorRow], *, events: bool) -> References:
     """Saves a batch's rows; returns what other contexts must hear of. events: whether a lapse is yet to be announced:
     where not, whoever has lapsed already is on hold without vendor.hold."""
-    await batch.meet(connection, q.VENDORS)
+    await batch.lock_existing(connection, q.VENDORS)
     await _Businesses(batch).resolve(connection)
     today = local_date(batch.moment, await timezone_of(connection, batch.company_id))
     for line in batch.good.values():
@@ -49,7 +49,7 @@ async def save(connection: Connection, batch: Batch[VendorRow], *, events: bool)
     return told
 
 
-def _stand(line: Line[VendorRow], batch: Batch[VendorRow]) -> None:
+def _stand(line: ImportRow[VendorRow], batch: Batch[VendorRow]) -> None:
     """Fills in what follows from the rest of the record."""
     values = line.values
     values["onboarded_at"] = values.get("onboarded_at") or line.stored("onboarded_at") or batch.moment
@@ -58,7 +58,7 @@ def _stand(line: Line[VendorRow], batch: Batch[VendorRow]) -> None:
         values["is_active"] = retired_at is None
 
 
-def _insure(line: Line[VendorRow], batch: Batch[VendorRow], today: datetime.date, events: bool) -> None:
+def _insure(line: ImportRow[VendorRow], batch: Batch[VendorRow], today: datetime.date, events: bool) -> None:
     """Records the insurance that the row tells of; the next snapshot looks at it."""
     expires_on = line.values.pop("insurance_expires_on", None)
     before = Standing() if line.before is None else Standing(**{name: line.before[name] for name in q.STANDING})
@@ -100,7 +100,7 @@ class _Businesses:
             line.values["business_id"] = business_ids[legal_name]
             line.values["nickname"] = rules.nickname(line.row.name, legal_name)
 
-    def _take_website(self, line: Line[VendorRow]) -> None:
+    def _take_website(self, line: ImportRow[VendorRow]) -> None:
         if "website" not in line.given:
             return
         legal_name = self._legal_names[line.row.external_id]
@@ -129,6 +129,6 @@ class _Businesses:
         return made | {name: row["id"] for name, row in stored.items()}
 
 
-def _keeps_business(line: Line[VendorRow]) -> bool:
+def _keeps_business(line: ImportRow[VendorRow]) -> bool:
     """Whether the vendor is there and the file says nothing of a legal name."""
     return line.before is not None and "legal_name" not in line.given

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from chassis.auth.clients import Peer
+from chassis.auth.clients import ServiceClient
 from chassis.db.database import Database
 from makeready.events.v1.events_pb2 import References
 from makeready.identity.v1 import staff_pb2
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Staff:
     """The gateway, asked for members of staff."""
 
-    def __init__(self, database: Database, gateway: Peer) -> None:
+    def __init__(self, database: Database, gateway: ServiceClient) -> None:
         self._database = database
         self._gateway = gateway
         self._stub: StaffServiceAsyncStub = StaffServiceStub(gateway.channel)

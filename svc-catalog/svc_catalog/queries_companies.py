@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, select
 
 from chassis.db.database import Connection
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from svc_catalog import tables as t
 
-_TIMEZONE = Statement(select(t.company.c.timezone).where(t.company.c.id == given("company_id", BigInteger)))
+_TIMEZONE = Statement(select(t.company.c.timezone).where(t.company.c.id == param("company_id", BigInteger)))
 
 
 async def timezone_of(connection: Connection, company_id: int) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Table, insert, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 
 _STAMPS = ("created_at", "updated_at", "version")
 
@@ -25,17 +25,17 @@ class Kept:
     def __init__(self, table: Table, *columns: str, also: Sequence[ColumnElement[bool]] = ()) -> None:
         self.columns = ("external_id", *(name for name in columns if name not in _STAMPS))
         self.stamps = tuple(name for name in _STAMPS if name in table.c)
-        same = (table.c.company_id == given("company_id", BigInteger), table.c.id == given("entity_id", BigInteger))
+        same = (table.c.company_id == param("company_id", BigInteger), table.c.id == param("entity_id", BigInteger))
         there = (*same, *also)
         self._for_update = Statement(select(table).where(*there).with_for_update(key_share=True))
         self._as_it_is = Statement(select(table).where(*there).with_for_update(read=True, key_share=True))
         fresh = ("company_id", "source", *self.columns, *(name for name in self.stamps if name != "version"))
         self._insert = Statement(
-            insert(table).values({name: given(name, table.c[name].type) for name in fresh}).returning(table.c.id)
+            insert(table).values({name: param(name, table.c[name].type) for name in fresh}).returning(table.c.id)
         )
-        values: dict[str, Any] = {name: given(f"new_{name}", table.c[name].type) for name in self.columns}
+        values: dict[str, Any] = {name: param(f"new_{name}", table.c[name].type) for name in self.columns}
         if "updated_at" in self.stamps:
-            values["updated_at"] = given("new_updated_at", table.c.updated_at.type)
+            values["updated_at"] = param("new_updated_at", table.c.updated_at.type)
         if "version" in self.stamps:
             values["version"] = table.c.version + 1
         self._update = Statement(update(table).where(*same).values(values))

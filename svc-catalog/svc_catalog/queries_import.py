@@ -11,13 +11,13 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from chassis.db.database import Connection
 from chassis.db.rows import InsertMany, UpdateMany, offered, turned
 from chassis.db.statements import Statement
-from chassis.imports.importer import Known, Stored
+from chassis.imports.importer import ExternalIds, ImportTable
 from svc_catalog import tables as t
 from svc_catalog.rules_places import FLOORPLAN_MEASURES
 
 _company_id = bindparam("company_id", type_=BigInteger)
 
-PROPERTIES = Stored(
+PROPERTIES = ImportTable(
     t.property_,
     "name",
     "address",
@@ -32,8 +32,10 @@ PROPERTIES = Stored(
     "longitude",
     "created_at",
 )
-UNITS = Stored(t.unit, "property_id", "name", "unit_number", "floorplan_id", "building_id", "floor_id", "created_at")
-ASSETS = Stored(
+UNITS = ImportTable(
+    t.unit, "property_id", "name", "unit_number", "floorplan_id", "building_id", "floor_id", "created_at"
+)
+ASSETS = ImportTable(
     t.asset,
     "property_id",
     "name",
@@ -55,8 +57,8 @@ ASSETS = Stored(
 
 
 # What a row of the file names is still there, as it is, when the row is stored.
-PROPERTIES_NAMED = Known(t.property_)
-UNITS_NAMED = Known(t.unit, "property_id")
+PROPERTIES_NAMED = ExternalIds(t.property_)
+UNITS_NAMED = ExternalIds(t.unit, "property_id")
 
 
 class Places:

@@ -13,7 +13,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from chassis.db.database import Connection, Database
 from chassis.db.rows import offered
 from chassis.db.statements import Statement
-from chassis.imports.importer import Known, Stored
+from chassis.imports.importer import ExternalIds, ImportTable
 from chassis.lists.paging import Pages
 from svc_catalog import tables as t
 from svc_catalog.queries import by_id, is_given, named, rows_of
@@ -73,7 +73,7 @@ async def served_inspection(database: Database | Connection, company_id: int, in
 
 # Of an import
 
-INSPECTIONS = Stored(
+INSPECTIONS = ImportTable(
     inspection,
     "property_id",
     "unit_id",
@@ -92,7 +92,7 @@ INSPECTIONS = Stored(
     "created_at",
     "stale_announced_at",
 )
-STAFF_NAMED = Known(t.staff, replica=True)
+STAFF_NAMED = ExternalIds(t.staff, replica=True)
 _STAFF = Statement(
     select(t.staff.c.id).where(
         t.staff.c.company_id == _company_id,

@@ -10,19 +10,19 @@ from sqlalchemy import BigInteger, select, update
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from svc_catalog.tables_inspections import inspection_row
 
 _RESULT = ("result", "note", "category", "priority", "asset_id", "photo_url", "failed_at")
-_company_id, _inspection_id = given("company_id", BigInteger), given("inspection_id", BigInteger)
+_company_id, _inspection_id = param("company_id", BigInteger), param("inspection_id", BigInteger)
 
 _INSERT = InsertMany(inspection_row, ("company_id", "inspection_id", "position", "label"))
 _OF_INSPECTION = (inspection_row.c.company_id == _company_id, inspection_row.c.inspection_id == _inspection_id)
 _ROWS = Statement(select(inspection_row).where(*_OF_INSPECTION).order_by(inspection_row.c.position))
 _SAVE = Statement(
     update(inspection_row)
-    .where(*_OF_INSPECTION, inspection_row.c.id == given("row_id", BigInteger))
-    .values({name: given(name, inspection_row.c[name].type) for name in _RESULT})
+    .where(*_OF_INSPECTION, inspection_row.c.id == param("row_id", BigInteger))
+    .values({name: param(name, inspection_row.c[name].type) for name in _RESULT})
 )
 
 

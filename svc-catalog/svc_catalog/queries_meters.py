@@ -11,8 +11,8 @@ from sqlalchemy import BigInteger, DateTime, Integer, bindparam, insert, literal
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, given
-from chassis.imports.importer import Known, Stored
+from chassis.db.statements import Statement, param
+from chassis.imports.importer import ExternalIds, ImportTable
 from chassis.lists.paging import ROWS_MAX, Pages
 from svc_catalog import tables as t
 from svc_catalog import tables_meters as m
@@ -118,7 +118,7 @@ async def readings(
     return [] if rows[0]["id"] is None else rows
 
 
-METERS = Stored(
+METERS = ImportTable(
     m.meter,
     "property_id",
     "name",
@@ -130,7 +130,7 @@ METERS = Stored(
     "is_active",
     "created_at",
 )
-READINGS = Stored(
+READINGS = ImportTable(
     m.reading,
     "meter_id",
     "period_start",
@@ -144,7 +144,7 @@ READINGS = Stored(
 _fresh = ("company_id", *(name for name in READING_COLUMNS if name != "id"))
 _ADDED_READING = Statement(
     insert(m.reading)
-    .values({name: given(name, m.reading.c[name].type) for name in _fresh})
+    .values({name: param(name, m.reading.c[name].type) for name in _fresh})
     .returning(*(m.reading.c[name] for name in READING_COLUMNS))
 )
 
@@ -159,4 +159,4 @@ async def added_reading(
     return found
 
 
-METERS_NAMED = Known(m.meter, "unit_of_measure")
+METERS_NAMED = ExternalIds(m.meter, "unit_of_measure")

@@ -12,14 +12,14 @@ from sqlalchemy.types import NullType
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany
-from chassis.db.statements import TIME, Statement, given
-from chassis.imports.importer import Stored
+from chassis.db.statements import TIME, Statement, param
+from chassis.imports.importer import ImportTable
 from svc_catalog import tables as t
 from svc_catalog.queries import named
 from svc_catalog.queries_desk import Kept
 from svc_catalog.tables_notices import notice, notice_unit
 
-_company_id = given("company_id", BigInteger)
+_company_id = param("company_id", BigInteger)
 _IDS = ARRAY(BigInteger)
 CONTENT = ("property_id", "subject", "body", "when", "area")
 KEPT = Kept(notice, *CONTENT)
@@ -49,27 +49,27 @@ _notices = select(
 ).select_from(notice.join(t.property_, named(notice, "property_id", t.property_)).join(_units, true()))
 
 _BY_IDS = Statement(
-    _notices.where(notice.c.company_id == _company_id, notice.c.id == func.any(given("ids", _IDS))).order_by(
+    _notices.where(notice.c.company_id == _company_id, notice.c.id == func.any(param("ids", _IDS))).order_by(
         notice.c.id
     )
 )
 _page = (
-    _notices.where(notice.c.company_id == _company_id, notice.c.id > given("after_id", BigInteger))
+    _notices.where(notice.c.company_id == _company_id, notice.c.id > param("after_id", BigInteger))
     .order_by(notice.c.id)
-    .limit(given("rows", Integer))
+    .limit(param("rows", Integer))
 )
 _PAGE = Statement(_page)
-_PAGE_OF_PROPERTY = Statement(_page.where(notice.c.property_id == given("property_id", BigInteger)))
+_PAGE_OF_PROPERTY = Statement(_page.where(notice.c.property_id == param("property_id", BigInteger)))
 _PUBLISH = Statement(
     update(notice)
-    .where(notice.c.company_id == _company_id, notice.c.id == given("notice_id", BigInteger))
+    .where(notice.c.company_id == _company_id, notice.c.id == param("notice_id", BigInteger))
     .values(
         published_at=bindparam("at", type_=TIME), updated_at=bindparam("at", type_=TIME), version=notice.c.version + 1
     )
 )
 _LEAVE_UNITS = Statement(
     delete(notice_unit).where(
-        notice_unit.c.company_id == _company_id, notice_unit.c.notice_id == func.any(given("notice_ids", _IDS))
+        notice_unit.c.company_id == _company_id, notice_unit.c.notice_id == func.any(param("notice_ids", _IDS))
     )
 )
 _TAKE_UNITS = InsertMany(notice_unit, ("company_id", "notice_id", "unit_id", "property_id"))
@@ -77,8 +77,8 @@ _UNITS_OF_PROPERTY = Statement(
     select(t.unit.c.id)
     .where(
         t.unit.c.company_id == _company_id,
-        t.unit.c.property_id == given("property_id", BigInteger),
-        t.unit.c.id == func.any(given("ids", _IDS)),
+        t.unit.c.property_id == param("property_id", BigInteger),
+        t.unit.c.id == func.any(param("ids", _IDS)),
     )
     .order_by(t.unit.c.id)
     .with_for_update(read=True, key_share=True)
@@ -124,5 +124,5 @@ async def put_units(connection: Connection, company_id: int, units: Sequence[tup
 
 # Of an import
 
-NOTICES = Stored(notice, *CONTENT, "published_at", "created_at")
+NOTICES = ImportTable(notice, *CONTENT, "published_at", "created_at")
 INSERT_EVENTS = InsertMany(t.outbox, ("event_id", "subject", "message"))

@@ -13,7 +13,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, UpdateMany
 from chassis.db.statements import Statement
-from chassis.imports.importer import Stored
+from chassis.imports.importer import ImportTable
 from chassis.lists.paging import Pages
 from svc_catalog.queries import by_id, named, rows_of
 from svc_catalog.tables_vendors import business, vendor
@@ -82,7 +82,7 @@ STANDING = (
 
 # Of an import
 
-VENDORS = Stored(
+VENDORS = ImportTable(
     vendor,
     "business_id",
     "nickname",

@@ -9,11 +9,11 @@ from sqlalchemy import BigInteger, Text, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from svc_catalog.queries_vendors import STANDING, VENDOR, VENDOR_NAME, WITH_BUSINESS
 from svc_catalog.tables_vendors import business, vendor
 
-_company_id, _vendor_id = given("company_id", BigInteger), given("vendor_id", BigInteger)
+_company_id, _vendor_id = param("company_id", BigInteger), param("vendor_id", BigInteger)
 
 _RECORD = (
     "business_id",
@@ -29,7 +29,7 @@ _CHANGEABLE = (*_RECORD, *STANDING, "held_at")
 
 _NEW = ("company_id", *_RECORD, "onboarded_at", "source")
 _INSERT = Statement(
-    insert(vendor).values({name: given(name, vendor.c[name].type) for name in _NEW}).returning(vendor.c.id)
+    insert(vendor).values({name: param(name, vendor.c[name].type) for name in _NEW}).returning(vendor.c.id)
 )
 _same_vendor = (vendor.c.company_id == _company_id, vendor.c.id == _vendor_id)
 # By a statement of its own: one that has waited for the lock sees the vendor as it is by then, and its business as it
@@ -44,7 +44,7 @@ _VENDOR = Statement(
 _UPDATE = Statement(
     update(vendor)
     .where(*_same_vendor)
-    .values({name: given(name, vendor.c[name].type) for name in _CHANGEABLE} | {"version": vendor.c.version + 1})
+    .values({name: param(name, vendor.c[name].type) for name in _CHANGEABLE} | {"version": vendor.c.version + 1})
 )
 
 
@@ -75,7 +75,7 @@ async def vendor_row(connection: Connection, company_id: int, vendor_id: int) ->
 
 
 # Made where nobody named it before; whoever names it first at the same moment waits for the other.
-_new_business = upsert(business).values(company_id=_company_id, legal_name=given("legal_name", Text))
+_new_business = upsert(business).values(company_id=_company_id, legal_name=param("legal_name", Text))
 _BUSINESS = Statement(
     _new_business.on_conflict_do_update(
         constraint="business_legal_name", set_={"legal_name": _new_business.excluded.legal_name}
@@ -83,8 +83,8 @@ _BUSINESS = Statement(
 )
 _SAVE_WEBSITE = Statement(
     update(business)
-    .where(business.c.company_id == _company_id, business.c.id == given("business_id", BigInteger))
-    .values(website=given("website", Text))
+    .where(business.c.company_id == _company_id, business.c.id == param("business_id", BigInteger))
+    .values(website=param("website", Text))
 )
 
 

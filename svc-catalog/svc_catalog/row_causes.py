@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chassis.writes.commands import Act
+from chassis.writes.commands import Command
 from makeready.events.v1.events_pb2 import Event, InspectionRowFailed, References
 from svc_catalog import queries
 from svc_catalog import rules_inspections_desk as rules
 
 
-async def row_failed(act: Act, inspection: Mapping[str, Any], row: Mapping[str, Any]) -> Event:
+async def row_failed(command: Command, inspection: Mapping[str, Any], row: Mapping[str, Any]) -> Event:
     """inspection, row: their columns. The rows that the ticket names come along: no replica need have them yet."""
     failed = InspectionRowFailed(
         inspection_id=inspection["id"],
         row_id=row["id"],
-        places=await _places(act, inspection["property_id"], inspection["unit_id"], row["asset_id"]),
+        places=await _places(command, inspection["property_id"], inspection["unit_id"], row["asset_id"]),
         property_id=inspection["property_id"],
         unit_id=inspection["unit_id"],
         asset_id=row["asset_id"],
@@ -27,14 +27,14 @@ async def row_failed(act: Act, inspection: Mapping[str, Any], row: Mapping[str, 
         category=row["category"],
         priority=row["priority"],
         photo_url=row["photo_url"],
-        actor=act.call.identity.actor,
+        actor=command.call.identity.actor,
     )
-    event = Event(company_id=act.company_id, request_id=act.call.request_id, inspection_row_failed=failed)
+    event = Event(company_id=command.company_id, request_id=command.call.request_id, inspection_row_failed=failed)
     event.occurred_at.FromDatetime(row["failed_at"])
     return event
 
 
-async def _places(act: Act, property_id: int, unit_id: int | None, asset_id: int | None) -> References:
+async def _places(command: Command, property_id: int, unit_id: int | None, asset_id: int | None) -> References:
     told = References()
     for statement, entity_id, rows in (
         (queries.PROPERTY_REFERENCES, property_id, told.properties),
@@ -42,6 +42,6 @@ async def _places(act: Act, property_id: int, unit_id: int | None, asset_id: int
         (queries.ASSET_REFERENCES, asset_id, told.assets),
     ):
         ids = [] if entity_id is None else [entity_id]
-        for row in await queries.references(act.connection, statement, act.company_id, ids, []):
+        for row in await queries.references(command.connection, statement, command.company_id, ids, []):
             rows.add(**dict(row))
     return told

@@ -9,7 +9,7 @@ from asyncpg import Record, UniqueViolationError
 
 from chassis.auth.identity import Call
 from chassis.refusals import invalid_request
-from chassis.writes.commands import Act, Acts
+from chassis.writes.commands import Command, CommandRunner
 from makeready.catalog.v1 import meters_desk_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from svc_catalog import queries_meters, records, records_meters, rules_meters
@@ -45,8 +45,8 @@ READING = Fields(
 class MeterDeskService:
     """Adds and changes meters, and records readings."""
 
-    def __init__(self, acts: Acts, links_url: str) -> None:
-        self.acts = acts
+    def __init__(self, commands: CommandRunner, links_url: str) -> None:
+        self.commands = commands
         links = records.Links(links_url)
         self.properties, self.units = places.properties(links), places.units(links)
         self.meters = Desk(
@@ -59,26 +59,26 @@ class MeterDeskService:
     async def AddMeter(self, request: pb.AddMeterRequest, call: Call) -> pb.AddMeterResponse:
         values = METER.given(request)
 
-        async def work(act: Act) -> pb.AddMeterResponse:
-            await self.properties.find(act, values["property_id"])
-            own = await self._scoped(act, {"is_active": True} | values, None)
-            return pb.AddMeterResponse(document=await self.meters.add(act, own))
+        async def work(command: Command) -> pb.AddMeterResponse:
+            await self.properties.find(command, values["property_id"])
+            own = await self._scoped(command, {"is_active": True} | values, None)
+            return pb.AddMeterResponse(document=await self.meters.add(command, own))
 
-        return await self.acts.once(call, request, pb.AddMeterResponse, work)
+        return await self.commands.run(call, request, pb.AddMeterResponse, work)
 
     async def UpdateMeter(self, request: pb.UpdateMeterRequest, call: Call) -> pb.UpdateMeterResponse:
         values = METER.given(request)
 
-        async def work(act: Act) -> pb.UpdateMeterResponse:
-            locked = await self.meters.lock(act, request.meter_id)
+        async def work(command: Command) -> pb.UpdateMeterResponse:
+            locked = await self.meters.lock(command, request.meter_id)
             if "property_id" in values:
-                await self.properties.find(act, values["property_id"])
-            own = await self._scoped(act, values, locked.row)
-            return pb.UpdateMeterResponse(document=await self.meters.change(act, locked, own))
+                await self.properties.find(command, values["property_id"])
+            own = await self._scoped(command, values, locked.row)
+            return pb.UpdateMeterResponse(document=await self.meters.change(command, locked, own))
 
-        return await self.acts.once(call, request, pb.UpdateMeterResponse, work)
+        return await self.commands.run(call, request, pb.UpdateMeterResponse, work)
 
-    async def _scoped(self, act: Act, values: Mapping[str, Any], before: Record | None) -> dict[str, Any]:
+    async def _scoped(self, command: Command, values: Mapping[str, Any], before: Record | None) -> dict[str, Any]:
         """The values of a meter's columns; its scope is settled by its unit, as in an import."""
         own = dict(values)
         if own.get("is_active", True) is None:
@@ -86,7 +86,7 @@ class MeterDeskService:
         kept: Mapping[str, Any] = {} if before is None else dict(before)
         property_id = own.get("property_id", kept.get("property_id"))
         if own.get("unit_id") is not None:
-            unit = await self.units.find(act, own["unit_id"])
+            unit = await self.units.find(command, own["unit_id"])
             if unit["property_id"] != property_id:
                 raise invalid_request("The unit lies in another property.", "unit_id")
         has_unit = (own["unit_id"] if "unit_id" in own else kept.get("unit_id")) is not None
@@ -101,16 +101,16 @@ class MeterDeskService:
         if values["period_end"] < values["period_start"]:
             raise invalid_request("period_end must not be before period_start.", "period_end")
 
-        async def work(act: Act) -> pb.RecordReadingResponse:
-            meter = await self.meters.find(act, values["meter_id"])
+        async def work(command: Command) -> pb.RecordReadingResponse:
+            meter = await self.meters.find(command, values["meter_id"])
             own = {"unit_of_measure": meter["unit_of_measure"], "is_estimated": False} | values
             try:
-                row = await queries_meters.added_reading(act.connection, act.company_id, own, act.now)
+                row = await queries_meters.added_reading(command.connection, command.company_id, own, command.now)
             except UniqueViolationError as fault:
                 raise taken(fault, "reading") from None
             record = records_meters.reading(row)
-            await act.record("reading.recorded", "reading", record.entity_id, {}, audited(record))
+            await command.audit("reading.recorded", "reading", record.entity_id, {}, audited(record))
             found = Document(json=records.encode(record), entity_id=record.entity_id, version=1)
             return pb.RecordReadingResponse(document=found)
 
-        return await self.acts.once(call, request, pb.RecordReadingResponse, work)
+        return await self.commands.run(call, request, pb.RecordReadingResponse, work)

@@ -16,7 +16,7 @@ from chassis.imports.importer import Importer
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import invalid_request
 from chassis.schedule.instants import printed
-from chassis.writes.commands import Act, Acts
+from chassis.writes.commands import Command, CommandRunner
 from makeready.catalog.v1 import notices_pb2 as pb
 from svc_catalog import queries_notices as q
 from svc_catalog import rules_notices as rules
@@ -32,8 +32,10 @@ _AUDITED = (*q.CONTENT, "external_id", "unit_ids", "published_at")
 class NoticesService:
     """The broadcast composer."""
 
-    def __init__(self, database: Database, importer: Importer, acts: Acts, outbox: Outbox, links_url: str) -> None:
-        self.database, self.importer, self.acts, self.outbox = database, importer, acts, outbox
+    def __init__(
+        self, database: Database, importer: Importer, commands: CommandRunner, outbox: Outbox, links_url: str
+    ) -> None:
+        self.database, self.importer, self.commands, self.outbox = database, importer, commands, outbox
         self._links_url = links_url
 
     async def ComposeNotice(self, request: pb.ComposeNoticeRequest, call: Call) -> pb.ComposeNoticeResponse:
@@ -41,29 +43,29 @@ class NoticesService:
         unit_ids = _unit_ids(request.unit_id)
         rules.check_audience(bool(unit_ids), values.get("area") is not None)
 
-        async def work(act: Act) -> pb.ComposeNoticeResponse:
-            if await q.PROPERTY.as_it_is(act.connection, act.company_id, request.property_id) is None:
+        async def work(command: Command) -> pb.ComposeNoticeResponse:
+            if await q.PROPERTY.as_it_is(command.connection, command.company_id, request.property_id) is None:
                 raise no_such("property")
-            await _check_units(act, request.property_id, unit_ids)
+            await _check_units(command, request.property_id, unit_ids)
             row = values | {"property_id": request.property_id}
             try:
-                notice_id = await q.KEPT.insert(act.connection, act.company_id, row, act.now)
+                notice_id = await q.KEPT.insert(command.connection, command.company_id, row, command.now)
             except UniqueViolationError as fault:
                 raise taken(fault, "notice") from None
-            await q.put_units(act.connection, act.company_id, [(notice_id, request.property_id, unit_ids)])
-            after = await self._notice(act, notice_id)
-            await act.record("notice.composed", "notice", notice_id, {}, _audited(after))
+            await q.put_units(command.connection, command.company_id, [(notice_id, request.property_id, unit_ids)])
+            after = await self._notice(command, notice_id)
+            await command.audit("notice.composed", "notice", notice_id, {}, _audited(after))
             return pb.ComposeNoticeResponse(notice=self._told(after))
 
-        return await self.acts.once(call, request, pb.ComposeNoticeResponse, work)
+        return await self.commands.run(call, request, pb.ComposeNoticeResponse, work)
 
     async def UpdateNotice(self, request: pb.UpdateNoticeRequest, call: Call) -> pb.UpdateNoticeResponse:
         values = NOTICE.given(request)
         unit_ids = _unit_ids(request.unit_id)
         rules.check_audience(bool(unit_ids), values.get("area") is not None, request.whole_property)
 
-        async def work(act: Act) -> pb.UpdateNoticeResponse:
-            before = await self._locked(act, request.notice_id)
+        async def work(command: Command) -> pb.UpdateNoticeResponse:
+            before = await self._locked(command, request.notice_id)
             rules.check_composing(before["published_at"])
             own, units = dict(values), before["unit_ids"]
             if unit_ids or request.whole_property:
@@ -72,31 +74,31 @@ class NoticesService:
                 units = []
             if units == before["unit_ids"] and all(before[name] == value for name, value in own.items()):
                 return pb.UpdateNoticeResponse(notice=self._told(before))
-            await _check_units(act, before["property_id"], units)
+            await _check_units(command, before["property_id"], units)
             try:
-                await q.KEPT.update(act.connection, {**before, **own}, act.after(before["updated_at"]))
+                await q.KEPT.update(command.connection, {**before, **own}, command.next_instant(before["updated_at"]))
             except UniqueViolationError as fault:
                 raise taken(fault, "notice") from None
-            await q.put_units(act.connection, act.company_id, [(before["id"], before["property_id"], units)])
-            after = await self._notice(act, before["id"])
-            await act.record("notice.updated", "notice", before["id"], _audited(before), _audited(after))
+            await q.put_units(command.connection, command.company_id, [(before["id"], before["property_id"], units)])
+            after = await self._notice(command, before["id"])
+            await command.audit("notice.updated", "notice", before["id"], _audited(before), _audited(after))
             return pb.UpdateNoticeResponse(notice=self._told(after))
 
-        return await self.acts.once(call, request, pb.UpdateNoticeResponse, work)
+        return await self.commands.run(call, request, pb.UpdateNoticeResponse, work)
 
     async def PublishNotice(self, request: pb.PublishNoticeRequest, call: Call) -> pb.PublishNoticeResponse:
-        async def work(act: Act) -> pb.PublishNoticeResponse:
-            before = await self._locked(act, request.notice_id)
+        async def work(command: Command) -> pb.PublishNoticeResponse:
+            before = await self._locked(command, request.notice_id)
             if before["published_at"] is not None:
                 return pb.PublishNoticeResponse(notice=self._told(before))
-            at = act.after(before["updated_at"])
-            await q.publish(act.connection, act.company_id, before["id"], at)
-            after = await self._notice(act, before["id"])
-            await act.record("notice.published", "notice", before["id"], _audited(before), _audited(after))
-            await act.fire(rules.EVENT, after["id"], at, self._published(after))
+            at = command.next_instant(before["updated_at"])
+            await q.publish(command.connection, command.company_id, before["id"], at)
+            after = await self._notice(command, before["id"])
+            await command.audit("notice.published", "notice", before["id"], _audited(before), _audited(after))
+            await command.publish_event(rules.EVENT, after["id"], at, self._published(after))
             return pb.PublishNoticeResponse(notice=self._told(after))
 
-        return await self.acts.once(call, request, pb.PublishNoticeResponse, work)
+        return await self.commands.run(call, request, pb.PublishNoticeResponse, work)
 
     async def ListNotices(self, request: pb.ListNoticesRequest, call: Call) -> pb.ListNoticesResponse:
         limit = request.limit if request.HasField("limit") else PAGE
@@ -126,13 +128,13 @@ class NoticesService:
         self.outbox.wake()
         return pb.ImportNoticesResponse(results=results)
 
-    async def _locked(self, act: Act, notice_id: int) -> Record:
-        if await q.KEPT.for_update(act.connection, act.company_id, notice_id) is None:
+    async def _locked(self, command: Command, notice_id: int) -> Record:
+        if await q.KEPT.for_update(command.connection, command.company_id, notice_id) is None:
             raise no_such("notice")
-        return await self._notice(act, notice_id)
+        return await self._notice(command, notice_id)
 
-    async def _notice(self, act: Act, notice_id: int) -> Record:
-        (row,) = await q.notices_by_ids(act.connection, act.company_id, [notice_id])
+    async def _notice(self, command: Command, notice_id: int) -> Record:
+        (row,) = await q.notices_by_ids(command.connection, command.company_id, [notice_id])
         return row
 
     def _published(self, row: Record) -> bytes:
@@ -174,8 +176,8 @@ def _unit_ids(given: Sequence[int]) -> list[int]:
     return sorted(set(given))
 
 
-async def _check_units(act: Act, property_id: int, unit_ids: Sequence[int]) -> None:
+async def _check_units(command: Command, property_id: int, unit_ids: Sequence[int]) -> None:
     """Raises Refusal 404 where one of them does not lie in the property."""
-    found = await q.units_of_property(act.connection, act.company_id, property_id, unit_ids) if unit_ids else []
+    found = await q.units_of_property(command.connection, command.company_id, property_id, unit_ids) if unit_ids else []
     if len(found) < len(unit_ids):
         raise no_such("unit in that property")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from chassis.auth.identity import Call
-from chassis.imports.importer import alone
+from chassis.imports.importer import lock_company_imports
 from chassis.refusals import invalid_request
-from chassis.writes.commands import Act, Acts
+from chassis.writes.commands import Command, CommandRunner
 from makeready.catalog.v1 import places_desk_pb2 as pb
 from svc_catalog import queries, records, records_import, rules, rules_places
 from svc_catalog import queries_import as q
@@ -66,8 +66,8 @@ ASSET = Fields(
 class PlacesDeskService:
     """Adds and changes properties, units and assets."""
 
-    def __init__(self, acts: Acts, links: records.Links) -> None:
-        self.acts = acts
+    def __init__(self, commands: CommandRunner, links: records.Links) -> None:
+        self.commands = commands
         self.properties = properties(links)
         self.units = units(links)
         self.assets = Desk(
@@ -77,78 +77,78 @@ class PlacesDeskService:
     async def AddProperty(self, request: pb.AddPropertyRequest, call: Call) -> pb.AddPropertyResponse:
         values = PROPERTY.given(request)
 
-        async def work(act: Act) -> pb.AddPropertyResponse:
-            return pb.AddPropertyResponse(document=await self.properties.add(act, values))
+        async def work(command: Command) -> pb.AddPropertyResponse:
+            return pb.AddPropertyResponse(document=await self.properties.add(command, values))
 
-        return await self.acts.once(call, request, pb.AddPropertyResponse, work)
+        return await self.commands.run(call, request, pb.AddPropertyResponse, work)
 
     async def UpdateProperty(self, request: pb.UpdatePropertyRequest, call: Call) -> pb.UpdatePropertyResponse:
         values = PROPERTY.given(request)
 
-        async def work(act: Act) -> pb.UpdatePropertyResponse:
-            locked = await self.properties.lock(act, request.property_id)
-            return pb.UpdatePropertyResponse(document=await self.properties.change(act, locked, values))
+        async def work(command: Command) -> pb.UpdatePropertyResponse:
+            locked = await self.properties.lock(command, request.property_id)
+            return pb.UpdatePropertyResponse(document=await self.properties.change(command, locked, values))
 
-        return await self.acts.once(call, request, pb.UpdatePropertyResponse, work)
+        return await self.commands.run(call, request, pb.UpdatePropertyResponse, work)
 
     async def AddUnit(self, request: pb.AddUnitRequest, call: Call) -> pb.AddUnitResponse:
         values = UNIT.given(request)
         rules_places.check_measures(values, has_floorplan=False)
 
-        async def work(act: Act) -> pb.AddUnitResponse:
-            await _alone_where_it_names(act, values)
-            await self.properties.find(act, request.property_id)
-            own, _ = await _parts(act, values, {"property_id": request.property_id})
-            return pb.AddUnitResponse(document=await self.units.add(act, own))
+        async def work(command: Command) -> pb.AddUnitResponse:
+            await _alone_where_it_names(command, values)
+            await self.properties.find(command, request.property_id)
+            own, _ = await _parts(command, values, {"property_id": request.property_id})
+            return pb.AddUnitResponse(document=await self.units.add(command, own))
 
-        return await self.acts.once(call, request, pb.AddUnitResponse, work)
+        return await self.commands.run(call, request, pb.AddUnitResponse, work)
 
     async def UpdateUnit(self, request: pb.UpdateUnitRequest, call: Call) -> pb.UpdateUnitResponse:
         values = UNIT.given(request)
 
-        async def work(act: Act) -> pb.UpdateUnitResponse:
-            await _alone_where_it_names(act, values)
-            locked = await self.units.lock(act, request.unit_id)
+        async def work(command: Command) -> pb.UpdateUnitResponse:
+            await _alone_where_it_names(command, values)
+            locked = await self.units.lock(command, request.unit_id)
             rules_places.check_measures(values, has_floorplan=locked.row["floorplan_id"] is not None)
             floor = locked.record.floor
             # The floor of that name in the building where the unit is from now on.
             moved = {"floor": floor.name} if floor is not None and "building" in values else {}
-            own, touched = await _parts(act, moved | values, dict(locked.row))
-            return pb.UpdateUnitResponse(document=await self.units.change(act, locked, own, touched))
+            own, touched = await _parts(command, moved | values, dict(locked.row))
+            return pb.UpdateUnitResponse(document=await self.units.change(command, locked, own, touched))
 
-        return await self.acts.once(call, request, pb.UpdateUnitResponse, work)
+        return await self.commands.run(call, request, pb.UpdateUnitResponse, work)
 
     async def AddAsset(self, request: pb.AddAssetRequest, call: Call) -> pb.AddAssetResponse:
         values = ASSET.given(request)
         rules_places.check_place(values)
 
-        async def work(act: Act) -> pb.AddAssetResponse:
-            await _alone_where_it_names(act, values)
-            await self.properties.find(act, request.property_id)
-            own = await self._placed(act, values, request.property_id)
+        async def work(command: Command) -> pb.AddAssetResponse:
+            await _alone_where_it_names(command, values)
+            await self.properties.find(command, request.property_id)
+            own = await self._placed(command, values, request.property_id)
             own.setdefault("status", rules.DEFAULT_ASSET_STATUS)
-            return pb.AddAssetResponse(document=await self.assets.add(act, own))
+            return pb.AddAssetResponse(document=await self.assets.add(command, own))
 
-        return await self.acts.once(call, request, pb.AddAssetResponse, work)
+        return await self.commands.run(call, request, pb.AddAssetResponse, work)
 
     async def UpdateAsset(self, request: pb.UpdateAssetRequest, call: Call) -> pb.UpdateAssetResponse:
         values = ASSET.given(request)
         rules_places.check_place(values)
 
-        async def work(act: Act) -> pb.UpdateAssetResponse:
-            await _alone_where_it_names(act, values)
-            locked = await self.assets.lock(act, request.asset_id)
+        async def work(command: Command) -> pb.UpdateAssetResponse:
+            await _alone_where_it_names(command, values)
+            locked = await self.assets.lock(command, request.asset_id)
             row = locked.row
             has_place = row["unit_id"] is not None or row["location_id"] is not None
             rules_places.check_asset_moves(values, row["property_id"], has_place)
             if "property_id" in values:
-                await self.properties.find(act, values["property_id"])
-            own = await self._placed(act, values, values.get("property_id", row["property_id"]))
-            return pb.UpdateAssetResponse(document=await self.assets.change(act, locked, own))
+                await self.properties.find(command, values["property_id"])
+            own = await self._placed(command, values, values.get("property_id", row["property_id"]))
+            return pb.UpdateAssetResponse(document=await self.assets.change(command, locked, own))
 
-        return await self.acts.once(call, request, pb.UpdateAssetResponse, work)
+        return await self.commands.run(call, request, pb.UpdateAssetResponse, work)
 
-    async def _placed(self, act: Act, values: Mapping[str, Any], property_id: int) -> dict[str, Any]:
+    async def _placed(self, command: Command, values: Mapping[str, Any], property_id: int) -> dict[str, Any]:
         """The values of an asset's columns; the place that it names is made where there is none of that name."""
         own = {name: value for name, value in values.items() if name not in rules_places.PLACE}
         if own.get("status", "") is None:
@@ -156,13 +156,13 @@ class PlacesDeskService:
         if any(name in values for name in rules_places.PLACE):
             own |= {"unit_id": None, "location_id": None}
         if values.get("unit_id") is not None:
-            unit = await self.units.find(act, values["unit_id"])
+            unit = await self.units.find(command, values["unit_id"])
             if unit["property_id"] != property_id:
                 raise invalid_request("The location lies in another property.", "unit_id")
             own["unit_id"] = unit["id"]
         elif values.get("location") is not None:
             key = (property_id, values["location"], values["location_type"])
-            own["location_id"] = (await q.LOCATIONS.ids(act.connection, act.company_id, [key]))[key]
+            own["location_id"] = (await q.LOCATIONS.ids(command.connection, command.company_id, [key]))[key]
         return own
 
 
@@ -181,13 +181,13 @@ def units(links: records.Links) -> Desk:
     return Desk("unit", Kept(t.unit, *q.UNITS.changeable), queries.unit, links.unit, queries.UNIT_REFERENCES, "units")
 
 
-async def _alone_where_it_names(act: Act, values: Mapping[str, Any]) -> None:
+async def _alone_where_it_names(command: Command, values: Mapping[str, Any]) -> None:
     """Two that were the first to name the same building would both make it."""
     if "building" in values or any(values.get(name) is not None for name in ("floor", "floorplan", "location")):
-        await alone(act.connection, act.company_id)
+        await lock_company_imports(command.connection, command.company_id)
 
 
-async def _parts(act: Act, values: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+async def _parts(command: Command, values: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """The values of a unit's columns, with the building, floor and floorplan that it names, as an import makes them;
     and whether its floorplan has other measures now. before: the unit as it was, at least its property."""
     property_id = before["property_id"]
@@ -198,7 +198,7 @@ async def _parts(act: Act, values: Mapping[str, Any], before: Mapping[str, Any])
         if name not in values:
             return
         key = (property_id, values[name], *within)
-        ids = {} if values[name] is None else await places.ids(act.connection, act.company_id, [key])
+        ids = {} if values[name] is None else await places.ids(command.connection, command.company_id, [key])
         own[f"{name}_id"] = ids.get(key)
 
     await part("building", q.BUILDINGS)
@@ -208,8 +208,8 @@ async def _parts(act: Act, values: Mapping[str, Any], before: Mapping[str, Any])
     if not stated:
         return own, False
     plan_id: int = own["floorplan_id"] if "floorplan_id" in own else before["floorplan_id"]
-    plans = await q.floorplan_measures(act.connection, act.company_id, [property_id], [plan_id])
+    plans = await q.floorplan_measures(command.connection, command.company_id, [property_id], [plan_id])
     differs = any(plans[plan_id][name] != value for name, value in stated.items())
     if differs:
-        await q.save_floorplan_measures(act.connection, [plans[plan_id] | stated])
+        await q.save_floorplan_measures(command.connection, [plans[plan_id] | stated])
     return own, differs

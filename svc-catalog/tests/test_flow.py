@@ -11,8 +11,8 @@ import nats
 import pytest
 from sqlalchemy import select
 
-from chassis.auth.clients import Peer
-from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, Issuer
+from chassis.auth.clients import ServiceClient
+from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.consumer import Consumer
@@ -109,8 +109,8 @@ async def test_without_nats_everything_comes_from_the_owners_outbox(
     company_id = 7_200_000_000_010
     unit_id, _ = await alone.make_units(company_id)
     await record(occupancy_database, unit_id, 1, company_id, unit_status="Down")
-    issuer = Issuer(occupancy.keys.folder / "svc-catalog.jwk")
-    peer = Peer("svc-occupancy", occupancy.target, issuer)
+    issuer = TokenSigner(occupancy.keys.folder / "svc-catalog.jwk")
+    peer = ServiceClient("svc-occupancy", occupancy.target, issuer)
     away = Transport("nats://127.0.0.1:1", "tests")
     taken = {"svc-occupancy": consumers.SUBJECTS["svc-occupancy"]}
     consumer = Consumer("svc-catalog", alone.database, t.inbox, away, consumers.apply, taken, {"svc-occupancy": peer})

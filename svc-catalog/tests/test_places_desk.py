@@ -41,7 +41,7 @@ async def refusal(call: Any) -> tuple[int, str]:
 
 async def done(company: Any, rpc: str, **values: Any) -> dict[str, Any]:
     """The record that the act answers with, which is what its GET serves."""
-    document = (await company.act(pb, rpc, **values)).document
+    document = (await company.command(pb, rpc, **values)).document
     noun = rpc.removeprefix("Add").removeprefix("Update")
     request = getattr(catalog_pb2, f"Get{noun}Request")(**{f"{noun.lower()}_id": document.entity_id})
     assert (await company.catalog(f"Get{noun}", request, company.caller)).document == document
@@ -139,27 +139,27 @@ async def test_a_unit_names_its_building_floor_and_floorplan_as_an_import_does(c
 
 async def test_a_unit_in_another_building_is_on_the_floor_of_that_name_there(company: Any, elm: Any) -> None:
     plan = {"property_id": elm["entity_id"], "floor": "2"}
-    made = json.loads((await company.act(pb, "AddUnit", name="A2", building="A", **plan)).document.json)
-    there = json.loads((await company.act(pb, "AddUnit", name="B2", building="B", **plan)).document.json)
-    nowhere = json.loads((await company.act(pb, "AddUnit", name="2", **plan)).document.json)
+    made = json.loads((await company.command(pb, "AddUnit", name="A2", building="A", **plan)).document.json)
+    there = json.loads((await company.command(pb, "AddUnit", name="B2", building="B", **plan)).document.json)
+    nowhere = json.loads((await company.command(pb, "AddUnit", name="2", **plan)).document.json)
     assert len({unit["floor"]["id"] for unit in (made, there, nowhere)}) == 3
     for says, like in (({"building": "B"}, there), ({"clear": ["building"]}, nowhere)):
-        moved = json.loads((await company.act(pb, "UpdateUnit", unit_id=made["entity_id"], **says)).document.json)
+        moved = json.loads((await company.command(pb, "UpdateUnit", unit_id=made["entity_id"], **says)).document.json)
         assert (moved["building"], moved["floor"]) == (like["building"], like["floor"])
 
 
 async def test_measures_belong_to_the_floorplan_and_to_all_units_of_it(company: Any, elm: Any) -> None:
     bare = {"property_id": elm["entity_id"], "name": "1"}
-    assert await refusal(company.act(pb, "AddUnit", bedrooms=1, **bare)) == (
+    assert await refusal(company.command(pb, "AddUnit", bedrooms=1, **bare)) == (
         400,
         "bedrooms belongs to a floorplan; name it in floorplan.",
     )
     first = await done(company, "AddUnit", floorplan="S", bedrooms=1, **bare)
     second = await done(company, "AddUnit", floorplan="S", **bare)
     assert second["floorplan"]["bedrooms"] == 1
-    again = await company.act(pb, "UpdateUnit", unit_id=second["entity_id"], bedrooms=1)
+    again = await company.command(pb, "UpdateUnit", unit_id=second["entity_id"], bedrooms=1)
     assert again.document.version == 1, "nothing changed"
-    changed = await company.act(pb, "UpdateUnit", unit_id=second["entity_id"], bedrooms=0, clear=["bathrooms"])
+    changed = await company.command(pb, "UpdateUnit", unit_id=second["entity_id"], bedrooms=0, clear=["bathrooms"])
     assert changed.document.version == 2
     units = await company.list("units")
     assert [unit["floorplan"]["bedrooms"] for unit in units] == [0, 0]
@@ -215,8 +215,8 @@ async def test_an_asset_that_moves_says_where_it_stands_there(company: Any, elm:
     unit, there = [await done(company, "AddUnit", property_id=one["entity_id"], name="1") for one in (elm, oak)]
     asset = await done(company, "AddAsset", property_id=elm["entity_id"], unit_id=unit["entity_id"], **BOILER)
     move = {"asset_id": asset["entity_id"], "property_id": oak["entity_id"]}
-    assert (await refusal(company.act(pb, "UpdateAsset", **move)))[0] == 400
-    assert (await refusal(company.act(pb, "UpdateAsset", unit_id=unit["entity_id"], **move)))[0] == 400
+    assert (await refusal(company.command(pb, "UpdateAsset", **move)))[0] == 400
+    assert (await refusal(company.command(pb, "UpdateAsset", unit_id=unit["entity_id"], **move)))[0] == 400
     moved = await done(company, "UpdateAsset", unit_id=there["entity_id"], **move)
     assert moved["property"]["id"] == oak["entity_id"] and moved["location"]["id"] == there["entity_id"]
     bare = await done(
@@ -264,7 +264,7 @@ async def test_a_bad_field_is_refused_and_leaves_nothing(
 ) -> None:
     if rpc != "AddProperty":
         values = values | {"property_id": elm["entity_id"]}
-    assert (await refusal(company.act(pb, rpc, **values)))[0] == status
+    assert (await refusal(company.command(pb, rpc, **values)))[0] == status
     assert await company.list("properties") == [elm]
     assert await company.list("units") == await company.list("assets") == await company.audit() == []
 
@@ -282,7 +282,7 @@ async def test_records_of_another_company_are_not_there(company: Any, other: Any
         ("AddAsset", "unit_id", unit, BOILER | {"property_id": mine["entity_id"]}),
     ):
         answers = {
-            await refusal(other.act(pb, rpc, **{field: wanted}, **more))
+            await refusal(other.command(pb, rpc, **{field: wanted}, **more))
             for wanted in (taken["entity_id"], 2**62, 0, -1)
         }
         assert len(answers) == 1 and answers.pop()[0] == 404
@@ -310,10 +310,12 @@ async def test_a_record_with_an_external_id_is_found_by_a_later_import(company: 
         ("AddUnit", {"property_id": oak["entity_id"], "name": "x", "external_id": "U7"}),
         ("AddAsset", {"property_id": oak["entity_id"], "external_id": "A7", **BOILER}),
     ):
-        assert (await refusal(company.act(pb, rpc, **more)))[0] == 422
+        assert (await refusal(company.command(pb, rpc, **more)))[0] == 422
     imported = {"external_id": "P8", "name": "Imported", "address": "3"}
     assert await company.put("properties", imported) == ["created"]
-    assert (await refusal(company.act(pb, "UpdateProperty", property_id=oak["entity_id"], external_id="P8")))[0] == 422
+    assert (await refusal(company.command(pb, "UpdateProperty", property_id=oak["entity_id"], external_id="P8")))[
+        0
+    ] == 422
     assert {one["external_id"] for one in await company.list("properties")} == {"P7", "P8"}
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from asyncpg import Record
 
 from chassis.db.database import Connection
-from chassis.imports.importer import Batch, Line
+from chassis.imports.importer import Batch, ImportRow
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import invalid_request
 from chassis.schedule import instants
@@ -20,7 +20,7 @@ from svc_occupancy import tables as t
 from svc_occupancy.records_import import TurnRow
 from svc_occupancy.units import tell
 
-TurnLine = Line[TurnRow]
+TurnLine = ImportRow[TurnRow]
 _UPDATED_AT = queries.TURN_COLUMNS.index(t.transition.c.updated_at)
 
 

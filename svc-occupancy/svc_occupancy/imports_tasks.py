@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 from chassis.db.database import Connection
-from chassis.imports.importer import Batch, Line
+from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from chassis.schedule import instants
 from makeready.events.v1.events_pb2 import References
@@ -26,12 +26,12 @@ class TaskImport:
         """Saves a batch's rows, of which no other context hears."""
         turns = await q.turns(connection, batch.company_id, batch.named("turn"))
         batch.resolve("turn", turns, "transition_id")
-        await batch.meet(connection, q.TASKS)
+        await batch.lock_existing(connection, q.TASKS)
         units = {turn["id"]: turn["unit_id"] for turn in turns.values()}
         timezone = await queries_import.timezone(connection, batch.company_id) or "UTC"
         morning = instants.overdue_before(batch.moment, timezone)
 
-        def examine(line: Line[TaskRow]) -> None:
+        def examine(line: ImportRow[TaskRow]) -> None:
             if line.moves("transition_id"):
                 raise invalid_request("A task stays with the turn that it was first imported for.", "turn")
             line.values["unit_id"] = units[line.values["transition_id"]]
@@ -44,7 +44,7 @@ class TaskImport:
         return References()
 
 
-def _set_status(line: Line[TaskRow], moment: datetime.datetime) -> None:
+def _set_status(line: ImportRow[TaskRow], moment: datetime.datetime) -> None:
     """Brings the status and its instant to their columns. Raises Refusal with the field."""
     told = line.row.status
     status = (line.stored("status") or "open") if told is None else rules_board.kept_task(told)
@@ -57,12 +57,12 @@ def _set_status(line: Line[TaskRow], moment: datetime.datetime) -> None:
         line.values[column] = (given or line.stored(column) or moment) if status == ending else None
 
 
-def _is_news(line: Line[TaskRow]) -> bool:
+def _is_news(line: ImportRow[TaskRow]) -> bool:
     before = line.before
     return before is None or any(line.values.get(name, before[name]) != before[name] for name in q.TASKS.changeable)
 
 
-def _is_overdue(line: Line[TaskRow], morning: datetime.date) -> bool:
+def _is_overdue(line: ImportRow[TaskRow], morning: datetime.date) -> bool:
     """Whether it would be told of at the next sweep."""
     is_open = line.values["status"] == "open" and line.stored("stale_at") is None
     return is_open and rules_board.is_over(line.after("scheduled_date"), morning)

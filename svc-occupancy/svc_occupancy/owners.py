@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from chassis.auth.clients import Peer
+from chassis.auth.clients import ServiceClient
 from chassis.db.database import Database
 from chassis.messaging.consumer import Consumer
 from makeready.catalog.v1 import catalog_pb2
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Owners:
     """svc-catalog, asked for units; and the producers' outboxes, for a company that has not arrived."""
 
-    def __init__(self, database: Database, catalog: Peer, consumer: Consumer) -> None:
+    def __init__(self, database: Database, catalog: ServiceClient, consumer: Consumer) -> None:
         self._database = database
         self._catalog = catalog
         self._stub: ReferencesServiceAsyncStub = ReferencesServiceStub(catalog.channel)

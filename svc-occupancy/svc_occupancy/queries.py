@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import TIME, Statement, given
+from chassis.db.statements import TIME, Statement, param
 from chassis.lists.paging import Pages
 from svc_occupancy import rules
 from svc_occupancy import tables as t
@@ -46,7 +46,7 @@ _turns = select(*(column.label(f"c{index}") for index, column in enumerate(TURN_
 
 
 def _is(column: str) -> ColumnElement[bool]:
-    return t.transition.c[column] == given(column, t.transition.c[column].type)
+    return t.transition.c[column] == param(column, t.transition.c[column].type)
 
 
 TURNS_PAGE = Pages(
@@ -54,11 +54,11 @@ TURNS_PAGE = Pages(
     t.transition.c.company_id,
     t.transition.c.id,
     {name: _is(name) for name in ("property_id", "unit_id", "status")}
-    | {"updated_since": t.transition.c.updated_at >= given("updated_since", TIME)},
+    | {"updated_since": t.transition.c.updated_at >= param("updated_since", TIME)},
     statuses=rules.TRANSITION_STATUSES,
 )
 
-_TURN = Statement(_turns.where(_is("company_id"), t.transition.c.id == given("turn_id", BigInteger)))
+_TURN = Statement(_turns.where(_is("company_id"), t.transition.c.id == param("turn_id", BigInteger)))
 
 
 async def turn(database: Database, company_id: int, turn_id: int) -> Record | None:
@@ -66,7 +66,7 @@ async def turn(database: Database, company_id: int, turn_id: int) -> Record | No
     return await database.row(_TURN, company_id=company_id, turn_id=turn_id)
 
 
-_TURNS = Statement(_turns.where(_is("company_id"), t.transition.c.id == func.any(given("turn_ids", ARRAY(BigInteger)))))
+_TURNS = Statement(_turns.where(_is("company_id"), t.transition.c.id == func.any(param("turn_ids", ARRAY(BigInteger)))))
 
 
 async def turns(connection: Connection, company_id: int, turn_ids: Sequence[int]) -> list[Record]:

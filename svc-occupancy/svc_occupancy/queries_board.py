@@ -7,14 +7,14 @@ from sqlalchemy import BigInteger, Integer, Select, and_, func, literal_column, 
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from chassis.lists.updated_since import is_of, stretch
 from svc_occupancy import queries_residencies as residencies
 from svc_occupancy import tables as t
 from svc_occupancy.units import HeldUnit, Row
 
-_company_id = given("company_id", BigInteger)
-_unit_id, _turn_id = given("unit_id", BigInteger), given("turn_id", BigInteger)
+_company_id = param("company_id", BigInteger)
+_unit_id, _turn_id = param("unit_id", BigInteger), param("turn_id", BigInteger)
 _ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal, or the index of active turns would not serve
 
 _LOCK_UNIT = Statement(
@@ -70,7 +70,7 @@ _SAVE_TURN = Statement(
     update(t.transition)
     .where(t.transition.c.company_id == _company_id, t.transition.c.id == _turn_id)
     .values(
-        {name: given(f"new_{name}", t.transition.c[name].type) for name in _CHANGED}
+        {name: param(f"new_{name}", t.transition.c[name].type) for name in _CHANGED}
         | {"version": t.transition.c.version + literal_column("1")}
     )
 )
@@ -85,9 +85,9 @@ async def save_turn(connection: Connection, turn: Row) -> None:
 def _board(place: ColumnElement[int] | None, *conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
     unit, turn, state, task = t.unit, t.transition, t.unit_state, t.turn_task
     having = [(unit.c.company_id, _company_id)] + ([] if place is None else [(unit.c.property_id, place)])
-    stretched, order = stretch(having, [(unit.c.id, given("first_id", BigInteger))])
+    stretched, order = stretch(having, [(unit.c.id, param("first_id", BigInteger))])
     units = select(unit).where(unit.c.version > 0, *stretched, *conditions)
-    units = units.order_by(*order).limit(given("rows", Integer))
+    units = units.order_by(*order).limit(param("rows", Integer))
     wanted = units.subquery("wanted")
     active = and_(turn.c.company_id == _company_id, turn.c.unit_id == wanted.c.id, turn.c.status == _ACTIVE)
     known = and_(state.c.company_id == _company_id, state.c.unit_id == wanted.c.id)
@@ -118,7 +118,7 @@ def _board(place: ColumnElement[int] | None, *conditions: ColumnElement[bool]) -
 
 
 BOARD = Statement(_board(None))
-BOARD_OF_PROPERTY = Statement(_board(given("property_id", BigInteger)))
+BOARD_OF_PROPERTY = Statement(_board(param("property_id", BigInteger)))
 
 
 async def board(

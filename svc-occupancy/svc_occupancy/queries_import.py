@@ -11,15 +11,15 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, turned
-from chassis.db.statements import TEXTS, Statement, given
-from chassis.imports.importer import Stored
+from chassis.db.statements import TEXTS, Statement, param
+from chassis.imports.importer import ImportTable
 from svc_occupancy import tables as t
 from svc_occupancy.units import STATE_NAMES, put_states
 
 _IDS = ARRAY(BigInteger)
-_company_id = given("company_id", BigInteger)
+_company_id = param("company_id", BigInteger)
 
-TURNS = Stored(
+TURNS = ImportTable(
     t.transition,
     "property_id",
     "unit_id",
@@ -41,7 +41,7 @@ _units = (
     .join_from(t.unit, t.property_, t.property_.c.id == t.unit.c.property_id)
     .where(
         t.unit.c.company_id == _company_id,
-        t.unit.c.external_id == func.any(given("external_ids", TEXTS)),
+        t.unit.c.external_id == func.any(param("external_ids", TEXTS)),
         t.unit.c.version > 0,
         t.property_.c.version > 0,
     )
@@ -71,7 +71,7 @@ async def timezone(connection: Connection | Database, company_id: int) -> str | 
 
 
 def _turns_named() -> Statement:
-    rows: Any = func.unnest(given("external_ids", TEXTS), given("unit_ids", _IDS))
+    rows: Any = func.unnest(param("external_ids", TEXTS), param("unit_ids", _IDS))
     named = rows.table_valued("external_id", "unit_id").render_derived(name="named")
     each = t.transition.alias("each")
     one = (
@@ -106,7 +106,7 @@ async def turns_named(connection: Connection, company_id: int, unit_ids: Mapping
 
 
 def _states() -> Statement:
-    named = func.unnest(given("unit_ids", _IDS)).table_valued("id").render_derived(name="named")
+    named = func.unnest(param("unit_ids", _IDS)).table_valued("id").render_derived(name="named")
     active = t.transition.alias("active")
     newest = (
         select(func.max(t.transition.c.id))
@@ -145,7 +145,7 @@ async def states(connection: Connection, company_id: int, unit_ids: Iterable[int
 
 _CLOSE = Statement(
     update(t.transition)
-    .where(t.transition.c.company_id == _company_id, t.transition.c.id == func.any(given("turn_ids", _IDS)))
+    .where(t.transition.c.company_id == _company_id, t.transition.c.id == func.any(param("turn_ids", _IDS)))
     .values(status=literal_column("'completed'"))
 )
 

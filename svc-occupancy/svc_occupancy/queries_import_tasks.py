@@ -9,13 +9,13 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, and_, func, literal_column, select
 
 from chassis.db.database import Connection
-from chassis.db.statements import TEXTS, Statement, given
-from chassis.imports.importer import Stored
+from chassis.db.statements import TEXTS, Statement, param
+from chassis.imports.importer import ImportTable
 from svc_occupancy import tables as t
 
-_company_id = given("company_id", BigInteger)
+_company_id = param("company_id", BigInteger)
 
-TASKS = Stored(
+TASKS = ImportTable(
     t.turn_task,
     "transition_id",
     "unit_id",
@@ -30,7 +30,7 @@ TASKS = Stored(
 
 
 def _turns() -> Statement:
-    rows: Any = func.unnest(given("external_ids", TEXTS))
+    rows: Any = func.unnest(param("external_ids", TEXTS))
     named = rows.table_valued("external_id").render_derived(name="named")
     each = t.transition.alias("each")
     one = (

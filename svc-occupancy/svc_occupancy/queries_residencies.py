@@ -6,7 +6,7 @@ from sqlalchemy import BigInteger, Select, Text, and_, func, literal_column, sel
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.db.statements import TIME, given
+from chassis.db.statements import TIME, param
 from chassis.lists.updated_since import is_of
 from chassis.writes.idempotency import DecideOnce
 from svc_occupancy import queries
@@ -14,7 +14,7 @@ from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t
 from svc_occupancy.units import put_states
 
-_company_id = given("company_id", BigInteger)
+_company_id = param("company_id", BigInteger)
 _ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal, or the index of active turns would not serve
 PLACE_COLUMNS = [column for column in queries.TURN_COLUMNS if column.table is not t.transition]
 # What a notice changes on a transition, whose parameters bear these names after "turn_".
@@ -55,7 +55,7 @@ def _look() -> Select[tuple[object, ...]]:
         .where(
             # By its key alone: to a planner that knows few units, the company's index looks as good.
             *is_of([(t.unit.c.company_id, _company_id)]),
-            t.unit.c.id == given("unit_id", BigInteger),
+            t.unit.c.id == param("unit_id", BigInteger),
             t.unit.c.version > 0,
             t.property_.c.version > 0,
         )
@@ -67,11 +67,11 @@ LOOK = _look()
 _changed = update(t.transition).where(t.transition.c.company_id == _company_id)
 _version = t.transition.c.version + literal_column("1")
 
-_leave = _changed.where(t.transition.c.id == given("turn_id", BigInteger)).values(
-    {name: given(f"turn_{name}", t.transition.c[name].type) for name in NOTICE_NAMES} | {"version": _version}
+_leave = _changed.where(t.transition.c.id == param("turn_id", BigInteger)).values(
+    {name: param(f"turn_{name}", t.transition.c[name].type) for name in NOTICE_NAMES} | {"version": _version}
 )
-_complete = _changed.where(t.transition.c.id == func.any(given("completed_ids", ARRAY(BigInteger)))).values(
-    status=literal_column("'completed'", Text), version=_version, updated_at=given("completed_at", TIME)
+_complete = _changed.where(t.transition.c.id == func.any(param("completed_ids", ARRAY(BigInteger)))).values(
+    status=literal_column("'completed'", Text), version=_version, updated_at=param("completed_at", TIME)
 )
 
 # Both take the unit's state as columns after "state_", of one row or none.

@@ -11,13 +11,13 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
-from chassis.db.statements import TEXTS, Statement, given
+from chassis.db.statements import TEXTS, Statement, param
 from svc_occupancy import tables as t
 
 ROWS_AT_ONCE = 100  # units locked in one transaction
 
 _IDS = ARRAY(sa.BigInteger)
-_company_id, _day = given("company_id", sa.BigInteger), given("day", sa.Date)
+_company_id, _day = param("company_id", sa.BigInteger), param("day", sa.Date)
 _turn, _company, _state = t.transition, t.company, t.unit_state
 # Companies whose clock goes on, as far as they are known.
 _going_on = (_company.c.active, _company.c.version > sa.literal_column("0"))
@@ -33,16 +33,16 @@ async def timezones(database: Database) -> list[str]:
 
 
 def _to_leave() -> Statement:
-    arrays = (given("timezones", TEXTS), given("days", ARRAY(sa.Date)))
+    arrays = (param("timezones", TEXTS), param("days", ARRAY(sa.Date)))
     zone = sa.func.unnest(*arrays).table_valued("timezone", "day").render_derived(name="zone")
     of_company = _turn.c.company_id == _company.c.id
     probe = sa.select(_turn.c.id, _turn.c.unit_id).where(of_company, *_to_vacate, _turn.c.move_out_date < zone.c.day)
-    rows = given("rows", sa.Integer)
+    rows = param("rows", sa.Integer)
     found = probe.order_by(_turn.c.move_out_date, _turn.c.id).limit(rows).lateral("found")
     return Statement(
         sa.select(_company.c.id.label("company_id"), zone.c.day, found.c.id, found.c.unit_id)
         .select_from(_company.join(zone, zone.c.timezone == _company.c.timezone).join(found, sa.true()))
-        .where(*_going_on, _company.c.id >= given("first_company_id", sa.BigInteger))
+        .where(*_going_on, _company.c.id >= param("first_company_id", sa.BigInteger))
         .order_by(_company.c.id)
         .limit(rows)
     )
@@ -59,7 +59,7 @@ async def to_leave(database: Database, first_company_id: int, days: Mapping[str,
 
 _LOCK_UNITS = Statement(
     sa.select(t.unit.c.id)
-    .where(t.unit.c.id == sa.func.any(given("unit_ids", _IDS)))
+    .where(t.unit.c.id == sa.func.any(param("unit_ids", _IDS)))
     .order_by(t.unit.c.id)
     .with_for_update(key_share=True)
 )
@@ -75,7 +75,7 @@ _LEFT = Statement(
     )
     .where(
         _turn.c.company_id == _company_id,
-        _turn.c.id == sa.func.any(given("turn_ids", _IDS)),
+        _turn.c.id == sa.func.any(param("turn_ids", _IDS)),
         *_to_vacate,
         _turn.c.move_out_date < _day,
     )

@@ -8,13 +8,13 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, insert, literal_column, select, update
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from svc_occupancy import tables as t
 from svc_occupancy.units import Row
 
 _task = t.turn_task
-_company_id, _task_id = given("company_id", BigInteger), given("task_id", BigInteger)
-_of_turn = (_task.c.company_id == _company_id, _task.c.transition_id == given("turn_id", BigInteger))
+_company_id, _task_id = param("company_id", BigInteger), param("task_id", BigInteger)
+_of_turn = (_task.c.company_id == _company_id, _task.c.transition_id == param("turn_id", BigInteger))
 
 _TASK_LOCKED = Statement(
     select(_task).where(_task.c.company_id == _company_id, _task.c.id == _task_id).with_for_update(key_share=True)
@@ -38,13 +38,13 @@ _FRESH = (
     "updated_at",
     "source",
 )
-_INSERT = Statement(insert(_task).values({name: given(name, _task.c[name].type) for name in _FRESH}).returning(_task))
+_INSERT = Statement(insert(_task).values({name: param(name, _task.c[name].type) for name in _FRESH}).returning(_task))
 _CHANGED = ("task_type", "status", "scheduled_date", "completed_at", "cancelled_at", "updated_at")
 _SAVE = Statement(
     update(_task)
     .where(_task.c.company_id == _company_id, _task.c.id == _task_id)
     .values(
-        {name: given(f"new_{name}", _task.c[name].type) for name in _CHANGED}
+        {name: param(f"new_{name}", _task.c[name].type) for name in _CHANGED}
         | {"version": _task.c.version + literal_column("1")}
     )
 )

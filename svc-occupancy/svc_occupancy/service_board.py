@@ -13,7 +13,7 @@ from chassis.db.database import Database
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
 from chassis.writes import commands
-from chassis.writes.commands import Act, Acts
+from chassis.writes.commands import Command, CommandRunner
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import References
 from makeready.occupancy.v1 import board_pb2 as pb
@@ -42,9 +42,9 @@ def not_of_company(what: str) -> Refusal:
 class TurnBoardService:
     """Takes in what staff say of units, and shows where they stand."""
 
-    def __init__(self, database: Database, made: Acts, owners: Owners, links: records.Links) -> None:
+    def __init__(self, database: Database, made: CommandRunner, owners: Owners, links: records.Links) -> None:
         self.database = database
-        self.acts = made
+        self.commands = made
         self.owners = owners
         self.links = links
 
@@ -63,17 +63,17 @@ class TurnBoardService:
     async def SetUnitStatus(self, request: pb.SetUnitStatusRequest, call: identity.Call) -> pb.SetUnitStatusResponse:
         status = bodies.check(records_board.StatusOfUnit, commands.fields(request, "unit_status")).unit_status
 
-        async def work(act: Act, unit: HeldUnit) -> pb.SetUnitStatusResponse:
+        async def work(command: Command, unit: HeldUnit) -> pb.SetUnitStatusResponse:
             turn = unit.turn
             rules_board.check_unit_status(
                 status, is_lived_in=turn is not None, move_out_date=None if turn is None else turn["move_out_date"]
             )
             if status != unit.status:
-                newest = turn or await q.newest_turn(act.connection, act.company_id, unit.id)
-                await _change(act, unit, status, turn)
+                newest = turn or await q.newest_turn(command.connection, command.company_id, unit.id)
+                await _change(command, unit, status, turn)
                 if newest is not None:
-                    await self._touch(act, newest, [("turn.status_changed", "unit_status", unit.status, status)])
-            (row,) = await q.board(act.connection, act.company_id, unit.id, 1)
+                    await self._touch(command, newest, [("turn.status_changed", "unit_status", unit.status, status)])
+            (row,) = await q.board(command.connection, command.company_id, unit.id, 1)
             return pb.SetUnitStatusResponse(unit=records_board.board_unit(row))
 
         return await self._on_unit(call, request, request.unit_id, pb.SetUnitStatusResponse, work)
@@ -84,38 +84,38 @@ class TurnBoardService:
             raise invalid_request("projected_ready_on is required; to have none, clear it.", "projected_ready_on")
         ready_on = bodies.check(records_board.Schedule, given).projected_ready_on
 
-        async def work(act: Act) -> pb.ScheduleTurnResponse:
-            unit, turn = await held_turn(act, request.turn_id)
+        async def work(command: Command) -> pb.ScheduleTurnResponse:
+            unit, turn = await held_turn(command, request.turn_id)
             rules_board.check_schedule(turn["status"], turn["move_out_date"], ready_on)
             before = turn["projected_ready_on"]
             if ready_on != before:
                 after = {**turn, "projected_ready_on": ready_on}
-                await act.record("turn.scheduled", "turn", turn["id"], _dates(turn), _dates(after))
+                await command.audit("turn.scheduled", "turn", turn["id"], _dates(turn), _dates(after))
                 if unit.status is not None:
-                    await _change(act, unit, unit.status, after)
-                await self._touch(act, after, [("turn.schedule_changed", "projected_ready_on", before, ready_on)])
-            return pb.ScheduleTurnResponse(document=await self._document(act, turn["id"]))
+                    await _change(command, unit, unit.status, after)
+                await self._touch(command, after, [("turn.schedule_changed", "projected_ready_on", before, ready_on)])
+            return pb.ScheduleTurnResponse(document=await self._document(command, turn["id"]))
 
-        return await self.acts.once(call, request, pb.ScheduleTurnResponse, work)
+        return await self.commands.run(call, request, pb.ScheduleTurnResponse, work)
 
     async def CancelNotice(self, request: pb.CancelNoticeRequest, call: identity.Call) -> pb.CancelNoticeResponse:
-        async def work(act: Act, unit: HeldUnit) -> pb.CancelNoticeResponse:
+        async def work(command: Command, unit: HeldUnit) -> pb.CancelNoticeResponse:
             turn = unit.turn
             if turn is None:
                 raise invalid_request("The unit has no active resident whose notice could be cancelled.", status=422)
             if turn["move_out_date"] is not None:
                 gone = dict.fromkeys(("move_out_date", "projected_ready_on", "vacated_on", *_NOTICE_NAMES))
                 after = {**turn, **gone}
-                await act.record("turn.notice_cancelled", "turn", turn["id"], _dates(turn), _dates(after))
-                await _cancel_tasks(act, turn["id"])
+                await command.audit("turn.notice_cancelled", "turn", turn["id"], _dates(turn), _dates(after))
+                await _cancel_tasks(command, turn["id"])
                 changes: list[tuple[str, str, Any, Any]] = []
                 if unit.status != "Occupied":
                     changes.append(("turn.status_changed", "unit_status", unit.status, "Occupied"))
                 if (ready_on := turn["projected_ready_on"]) is not None:
                     changes.append(("turn.schedule_changed", "projected_ready_on", ready_on, None))
-                await _change(act, unit, "Occupied", after)
-                await self._touch(act, after, changes)
-            return pb.CancelNoticeResponse(document=await self._document(act, turn["id"]))
+                await _change(command, unit, "Occupied", after)
+                await self._touch(command, after, changes)
+            return pb.CancelNoticeResponse(document=await self._document(command, turn["id"]))
 
         return await self._on_unit(call, request, request.unit_id, pb.CancelNoticeResponse, work)
 
@@ -125,68 +125,68 @@ class TurnBoardService:
         request: Any,
         unit_id: int,
         reply: type[Reply],
-        work: Callable[[Act, HeldUnit], Awaitable[Reply]],
+        work: Callable[[Command, HeldUnit], Awaitable[Reply]],
     ) -> Reply:
         """The work on a unit that is held. One that the replica lacks is asked for between two tries."""
         asked = False
 
-        async def with_unit(act: Act) -> Reply:
-            unit = await q.held_unit(act.connection, act.company_id, unit_id)
+        async def with_unit(command: Command) -> Reply:
+            unit = await q.held_unit(command.connection, command.company_id, unit_id)
             if unit is None:
                 raise not_of_company("unit") if asked else _UnitLacking
-            return await work(act, unit)
+            return await work(command, unit)
 
         try:
-            return await self.acts.once(call, request, reply, with_unit)
+            return await self.commands.run(call, request, reply, with_unit)
         except _UnitLacking:
             asked = True
             await self.owners.fetch_unit(identity.company_id(call), unit_id)
-            return await self.acts.once(call, request, reply, with_unit)
+            return await self.commands.run(call, request, reply, with_unit)
 
-    async def _touch(self, act: Act, turn: Row, changes: list[tuple[str, str, Any, Any]]) -> None:
+    async def _touch(self, command: Command, turn: Row, changes: list[tuple[str, str, Any, Any]]) -> None:
         """Stores a turn as it is now, and fires what moved: each event, its field, before and after."""
-        at = act.after(turn["updated_at"])
-        await q.save_turn(act.connection, {**turn, "updated_at": at})
-        shown = (await self._document(act, turn["id"])).json
+        at = command.next_instant(turn["updated_at"])
+        await q.save_turn(command.connection, {**turn, "updated_at": at})
+        shown = (await self._document(command, turn["id"])).json
         for event, field, before, after in changes:
-            await act.fire(event, turn["id"], at, shown, records.change(field, before, after))
+            await command.publish_event(event, turn["id"], at, shown, records.change(field, before, after))
 
-    async def _document(self, act: Act, turn_id: int) -> Document:
-        (row,) = await queries.turns(act.connection, act.company_id, [turn_id])
+    async def _document(self, command: Command, turn_id: int) -> Document:
+        (row,) = await queries.turns(command.connection, command.company_id, [turn_id])
         return Document(json=records.encode(self.links.turn(row)), entity_id=turn_id, version=row[-1])
 
 
-async def held_turn(act: Act, turn_id: int) -> tuple[HeldUnit, Row]:
+async def held_turn(command: Command, turn_id: int) -> tuple[HeldUnit, Row]:
     """A turn as it is once its unit is held, and the unit. Raises Refusal 404."""
-    found = await q.turn(act.connection, act.company_id, turn_id)
-    unit = None if found is None else await q.held_unit(act.connection, act.company_id, found["unit_id"])
+    found = await q.turn(command.connection, command.company_id, turn_id)
+    unit = None if found is None else await q.held_unit(command.connection, command.company_id, found["unit_id"])
     if found is None or unit is None:
         raise not_of_company("turn")
-    turn = await q.turn(act.connection, act.company_id, turn_id)
+    turn = await q.turn(command.connection, command.company_id, turn_id)
     assert turn is not None
     return unit, dict(turn)
 
 
-async def _change(act: Act, unit: HeldUnit, status: rules.UnitStatus, turn: Row | None) -> None:
+async def _change(command: Command, unit: HeldUnit, status: rules.UnitStatus, turn: Row | None) -> None:
     """Keeps what a unit is now, and tells svc-catalog. turn: its active one, as it is now."""
-    state = unit.state(act.company_id, status, turn)
+    state = unit.state(command.company_id, status, turn)
     if state is None:
         return
-    await imports.save_states(act.connection, [dict(state)])
+    await imports.save_states(command.connection, [dict(state)])
     told = References()
     tell(told, state)
-    await act.tell(told)
+    await command.publish_references(told)
     if status != unit.status:
         before, after = {"unit_status": unit.status}, {"unit_status": status}
-        await act.record("unit.status_changed", "unit", unit.id, before, after)
+        await command.audit("unit.status_changed", "unit", unit.id, before, after)
 
 
-async def _cancel_tasks(act: Act, turn_id: int) -> None:
-    for row in await tasks.open_tasks_for_update(act.connection, act.company_id, turn_id):
-        at = task_instant(act, row)
+async def _cancel_tasks(command: Command, turn_id: int) -> None:
+    for row in await tasks.open_tasks_for_update(command.connection, command.company_id, turn_id):
+        at = task_instant(command, row)
         after = {**row, "status": "cancelled", "cancelled_at": at, "updated_at": at}
-        await tasks.save_task(act.connection, after)
-        await record_task(act, "cancelled", row, after)
+        await tasks.save_task(command.connection, after)
+        await record_task(command, "cancelled", row, after)
 
 
 def _dates(turn: Row) -> dict[str, Any]:
@@ -194,13 +194,13 @@ def _dates(turn: Row) -> dict[str, Any]:
     return {name: turn[name] for name in names}
 
 
-def task_instant(act: Act, task: Any) -> datetime.datetime:
+def task_instant(command: Command, task: Any) -> datetime.datetime:
     """The instant of a change of a task that is locked: after its last one, and after it was told of."""
-    return act.after(max(task["updated_at"], task["stale_at"] or task["updated_at"]))
+    return command.next_instant(max(task["updated_at"], task["stale_at"] or task["updated_at"]))
 
 
-async def record_task(act: Act, what: str, before: Any, after: Any) -> None:
+async def record_task(command: Command, what: str, before: Any, after: Any) -> None:
     """The audit entry of what became of a task; before: empty where there was none."""
     names = ("transition_id", "task_type", "status", "scheduled_date")
     values = [{name: side[name] for name in names if side} for side in (before, after)]
-    await act.record(f"turn_task.{what}", "turn_task", after["id"], *values)
+    await command.audit(f"turn_task.{what}", "turn_task", after["id"], *values)

@@ -9,7 +9,7 @@ from chassis.db.database import Database
 from chassis.imports.importer import Batch, Importer
 from chassis.records import bodies
 from chassis.writes import commands
-from chassis.writes.commands import Act, Acts
+from chassis.writes.commands import Command, CommandRunner
 from makeready.occupancy.v1 import turn_tasks_pb2 as pb
 from svc_occupancy import queries_board, records_board, rules_board
 from svc_occupancy import queries_tasks as q
@@ -25,56 +25,56 @@ _DONE = {"complete": "completed_at", "cancel": "cancelled_at"}
 class TurnTasksService:
     """Keeps the tasks of turns."""
 
-    def __init__(self, database: Database, made: Acts, importer: Importer, owners: Owners) -> None:
+    def __init__(self, database: Database, made: CommandRunner, importer: Importer, owners: Owners) -> None:
         self.database = database
-        self.acts = made
+        self.commands = made
         self.importer = importer
         self.owners = owners
 
     async def AddTask(self, request: pb.AddTaskRequest, call: identity.Call) -> pb.AddTaskResponse:
         wanted = bodies.check(records_board.Task, commands.fields(request, *_FIELDS))
 
-        async def work(act: Act) -> pb.AddTaskResponse:
-            _, turn = await held_turn(act, request.turn_id)
+        async def work(command: Command) -> pb.AddTaskResponse:
+            _, turn = await held_turn(command, request.turn_id)
             rules_board.check_new_task(turn["status"])
             task = await q.add_task(
-                act.connection,
+                command.connection,
                 {
-                    "company_id": act.company_id,
+                    "company_id": command.company_id,
                     "transition_id": turn["id"],
                     "unit_id": turn["unit_id"],
                     "task_type": wanted.task_type,
                     "status": "open",
                     "scheduled_date": wanted.scheduled_date,
-                    "created_at": act.now,
-                    "updated_at": act.now,
+                    "created_at": command.now,
+                    "updated_at": command.now,
                     "source": "staff",
                 },
             )
-            await record_task(act, "added", {}, task)
+            await record_task(command, "added", {}, task)
             return pb.AddTaskResponse(task=records_board.turn_task(task))
 
-        return await self.acts.once(call, request, pb.AddTaskResponse, work)
+        return await self.commands.run(call, request, pb.AddTaskResponse, work)
 
     async def UpdateTask(self, request: pb.UpdateTaskRequest, call: identity.Call) -> pb.UpdateTaskResponse:
         given = commands.fields(request, *_FIELDS)
 
-        async def work(act: Act) -> pb.UpdateTaskResponse:
-            return pb.UpdateTaskResponse(task=await self._act(act, request.task_id, "change", given))
+        async def work(command: Command) -> pb.UpdateTaskResponse:
+            return pb.UpdateTaskResponse(task=await self._act(command, request.task_id, "change", given))
 
-        return await self.acts.once(call, request, pb.UpdateTaskResponse, work)
+        return await self.commands.run(call, request, pb.UpdateTaskResponse, work)
 
     async def CompleteTask(self, request: pb.CompleteTaskRequest, call: identity.Call) -> pb.CompleteTaskResponse:
-        async def work(act: Act) -> pb.CompleteTaskResponse:
-            return pb.CompleteTaskResponse(task=await self._act(act, request.task_id, "complete", {}))
+        async def work(command: Command) -> pb.CompleteTaskResponse:
+            return pb.CompleteTaskResponse(task=await self._act(command, request.task_id, "complete", {}))
 
-        return await self.acts.once(call, request, pb.CompleteTaskResponse, work)
+        return await self.commands.run(call, request, pb.CompleteTaskResponse, work)
 
     async def CancelTask(self, request: pb.CancelTaskRequest, call: identity.Call) -> pb.CancelTaskResponse:
-        async def work(act: Act) -> pb.CancelTaskResponse:
-            return pb.CancelTaskResponse(task=await self._act(act, request.task_id, "cancel", {}))
+        async def work(command: Command) -> pb.CancelTaskResponse:
+            return pb.CancelTaskResponse(task=await self._act(command, request.task_id, "cancel", {}))
 
-        return await self.acts.once(call, request, pb.CancelTaskResponse, work)
+        return await self.commands.run(call, request, pb.CancelTaskResponse, work)
 
     async def ListTasks(self, request: pb.ListTasksRequest, call: identity.Call) -> pb.ListTasksResponse:
         company_id = identity.company_id(call)
@@ -94,9 +94,11 @@ class TurnTasksService:
         results = await self.importer.run(work.save, TaskRow, request, call, prepare)
         return pb.ImportTurnTasksResponse(results=results)
 
-    async def _act(self, act: Act, task_id: int, what: rules_board.TaskAct, given: dict[str, Any]) -> pb.TurnTask:
+    async def _act(
+        self, command: Command, task_id: int, what: rules_board.TaskAct, given: dict[str, Any]
+    ) -> pb.TurnTask:
         """The task after an act. Its own lock is enough: whether its turn is over makes no difference."""
-        task = await q.task_for_update(act.connection, act.company_id, task_id)
+        task = await q.task_for_update(command.connection, command.company_id, task_id)
         if task is None:
             raise not_of_company("task")
         status = rules_board.after_act(task["status"], what)
@@ -106,9 +108,9 @@ class TurnTasksService:
         wanted = bodies.check(records_board.Task, now | given)
         after = {**task, "task_type": wanted.task_type, "scheduled_date": wanted.scheduled_date, "status": status}
         if after != task:
-            at = task_instant(act, task)
+            at = task_instant(command, task)
             after |= {"updated_at": at} | ({_DONE[what]: at} if what in _DONE else {})
-            await q.save_task(act.connection, after)
+            await q.save_task(command.connection, after)
             words = {"change": "changed", "complete": "completed", "cancel": "cancelled"}
-            await record_task(act, words[what], task, after)
+            await record_task(command, words[what], task, after)
         return records_board.turn_task(after)

@@ -12,7 +12,7 @@ from asyncpg import Record
 from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Connection, Database
 from chassis.messaging.outbox import Outbox
-from chassis.runtime.failpoints import killed_here
+from chassis.runtime.failpoints import failpoint
 from chassis.schedule import instants
 from chassis.schedule.overdue import Overdue
 from chassis.writes.audit import Audit
@@ -65,7 +65,7 @@ class Vacating:
             await q.SAVE_LEFT.run(connection, saved)
             if moved:
                 await self._tell(connection, company_id, at, moved, {turn["id"]: turn["updated_at"] for turn in saved})
-            killed_here("write-before-commit")
+            failpoint("write-before-commit")
         if moved:
             self._outbox.wake()
         return len(moved)
@@ -145,4 +145,4 @@ class StaleTasks:
             for row in rows
         ]
         await imports.INSERT_EVENTS.run(connection, events)
-        killed_here("write-before-commit")
+        failpoint("write-before-commit")

@@ -10,7 +10,7 @@ import grpc
 import pytest
 from sqlalchemy import CheckConstraint
 
-from chassis.auth.identity import KINDS, Identity, Issuer
+from chassis.auth.identity import KINDS, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.records.bodies import Text
 from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, stale_pb2
@@ -46,7 +46,7 @@ ISSUERS = {
 @pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
 async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(occupancy: RunningService, rpc: Any, kind: str) -> None:
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
-    issuer = Issuer(occupancy.keys.folder / f"{ISSUERS[kind]}.jwk")
+    issuer = TokenSigner(occupancy.keys.folder / f"{ISSUERS[kind]}.jwk")
     found = await code_of(occupancy, rpc, issuer.token("svc-occupancy", Identity(kind, ISSUERS[kind], 7)))
     assert (found is not grpc.StatusCode.PERMISSION_DENIED) == allowed
 
@@ -57,8 +57,8 @@ async def test_a_token_that_proves_nothing_opens_nothing(occupancy: RunningServi
     token = {
         "none": "",
         "garbage": "ey.J.x",
-        "other_audience": Issuer(folder / "gateway.jwk").token("svc-webhooks", who),
-        "kind_of_another": Issuer(folder / "svc-webhooks.jwk").token("svc-occupancy", who),
+        "other_audience": TokenSigner(folder / "gateway.jwk").token("svc-webhooks", who),
+        "kind_of_another": TokenSigner(folder / "svc-webhooks.jwk").token("svc-occupancy", who),
     }[fault]
     for service in SERVICES:
         for rpc in service.methods:

@@ -12,8 +12,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from sqlalchemy import select
 
-from chassis.auth.clients import Peer
-from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, Issuer
+from chassis.auth.clients import ServiceClient
+from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.consumer import Consumer
@@ -138,8 +138,8 @@ async def test_without_nats_everything_comes_from_the_owners_outbox(
 ) -> None:
     await put(catalog, 72, "Properties", {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"})
     await put(catalog, 72, "Units", {"external_id": "U1", "property": "P1", "name": "Unit 1"})
-    issuer = Issuer(catalog.keys.folder / "svc-occupancy.jwk")
-    peer = Peer("svc-catalog", catalog.target, issuer)
+    issuer = TokenSigner(catalog.keys.folder / "svc-occupancy.jwk")
+    peer = ServiceClient("svc-catalog", catalog.target, issuer)
     away = Transport("nats://127.0.0.1:1", "tests")
     taken = {"svc-catalog": consumers.SUBJECTS["svc-catalog"]}
     consumer = Consumer("svc-occupancy", database, t.inbox, away, consumers.apply, taken, {"svc-catalog": peer})

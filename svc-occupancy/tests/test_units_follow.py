@@ -9,8 +9,8 @@ from typing import Any
 
 import grpc
 
-from chassis.auth.clients import Peer
-from chassis.auth.identity import Issuer
+from chassis.auth.clients import ServiceClient
+from chassis.auth.identity import TokenSigner
 from chassis.db.database import Database
 from chassis.messaging.consumer import Consumer
 from chassis.messaging.transport import Transport
@@ -130,7 +130,7 @@ async def test_the_states_of_a_batch_come_in_one_event(
     async def keep(_connection: Any, events: Any) -> None:
         taken.extend(one for one in events if one.company_id == company.id)
 
-    peer = Peer("svc-occupancy", occupancy.target, Issuer(occupancy.keys.folder / "svc-catalog.jwk"))
+    peer = ServiceClient("svc-occupancy", occupancy.target, TokenSigner(occupancy.keys.folder / "svc-catalog.jwk"))
     away = Transport("nats://127.0.0.1:1", "tests")
     listener = Consumer(
         "tests", database, t.inbox, away, keep, {"svc-occupancy": ["references"]}, {"svc-occupancy": peer}

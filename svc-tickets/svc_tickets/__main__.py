@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chassis.app.server import App, run_process
-from chassis.replicas.resync import Rebuilder
+from chassis.replicas.resync import ReplicaResync
 from chassis.schedule import instants
 from makeready.events.v1 import replicas_pb2
 from makeready.tickets.v1 import desk_pb2, pm_tasks_pb2, tickets_pb2
@@ -21,20 +21,20 @@ NAME = "svc-tickets"
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     outbox = app.produces(tables.outbox, consumers=["svc-webhooks"])
-    acts = app.acts(tables.idempotency, tables.audit, outbox)
+    commands = app.commands(tables.idempotency, tables.audit, outbox)
     links = records.TicketLinks(settings.service.links_url)
-    applier = consumers.Applier(FailedRows(outbox, acts.audit, links, instants.now))
+    applier = consumers.Applier(FailedRows(outbox, commands.audit, links, instants.now))
     consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS)
     kept = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
-    rebuilder = Rebuilder(app.database, consumers.put_references, kept)
+    rebuilder = ReplicaResync(app.database, consumers.put_references, kept)
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], rebuilder)
     owners = Owners(app.database, app.peer("svc-catalog"), app.peer("gateway"))
-    tickets = TicketsService(app.database, acts, owners, links, instants.now)
+    tickets = TicketsService(app.database, commands, owners, links, instants.now)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)
-    desk = TicketDeskService(acts, app.database, owners, links)
+    desk = TicketDeskService(commands, app.database, owners, links)
     app.serve(desk_pb2.DESCRIPTOR.services_by_name["TicketDeskService"], desk)
     pm_links = records_pm.PmTaskLinks(settings.service.links_url)
-    pm_tasks = PmTasksService(acts, app.database, owners, pm_links, consumer.catch_up, instants.now)
+    pm_tasks = PmTasksService(commands, app.database, owners, pm_links, consumer.catch_up, instants.now)
     app.serve(pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"], pm_tasks)
     app.sweeps(
         QuietTickets(app.database, outbox, links, instants.now).sweep,

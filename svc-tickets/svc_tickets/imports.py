@@ -10,7 +10,7 @@ from typing import Any
 from asyncpg import Record
 
 from chassis.db.database import Connection, Database
-from chassis.imports.importer import CHANGED, CREATED, Batch, Line
+from chassis.imports.importer import CHANGED, CREATED, Batch, ImportRow
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
@@ -18,7 +18,7 @@ from svc_tickets import queries, queries_quiet, records, rules, rules_quiet
 from svc_tickets import queries_import as q
 from svc_tickets.owners import Owners
 
-TicketLine = Line[records.TicketRow]
+TicketLine = ImportRow[records.TicketRow]
 
 # What a row names by external_id, and the column that takes the id.
 _NAMED = {
@@ -88,7 +88,7 @@ class TicketImport:
         for field, column in _NAMED.items():
             batch.resolve(field, self._known[field], column)
         batch.each(self._check_places)
-        await batch.meet(connection, q.TICKETS)
+        await batch.lock_existing(connection, q.TICKETS)
         fresh: list[dict[str, Any]] = []
         changed: list[tuple[TicketLine, dict[str, Any]]] = []
 

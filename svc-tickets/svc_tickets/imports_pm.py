@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from asyncpg import Record
 
 from chassis.db.database import Connection, Database
-from chassis.imports.importer import Batch, Line
+from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from chassis.schedule.instants import overdue_before
 from makeready.events.v1.events_pb2 import References
@@ -17,7 +17,7 @@ from svc_tickets import rules_pm
 from svc_tickets.owners import Owners
 from svc_tickets.records_pm import PmTaskRow
 
-TaskLine = Line[PmTaskRow]
+TaskLine = ImportRow[PmTaskRow]
 CatchUp = Callable[[], Awaitable[object]]
 
 
@@ -60,7 +60,7 @@ class PmTaskImport:
         """Inserts and updates what differs. No other context keeps anything of a task."""
         for field, known in self._known.items():
             batch.resolve(field, known)
-        await batch.meet(connection, q.IMPORTED)
+        await batch.lock_existing(connection, q.IMPORTED)
         # Before the first day there is, nothing is overdue.
         told_before = datetime.date.min
         if not self._events:

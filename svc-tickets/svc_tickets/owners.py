@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
-from chassis.auth.clients import Peer
+from chassis.auth.clients import ServiceClient
 from chassis.db.database import Database
 from makeready.catalog.v1 import catalog_pb2
 from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceStub
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # names of the stub files alone
 class Owners:
     """svc-catalog, asked for properties, units, assets and vendors; the gateway, asked for staff."""
 
-    def __init__(self, database: Database, catalog: Peer, gateway: Peer) -> None:
+    def __init__(self, database: Database, catalog: ServiceClient, gateway: ServiceClient) -> None:
         self._database = database
         self._catalog = catalog
         self._gateway = gateway

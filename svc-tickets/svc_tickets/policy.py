@@ -7,14 +7,14 @@ from typing import Any
 from chassis.auth.identity import Call, company_id
 from chassis.db.database import Database
 from chassis.refusals import invalid_request
-from chassis.writes.commands import Acts
+from chassis.writes.commands import CommandRunner
 from svc_tickets import queries_policy as q
 from svc_tickets import queries_quiet
 
 HOURS_MAX = 8760
 
 
-async def update(database: Database, acts: Acts, call: Call, changes: dict[str, Any]) -> dict[str, Any]:
+async def update(database: Database, commands: CommandRunner, call: Call, changes: dict[str, Any]) -> dict[str, Any]:
     """Stores the changes of `queries_policy.POLICY`, audited where they change anything; returns the whole policy.
 
     The same changes again change nothing, so they need no key. Raises Refusal 400 for a number of hours out of bounds.
@@ -29,7 +29,7 @@ async def update(database: Database, acts: Acts, call: Call, changes: dict[str, 
             await q.save_policy(connection, company, **after)
             if after["stale_after_hours"] != before["stale_after_hours"]:
                 await queries_quiet.reckon_anew(connection, company, after["stale_after_hours"])
-            await acts.audit.add(
+            await commands.audit.add(
                 connection, call, company, "ticket_policy.updated", "ticket_policy", company, before, after
             )
     return after

@@ -6,7 +6,7 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, and_, func, literal_column, select, text, update
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from chassis.writes.idempotency import DecideOnce
 from svc_tickets import tables as t
 from svc_tickets.queries import TICKETS
@@ -19,12 +19,12 @@ HISTORY_ROWS = 200
 _has_photo = func.coalesce(t.ticket.c.photo_url, text("''")).op("~")(literal_column("'[^[:space:]]'"))
 
 _same_ticket = (
-    t.ticket.c.company_id == given("company_id", BigInteger),
-    t.ticket.c.id == given("ticket_id", BigInteger),
+    t.ticket.c.company_id == param("company_id", BigInteger),
+    t.ticket.c.id == param("ticket_id", BigInteger),
 )
 _photo_required = (
     select(t.ticket_policy.c.photo_required_to_complete)
-    .where(t.ticket_policy.c.company_id == given("company_id", BigInteger))
+    .where(t.ticket_policy.c.company_id == param("company_id", BigInteger))
     .scalar_subquery()
 )
 PHOTO_REQUIRED = func.coalesce(_photo_required, text("false")).label("photo_required")
@@ -38,10 +38,10 @@ CHANGED = ("status", "updated_at", "completed_at", "cancelled_at", "cancellation
 # A version that is the ticket's already, where nothing is new, changes no row.
 _change_ticket = (
     update(t.ticket)
-    .where(*_same_ticket, t.ticket.c.version < given("new_version", BigInteger))
+    .where(*_same_ticket, t.ticket.c.version < param("new_version", BigInteger))
     .values(
-        version=given("new_version", BigInteger),
-        **{name: given(f"new_{name}", t.ticket.c[name].type) for name in (*CHANGED, *QUIET)},
+        version=param("new_version", BigInteger),
+        **{name: param(f"new_{name}", t.ticket.c[name].type) for name in (*CHANGED, *QUIET)},
     )
 )
 
@@ -59,7 +59,7 @@ def _history() -> Statement:
     of_ticket = and_(
         change.c.company_id == t.ticket.c.company_id,
         change.c.ticket_id == t.ticket.c.id,
-        change.c.version > given("after_version", BigInteger),
+        change.c.version > param("after_version", BigInteger),
     )
     its_comment = and_(
         comment.c.company_id == change.c.company_id,

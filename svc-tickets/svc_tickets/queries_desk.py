@@ -9,7 +9,7 @@ from asyncpg import Record
 from sqlalchemy import BigInteger, and_, insert, literal_column, or_, select, text, true, tuple_, update
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from svc_tickets import queries
 from svc_tickets import tables as t
 from svc_tickets.queries_changes import HAS_PHOTO, PHOTO_REQUIRED
@@ -18,14 +18,14 @@ from svc_tickets.queries_quiet import QUIET, THRESHOLD_OF_RESIDENTS
 # As many of them as fit a message with the longest texts: 32 MiB.
 COMMENT_ROWS = 200
 
-_company_id = given("company_id", BigInteger)
-_same_ticket = (t.ticket.c.company_id == _company_id, t.ticket.c.id == given("ticket_id", BigInteger))
+_company_id = param("company_id", BigInteger)
+_same_ticket = (t.ticket.c.company_id == _company_id, t.ticket.c.id == param("ticket_id", BigInteger))
 
 # Whom a ticket may be given to.
 
 
 def _known(table: Any) -> Statement:
-    mine = (table.c.company_id == _company_id, table.c.id == given("id", BigInteger), table.c.version > 0)
+    mine = (table.c.company_id == _company_id, table.c.id == param("id", BigInteger), table.c.version > 0)
     return Statement(select(true()).where(*mine))
 
 
@@ -43,7 +43,7 @@ async def lacking(database: Database, company_id: int, named: Mapping[str, int])
 
 
 _ON_HOLD = Statement(
-    select(t.vendor.c.on_hold).where(t.vendor.c.company_id == _company_id, t.vendor.c.id == given("id", BigInteger))
+    select(t.vendor.c.on_hold).where(t.vendor.c.company_id == _company_id, t.vendor.c.id == param("id", BigInteger))
 )
 
 
@@ -71,7 +71,7 @@ CHANGEABLE = (
 _SAVE = Statement(
     update(t.ticket)
     .where(*_same_ticket)
-    .values({name: given(f"new_{name}", t.ticket.c[name].type) for name in CHANGEABLE})
+    .values({name: param(f"new_{name}", t.ticket.c[name].type) for name in CHANGEABLE})
 )
 _SERVED = Statement(queries.TICKETS.where(*_same_ticket))
 
@@ -103,7 +103,7 @@ async def served(connection: Connection, company_id: int, ticket_id: int) -> Rec
 
 
 def _insert(table: Any, names: Sequence[str], **more: Any) -> Any:
-    return insert(table).values({name: given(name, table.c[name].type) for name in names} | more)
+    return insert(table).values({name: param(name, table.c[name].type) for name in names} | more)
 
 
 _COMMENT = ("company_id", "ticket_id", "kind", "body", "created_at", "administrator_id", "author", "actor")
@@ -143,7 +143,7 @@ def _comments() -> Statement:
     of_ticket = [
         and_(one.c.company_id == t.ticket.c.company_id, one.c.ticket_id == t.ticket.c.id) for one in (comment, last)
     ]
-    is_last = and_(of_ticket[1], last.c.id == given("after_id", BigInteger))
+    is_last = and_(of_ticket[1], last.c.id == param("after_id", BigInteger))
     is_later = tuple_(comment.c.created_at, comment.c.id) > tuple_(last.c.created_at, last.c.id)
     names = ("id", "created_at", "kind", "body", "author", "actor", "api_key_id")
     rows = select(*(comment.c[name] for name in names)).select_from(

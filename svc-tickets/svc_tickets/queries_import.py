@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from chassis.db.database import Connection
 from chassis.db.rows import InsertMany
 from chassis.db.statements import Statement
-from chassis.imports.importer import Known, Stored
+from chassis.imports.importer import ExternalIds, ImportTable
 from svc_tickets import tables as t
 from svc_tickets.queries_quiet import QUIET
 
@@ -39,15 +39,15 @@ CHANGEABLE = (
     "cancellation_reason_code",
     "source",
 )
-TICKETS = Stored(t.ticket, "ticket_number", *QUIET, *CHANGEABLE)
+TICKETS = ImportTable(t.ticket, "ticket_number", *QUIET, *CHANGEABLE)
 
 # What a row names; in a replica those count that have arrived.
 NAMED = {
-    "property": Known(t.property_, replica=True),
-    "unit": Known(t.unit, "property_id", "unit_number", replica=True),
-    "asset": Known(t.asset, "property_id", replica=True),
-    "assignee": Known(t.staff, replica=True),
-    "assigned_vendor": Known(t.vendor, replica=True),
+    "property": ExternalIds(t.property_, replica=True),
+    "unit": ExternalIds(t.unit, "property_id", "unit_number", replica=True),
+    "asset": ExternalIds(t.asset, "property_id", replica=True),
+    "assignee": ExternalIds(t.staff, replica=True),
+    "assigned_vendor": ExternalIds(t.vendor, replica=True),
 }
 
 

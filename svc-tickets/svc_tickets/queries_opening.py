@@ -7,12 +7,12 @@ from typing import Any
 from sqlalchemy import BigInteger, insert, literal_column, select
 
 from chassis.db.database import Connection
-from chassis.db.statements import TIME, Statement, given
+from chassis.db.statements import TIME, Statement, param
 from svc_tickets import tables as t
 from svc_tickets.queries_import import take_numbers
 from svc_tickets.queries_quiet import QUIET
 
-_company_id = given("company_id", BigInteger)
+_company_id = param("company_id", BigInteger)
 
 # What an opened ticket has from its opening; all else is as the table or `_insert_ticket` say.
 OPENED = (
@@ -33,14 +33,14 @@ OPENED = (
 
 def _insert_ticket(number: Any) -> Any:
     """A new ticket on the place that the replicas have: a unit or asset that is not on the property is left out."""
-    now = given("now", TIME)
-    property_id = given("property_id", BigInteger)
-    on_unit = (t.unit.c.id == given("unit_id", BigInteger), t.unit.c.property_id == property_id)
-    on_asset = (t.asset.c.id == given("asset_id", BigInteger), t.asset.c.property_id == property_id)
+    now = param("now", TIME)
+    property_id = param("property_id", BigInteger)
+    on_unit = (t.unit.c.id == param("unit_id", BigInteger), t.unit.c.property_id == property_id)
+    on_asset = (t.asset.c.id == param("asset_id", BigInteger), t.asset.c.property_id == property_id)
     values = {
         "company_id": _company_id,
         "id": number,
-        "ticket_number": given("ticket_number", t.ticket.c.ticket_number.type),
+        "ticket_number": param("ticket_number", t.ticket.c.ticket_number.type),
         "status": literal_column("'Open'"),
         "property_id": property_id,
         "unit_id": select(t.unit.c.id).where(*on_unit).scalar_subquery(),
@@ -48,7 +48,7 @@ def _insert_ticket(number: Any) -> Any:
         "asset_id": select(t.asset.c.id).where(*on_asset).scalar_subquery(),
         "created_at": now,
         "updated_at": now,
-        **{name: given(name, t.ticket.c[name].type) for name in OPENED},
+        **{name: param(name, t.ticket.c[name].type) for name in OPENED},
     }
     return list(values), list(values.values())
 
@@ -63,8 +63,8 @@ def _open_ticket() -> Statement:
 def _open_ticket_of_row() -> Statement:
     row = t.ticket_of_inspection_row
     key = ("company_id", "inspection_id", "row_id")
-    names, values = _insert_ticket(given("ticket_id", BigInteger))
-    claim = insert(row).values({name: given(name, BigInteger) for name in (*key, "ticket_id")})
+    names, values = _insert_ticket(param("ticket_id", BigInteger))
+    claim = insert(row).values({name: param(name, BigInteger) for name in (*key, "ticket_id")})
     opened = insert(t.ticket).from_select(names, select(*values), include_defaults=False)
     return Statement(select(claim.returning(row.c.ticket_id).cte("claim").c.ticket_id).add_cte(opened.cte("opened")))
 
@@ -74,7 +74,7 @@ _NEXT_ID = Statement(select(t.ticket_id.next_value()))
 _OPENED_BY_ROW = Statement(
     select(t.ticket_of_inspection_row.c.ticket_id).where(
         *(
-            t.ticket_of_inspection_row.c[name] == given(name, BigInteger)
+            t.ticket_of_inspection_row.c[name] == param(name, BigInteger)
             for name in ("company_id", "inspection_id", "row_id")
         )
     )

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, Text, and_, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from chassis.lists.updated_since import is_of
 from svc_tickets import tables as t
 from svc_tickets.together import Together, numbered
@@ -55,7 +55,7 @@ def _places_and_numbers() -> Statement:
     )
     settings = select(
         func.set_config("synchronous_commit", "off", True).label("unhurried"),
-        func.set_config("lock_timeout", given("wait", Text), True).label("wait"),
+        func.set_config("lock_timeout", param("wait", Text), True).label("wait"),
     ).cte("settings")
     # In the order of the properties, in which everybody takes their locks.
     counted = (
@@ -114,15 +114,15 @@ async def place_and_number(database: Database, company_id: int, unit_id: int, as
 def _place() -> Statement:
     """The property, and what is there of the unit and the asset; ids that nobody has are 0."""
     here = t.property_.c.id
-    its_unit = and_(t.unit.c.id == given("unit_id", BigInteger), t.unit.c.property_id == here, t.unit.c.version > 0)
+    its_unit = and_(t.unit.c.id == param("unit_id", BigInteger), t.unit.c.property_id == here, t.unit.c.version > 0)
     its_asset = and_(
-        t.asset.c.id == given("asset_id", BigInteger), t.asset.c.property_id == here, t.asset.c.version > 0
+        t.asset.c.id == param("asset_id", BigInteger), t.asset.c.property_id == here, t.asset.c.version > 0
     )
     rows = select(here.label("property_id"), t.unit.c.id.label("unit_id"), t.asset.c.id.label("asset_id"))
     return Statement(
         rows.select_from(t.property_.outerjoin(t.unit, its_unit).outerjoin(t.asset, its_asset)).where(
-            here == given("property_id", BigInteger),
-            t.property_.c.company_id == given("company_id", BigInteger),
+            here == param("property_id", BigInteger),
+            t.property_.c.company_id == param("company_id", BigInteger),
             t.property_.c.version > 0,
         )
     )

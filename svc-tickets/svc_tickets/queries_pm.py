@@ -10,11 +10,11 @@ from sqlalchemy import BigInteger, Integer, and_, insert, literal_column, select
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
-from chassis.db.statements import Statement, given
-from chassis.imports.importer import Known, Stored
+from chassis.db.statements import Statement, param
+from chassis.imports.importer import ExternalIds, ImportTable
 from svc_tickets import tables as t
 
-_company_id = given("company_id", BigInteger)
+_company_id = param("company_id", BigInteger)
 _is_open = t.pm_task.c.status == literal_column("'Open'")
 
 # What a task has from the people who plan it.
@@ -41,7 +41,7 @@ TASKS = select(
     .outerjoin(_next, and_(_next.c.company_id == t.pm_task.c.company_id, _next.c.previous_id == t.pm_task.c.id))
 )
 
-_same = (t.pm_task.c.company_id == _company_id, t.pm_task.c.id == given("pm_task_id", BigInteger))
+_same = (t.pm_task.c.company_id == _company_id, t.pm_task.c.id == param("pm_task_id", BigInteger))
 _LOCK = Statement(select(t.pm_task.c.id).where(*_same).with_for_update(key_share=True))
 _TASK = Statement(TASKS.where(*_same))
 
@@ -60,11 +60,11 @@ async def task(connection: Connection, company_id: int, pm_task_id: int) -> Reco
 _NEW = ("property_id", *PLANNED, "previous_id", "created_at", "updated_at", "source")
 _INSERT = Statement(
     insert(t.pm_task)
-    .values(company_id=_company_id, **{name: given(name, t.pm_task.c[name].type) for name in _NEW})
+    .values(company_id=_company_id, **{name: param(name, t.pm_task.c[name].type) for name in _NEW})
     .returning(t.pm_task.c.id)
 )
 _SAVE = Statement(
-    update(t.pm_task).where(*_same).values({name: given(f"new_{name}", t.pm_task.c[name].type) for name in _KEPT})
+    update(t.pm_task).where(*_same).values({name: param(f"new_{name}", t.pm_task.c[name].type) for name in _KEPT})
 )
 
 
@@ -85,13 +85,13 @@ async def save_task(connection: Connection, company_id: int, pm_task_id: int, va
 
 
 def _page(*where: Any) -> Statement:
-    after = t.pm_task.c.id > given("after_id", BigInteger)
+    after = t.pm_task.c.id > param("after_id", BigInteger)
     rows = TASKS.where(t.pm_task.c.company_id == _company_id, after, *where)
-    return Statement(rows.order_by(t.pm_task.c.id).limit(given("rows", Integer)))
+    return Statement(rows.order_by(t.pm_task.c.id).limit(param("rows", Integer)))
 
 
 _OPEN = {None: (), True: (_is_open,), False: (t.pm_task.c.status != literal_column("'Open'"),)}
-_of_property = t.pm_task.c.property_id == given("property_id", BigInteger)
+_of_property = t.pm_task.c.property_id == param("property_id", BigInteger)
 _PAGES = {is_open: (_page(*where), _page(*where, _of_property)) for is_open, where in _OPEN.items()}
 
 
@@ -124,7 +124,7 @@ async def save_stale_at(connection: Connection, rows: Sequence[Mapping[str, Any]
 
 # Imports.
 
-IMPORTED = Stored(
+IMPORTED = ImportTable(
     t.pm_task,
     "task_name",
     "due_date",
@@ -140,9 +140,9 @@ IMPORTED = Stored(
     "created_at",
 )
 NAMED = {
-    "property": Known(t.property_, replica=True),
-    "unit": Known(t.unit, "property_id", replica=True),
-    "asset": Known(t.asset, "property_id", replica=True),
+    "property": ExternalIds(t.property_, replica=True),
+    "unit": ExternalIds(t.unit, "property_id", replica=True),
+    "asset": ExternalIds(t.asset, "property_id", replica=True),
 }
 _TIMEZONE = Statement(select(t.company.c.timezone).where(t.company.c.id == _company_id, t.company.c.version > 0))
 

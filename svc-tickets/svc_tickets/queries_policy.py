@@ -9,18 +9,18 @@ from sqlalchemy import BigInteger, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from svc_tickets import tables as t
 
 POLICY = ("photo_required_to_complete", "stale_after_hours")
 
-_company_id = given("company_id", BigInteger)
+_company_id = param("company_id", BigInteger)
 _mine = t.ticket_policy.c.company_id == _company_id
 # A company that never set one has the columns' defaults.
 _PUT = Statement(insert(t.ticket_policy).values(company_id=_company_id).on_conflict_do_nothing())
 _HELD = Statement(select(*(t.ticket_policy.c[name] for name in POLICY)).where(_mine).with_for_update(key_share=True))
 _SAVE = Statement(
-    update(t.ticket_policy).where(_mine).values({name: given(name, t.ticket_policy.c[name].type) for name in POLICY})
+    update(t.ticket_policy).where(_mine).values({name: param(name, t.ticket_policy.c[name].type) for name in POLICY})
 )
 
 

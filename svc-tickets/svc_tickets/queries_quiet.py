@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Interval, case, func, literal_column, select,
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from svc_tickets import rules, rules_quiet
 from svc_tickets import tables as t
 from svc_tickets.queries import TICKETS
@@ -17,7 +17,7 @@ from svc_tickets.queries import TICKETS
 # What goes with a change of a ticket and is not served.
 QUIET = ("quiet_since", "stale_due_at")
 
-_company_id = given("company_id", BigInteger)
+_company_id = param("company_id", BigInteger)
 _default = text(str(rules.STALE_AFTER_HOURS))
 _of_company = select(t.ticket_policy.c.stale_after_hours).where(t.ticket_policy.c.company_id == t.ticket.c.company_id)
 _threshold = func.coalesce(_of_company.scalar_subquery(), _default)
@@ -44,7 +44,7 @@ def _reckon_anew() -> Statement:
         .with_for_update(key_share=True)
         .cte("held")
     )
-    threshold = given("stale_after_hours", BigInteger) * literal_column("interval '1 hour'", Interval)
+    threshold = param("stale_after_hours", BigInteger) * literal_column("interval '1 hour'", Interval)
     return Statement(
         update(t.ticket)
         .where(

@@ -16,7 +16,7 @@ from chassis.lists.paging import page
 from chassis.records import bodies
 from chassis.refusals import Refusal, created_by_missing, not_found
 from chassis.writes import idempotency
-from chassis.writes.commands import Acts
+from chassis.writes.commands import CommandRunner
 from makeready.common.v1.documents_pb2 import Document, WriteReply
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import policy, queries, queries_changes, records, rules
@@ -35,11 +35,11 @@ class TicketsService:
     """Lists, fetches and opens tickets, and changes their status (spec 4.2); their history, imports, the policy."""
 
     def __init__(
-        self, database: Database, acts: Acts, owners: Owners, links: records.TicketLinks, clock: Clock
+        self, database: Database, commands: CommandRunner, owners: Owners, links: records.TicketLinks, clock: Clock
     ) -> None:
         self.database = database
-        self.acts = acts
-        self.outbox = outbox = acts.outbox
+        self.commands = commands
+        self.outbox = outbox = commands.outbox
         self.owners = owners
         self.links = links
         self.clock = clock
@@ -197,7 +197,7 @@ class TicketsService:
             changes["photo_required_to_complete"] = request.photo_required_to_complete
         if request.HasField("stale_after_hours"):
             changes["stale_after_hours"] = request.stale_after_hours
-        kept = await policy.update(self.database, self.acts, call, changes)
+        kept = await policy.update(self.database, self.commands, call, changes)
         return pb.UpdateTicketPolicyResponse(**kept)
 
 

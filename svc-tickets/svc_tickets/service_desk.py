@@ -12,7 +12,7 @@ from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
-from chassis.writes.commands import Act, Acts, fields
+from chassis.writes.commands import Command, CommandRunner, fields
 from makeready.common.v1.documents_pb2 import Document
 from makeready.tickets.v1 import desk_pb2 as pb
 from svc_tickets import queries_desk as q
@@ -26,14 +26,14 @@ _AUTHORS = dict(enumerate(rules_desk.AUTHORS, start=1))
 _STANDING = tuple(rules.Standing.__dataclass_fields__)
 
 Response = TypeVar("Response", bound=Message)
-Decide = Callable[[Act, dict[str, Any]], Awaitable[dict[str, Any]]]
+Decide = Callable[[Command, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class TicketDeskService:
     """Opens, assigns, comments on, photographs and moves tickets for people of the company."""
 
-    def __init__(self, acts: Acts, database: Database, owners: Owners, links: records.TicketLinks) -> None:
-        self.acts = acts
+    def __init__(self, commands: CommandRunner, database: Database, owners: Owners, links: records.TicketLinks) -> None:
+        self.commands = commands
         self.database = database
         self.owners = owners
         self.links = links
@@ -47,7 +47,7 @@ class TicketDeskService:
             rules_desk.check_photo_url(wanted.photo_url)
         await self._find_place(identity.company_id(call), wanted)
 
-        async def work(act: Act) -> pb.OpenTicketResponse:
+        async def work(command: Command) -> pb.OpenTicketResponse:
             # As a sequence's value is, it is taken at once and for good: nobody else who opens a ticket there waits.
             async with self.database.connection() as beside:
                 number = await queries_opening.take_number(beside, wanted.property_id)
@@ -57,20 +57,25 @@ class TicketDeskService:
                 "permission_to_enter": wanted.permission_to_enter or False,
                 "source": source,
             }
-            hours = await queries_quiet.stale_after_hours(act.connection, act.company_id)
-            quiet = rules_quiet.quiet_from(source, "Open", act.now, hours)._asdict()
+            hours = await queries_quiet.stale_after_hours(command.connection, command.company_id)
+            quiet = rules_quiet.quiet_from(source, "Open", command.now, hours)._asdict()
             place = {"property_id": wanted.property_id, "unit_id": wanted.unit_id, "asset_id": wanted.asset_id}
             ticket_id = await queries_opening.open_ticket(
-                act.connection, company_id=act.company_id, ticket_number=number, now=act.now, **opened | quiet, **place
+                command.connection,
+                company_id=command.company_id,
+                ticket_number=number,
+                now=command.now,
+                **opened | quiet,
+                **place,
             )
             if wanted.photo_url is not None:
-                await _add_comment(act, ticket_id, rules_desk.PHOTO, wanted.photo_url, opener, act.now)
-            document = await self._served(act, ticket_id)
-            await act.fire("ticket.created", ticket_id, act.now, document.json)
-            await act.record("ticket.opened", "ticket", ticket_id, {}, _present(opened | place))
+                await _add_comment(command, ticket_id, rules_desk.PHOTO, wanted.photo_url, opener, command.now)
+            document = await self._served(command, ticket_id)
+            await command.publish_event("ticket.created", ticket_id, command.now, document.json)
+            await command.audit("ticket.opened", "ticket", ticket_id, {}, _present(opened | place))
             return pb.OpenTicketResponse(document=document)
 
-        return await self.acts.once(call, request, pb.OpenTicketResponse, work)
+        return await self.commands.run(call, request, pb.OpenTicketResponse, work)
 
     async def _find_place(self, company_id: int, wanted: records_desk.TicketOpening) -> None:
         """Asks the owner once for what a replica lacks. Raises Refusal 404 where it is not there either."""
@@ -101,9 +106,9 @@ class TicketDeskService:
             identity.company_id(call), {name: one for name, one in after.items() if one is not None}
         )
 
-        async def assign(act: Act, ticket: dict[str, Any]) -> dict[str, Any]:
+        async def assign(command: Command, ticket: dict[str, Any]) -> dict[str, Any]:
             vendor_id = after.get("vendor_id")
-            on_hold = vendor_id is not None and await q.is_on_hold(act.connection, act.company_id, vendor_id)
+            on_hold = vendor_id is not None and await q.is_on_hold(command.connection, command.company_id, vendor_id)
             rules_desk.check_vendor(ticket["vendor_id"], vendor_id, on_hold=on_hold)
             return after
 
@@ -127,17 +132,17 @@ class TicketDeskService:
         wanted = bodies.check(records_desk.Comment, fields(request, "body"))
         author = _label(_AUTHORS, request, "by")
 
-        async def work(act: Act) -> pb.CommentOnTicketResponse:
-            ticket = await self._held(act, request.ticket_id)
-            at = act.after(ticket["updated_at"])
-            comment_id = await _add_comment(act, ticket["id"], rules_desk.COMMENT, wanted.body, author, at)
+        async def work(command: Command) -> pb.CommentOnTicketResponse:
+            ticket = await self._held(command, request.ticket_id)
+            at = command.next_instant(ticket["updated_at"])
+            comment_id = await _add_comment(command, ticket["id"], rules_desk.COMMENT, wanted.body, author, at)
             # The record is what it was: neither its version nor its instant moves.
-            await q.save_ticket(act.connection, ticket | rules_desk.quiet(ticket, author, at))
+            await q.save_ticket(command.connection, ticket | rules_desk.quiet(ticket, author, at))
             told = {"comment_id": comment_id, "author": author}
-            await act.record("ticket.commented", "ticket", ticket["id"], {}, told)
-            return pb.CommentOnTicketResponse(document=await self._served(act, ticket["id"]))
+            await command.audit("ticket.commented", "ticket", ticket["id"], {}, told)
+            return pb.CommentOnTicketResponse(document=await self._served(command, ticket["id"]))
 
-        return await self.acts.once(call, request, pb.CommentOnTicketResponse, work)
+        return await self.commands.run(call, request, pb.CommentOnTicketResponse, work)
 
     async def PhotographTicket(
         self, request: pb.PhotographTicketRequest, call: identity.Call
@@ -146,10 +151,10 @@ class TicketDeskService:
         rules_desk.check_photo_url(wanted.photo_url)
         author = _label(_AUTHORS, request, "by")
 
-        async def photograph(act: Act, ticket: dict[str, Any]) -> dict[str, Any]:
+        async def photograph(command: Command, ticket: dict[str, Any]) -> dict[str, Any]:
             if ticket["photo_url"] != wanted.photo_url:
-                at = act.after(ticket["updated_at"])
-                await _add_comment(act, ticket["id"], rules_desk.PHOTO, wanted.photo_url, author, at)
+                at = command.next_instant(ticket["updated_at"])
+                await _add_comment(command, ticket["id"], rules_desk.PHOTO, wanted.photo_url, author, at)
             return {"photo_url": wanted.photo_url}
 
         return await self._change(request, call, pb.PhotographTicketResponse, "ticket.photographed", author, photograph)
@@ -162,37 +167,39 @@ class TicketDeskService:
         sent = bodies.check(records.StatusChange, given)
         wanted = rules.wanted_change(sent.status, sent.note, sent.cancellation_reason_code, sent.cancellation_notes)
 
-        async def work(act: Act) -> pb.SetTicketStatusResponse:
-            ticket = await self._held(act, request.ticket_id)
+        async def work(command: Command) -> pb.SetTicketStatusResponse:
+            ticket = await self._held(command, request.ticket_id)
             before = rules.Standing(*(ticket[name] for name in _STANDING))
             changed = rules.change_status(
                 before,
                 ticket["updated_at"],
                 wanted,
-                act.after(ticket["updated_at"]),
+                command.next_instant(ticket["updated_at"]),
                 photo_required=ticket["photo_required"],
                 has_photo=ticket["has_photo"],
             )
             if changed.at is None:
-                return pb.SetTicketStatusResponse(document=await self._served(act, ticket["id"]))
+                return pb.SetTicketStatusResponse(document=await self._served(command, ticket["id"]))
             after = ticket | {name: getattr(changed.standing, name) for name in _STANDING}
-            document = await self._save(act, after, changed.at, rules_desk.STAFF)
+            document = await self._save(command, after, changed.at, rules_desk.STAFF)
             comment_id = None
             if wanted.comment is not None:
                 kind = rules.COMMENT_KINDS[wanted.status]
-                comment_id = await _add_comment(act, ticket["id"], kind, wanted.comment, rules_desk.STAFF, changed.at)
-            await _add_entry(act, before, after, comment_id)
+                comment_id = await _add_comment(
+                    command, ticket["id"], kind, wanted.comment, rules_desk.STAFF, changed.at
+                )
+            await _add_entry(command, before, after, comment_id)
             if changed.moved:
                 change = records.change("status", before.status, after["status"])
-                await act.fire("ticket.status_changed", ticket["id"], changed.at, document.json, change)
+                await command.publish_event("ticket.status_changed", ticket["id"], changed.at, document.json, change)
             told = ("status", "cancellation_reason_code")
             sides = [{name: one[name] for name in told} for one in (ticket, after)]
             if comment_id is not None:
                 sides[1]["comment_id"] = comment_id
-            await act.record("ticket.status_changed", "ticket", ticket["id"], *sides)
+            await command.audit("ticket.status_changed", "ticket", ticket["id"], *sides)
             return pb.SetTicketStatusResponse(document=document)
 
-        return await self.acts.once(call, request, pb.SetTicketStatusResponse, work)
+        return await self.commands.run(call, request, pb.SetTicketStatusResponse, work)
 
     async def ListTicketComments(
         self, request: pb.ListTicketCommentsRequest, call: identity.Call
@@ -221,32 +228,32 @@ class TicketDeskService:
         """Gives a ticket new values of its own columns; decide: those, of the ticket as it is while it is held."""
         answered: Callable[..., Response] = response
 
-        async def work(act: Act) -> Response:
-            ticket = await self._held(act, request.ticket_id)
-            values = await decide(act, ticket)
+        async def work(command: Command) -> Response:
+            ticket = await self._held(command, request.ticket_id)
+            values = await decide(command, ticket)
             before = {name: ticket[name] for name in values}
             if before == values:
-                return answered(document=await self._served(act, ticket["id"]))
-            document = await self._save(act, ticket | values, act.after(ticket["updated_at"]), author)
-            await act.record(action, "ticket", ticket["id"], before, values)
+                return answered(document=await self._served(command, ticket["id"]))
+            document = await self._save(command, ticket | values, command.next_instant(ticket["updated_at"]), author)
+            await command.audit(action, "ticket", ticket["id"], before, values)
             return answered(document=document)
 
-        return await self.acts.once(call, request, response, work)
+        return await self.commands.run(call, request, response, work)
 
-    async def _held(self, act: Act, ticket_id: int) -> dict[str, Any]:
-        ticket = await q.ticket_for_update(act.connection, act.company_id, ticket_id)
+    async def _held(self, command: Command, ticket_id: int) -> dict[str, Any]:
+        ticket = await q.ticket_for_update(command.connection, command.company_id, ticket_id)
         if ticket is None:
             raise _no_ticket()
         return ticket
 
-    async def _save(self, act: Act, ticket: dict[str, Any], at: datetime.datetime, author: str) -> Document:
+    async def _save(self, command: Command, ticket: dict[str, Any], at: datetime.datetime, author: str) -> Document:
         """Stores a ticket that changed, and serves it. It is given its next version."""
         ticket |= {"updated_at": at, "version": ticket["version"] + 1} | rules_desk.quiet(ticket, author, at)
-        await q.save_ticket(act.connection, ticket)
-        return await self._served(act, ticket["id"])
+        await q.save_ticket(command.connection, ticket)
+        return await self._served(command, ticket["id"])
 
-    async def _served(self, act: Act, ticket_id: int) -> Document:
-        row = await q.served(act.connection, act.company_id, ticket_id)
+    async def _served(self, command: Command, ticket_id: int) -> Document:
+        row = await q.served(command.connection, command.company_id, ticket_id)
         return Document(json=records.encode(self.links.ticket(row)), entity_id=row[0], version=row[1])
 
 
@@ -267,24 +274,28 @@ def _present(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-async def _add_comment(act: Act, ticket_id: int, kind: str, body: str, author: str, at: datetime.datetime) -> int:
+async def _add_comment(
+    command: Command, ticket_id: int, kind: str, body: str, author: str, at: datetime.datetime
+) -> int:
     return await q.add_comment(
-        act.connection,
-        company_id=act.company_id,
+        command.connection,
+        company_id=command.company_id,
         ticket_id=ticket_id,
         kind=kind,
         body=body,
         created_at=at,
-        administrator_id=act.call.identity.administrator_id,
+        administrator_id=command.call.identity.administrator_id,
         author=author,
-        actor=act.call.identity.actor,
+        actor=command.call.identity.actor,
     )
 
 
-async def _add_entry(act: Act, before: rules.Standing, after: Mapping[str, Any], comment_id: int | None) -> None:
+async def _add_entry(
+    command: Command, before: rules.Standing, after: Mapping[str, Any], comment_id: int | None
+) -> None:
     await q.add_entry(
-        act.connection,
-        company_id=act.company_id,
+        command.connection,
+        company_id=command.company_id,
         ticket_id=after["id"],
         version=after["version"],
         occurred_at=after["updated_at"],
@@ -292,7 +303,7 @@ async def _add_entry(act: Act, before: rules.Standing, after: Mapping[str, Any],
         to_status=after["status"],
         cancellation_reason_code=after["cancellation_reason_code"],
         comment_id=comment_id,
-        administrator_id=act.call.identity.administrator_id,
-        actor=act.call.identity.actor,
-        request_id=act.call.request_id,
+        administrator_id=command.call.identity.administrator_id,
+        actor=command.call.identity.actor,
+        request_id=command.call.request_id,
     )

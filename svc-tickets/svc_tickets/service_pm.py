@@ -16,7 +16,7 @@ from chassis.db.database import Connection, Database
 from chassis.imports.importer import Importer
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
-from chassis.writes.commands import Act, Acts, fields
+from chassis.writes.commands import Command, CommandRunner, fields
 from makeready.tickets.v1 import pm_tasks_pb2 as pb
 from svc_tickets import queries_pm as q
 from svc_tickets import records_pm, rules_pm
@@ -43,7 +43,7 @@ class PmTasksService:
 
     def __init__(
         self,
-        acts: Acts,
+        commands: CommandRunner,
         database: Database,
         owners: Owners,
         links: records_pm.PmTaskLinks,
@@ -51,12 +51,12 @@ class PmTasksService:
         clock: Callable[[], datetime.datetime],
     ) -> None:
         """catch_up: takes in what other contexts have told; asked where a company's timezone is not here yet."""
-        self.acts = acts
+        self.commands = commands
         self.database = database
         self.owners = owners
         self.links = links
         self.catch_up = catch_up
-        self.importer = Importer(database, acts.outbox, clock)
+        self.importer = Importer(database, commands.outbox, clock)
 
     async def AddPmTask(self, request: pb.AddPmTaskRequest, call: Call) -> pb.AddPmTaskResponse:
         wanted = bodies.check(records_pm.PmTaskNew, fields(request, *records_pm.PmTaskNew.__struct_fields__))
@@ -64,11 +64,11 @@ class PmTasksService:
         comes = rules_pm.round_of(wanted.due_date, wanted.repeat_days, wanted.repeat_months)
         await self._find(company_id(call), wanted.property_id, wanted.unit_id, wanted.asset_id)
 
-        async def work(act: Act) -> pb.AddPmTaskResponse:
+        async def work(command: Command) -> pb.AddPmTaskResponse:
             values = msgspec.structs.asdict(wanted) | {"day_of_month": comes.day_of_month}
-            return pb.AddPmTaskResponse(task=self.links.task(await self._add(act, values, act.now)))
+            return pb.AddPmTaskResponse(task=self.links.task(await self._add(command, values, command.now)))
 
-        return await self.acts.once(call, request, pb.AddPmTaskResponse, work)
+        return await self.commands.run(call, request, pb.AddPmTaskResponse, work)
 
     async def UpdatePmTask(self, request: pb.UpdatePmTaskRequest, call: Call) -> pb.UpdatePmTaskResponse:
         names = fields(request, *records_pm.PmTaskChange.__struct_fields__)
@@ -80,39 +80,39 @@ class PmTasksService:
         rules_pm.check_place(wanted.unit_id, wanted.area)
         await self._find_of(company_id(call), request.pm_task_id, given)
 
-        async def change(act: Act, row: Record) -> None:
+        async def change(command: Command, row: Record) -> None:
             rules_pm.check_open(row["status"])
             after = _changed(row, given)
             fault = await self._fault(
-                act.connection, act.company_id, row["property_id"], given.get("unit_id"), given.get("asset_id")
+                command.connection, command.company_id, row["property_id"], given.get("unit_id"), given.get("asset_id")
             )
             if fault is not None:  # its property changed since
                 raise fault
             if any(after[name] != row[name] for name in after):
-                await self._save(act, "changed", row, after, act.after(row["updated_at"]))
+                await self._save(command, "changed", row, after, command.next_instant(row["updated_at"]))
 
         return await self._change(call, request, pb.UpdatePmTaskResponse, change)
 
     async def CompletePmTask(self, request: pb.CompletePmTaskRequest, call: Call) -> pb.CompletePmTaskResponse:
-        async def complete(act: Act, row: Record) -> None:
+        async def complete(command: Command, row: Record) -> None:
             if not rules_pm.closes(row["status"], "Completed"):
                 return
-            at = act.after(row["updated_at"])
-            await self._save(act, "completed", row, {"status": "Completed", "completed_at": at}, at)
+            at = command.next_instant(row["updated_at"])
+            await self._save(command, "completed", row, {"status": "Completed", "completed_at": at}, at)
             comes = rules_pm.Round(row["repeat_days"], row["repeat_months"], row["day_of_month"])
             due_date = rules_pm.next_due(row["due_date"], comes)
             # A file may have opened it again; what came after it the first time goes on by itself.
             if due_date is not None and row["next_id"] is None:
                 successor = dict(row) | {"due_date": due_date, "external_id": None, "previous_id": row["id"]}
-                await self._add(act, successor, at)
+                await self._add(command, successor, at)
 
         return await self._change(call, request, pb.CompletePmTaskResponse, complete)
 
     async def CancelPmTask(self, request: pb.CancelPmTaskRequest, call: Call) -> pb.CancelPmTaskResponse:
-        async def cancel(act: Act, row: Record) -> None:
+        async def cancel(command: Command, row: Record) -> None:
             if rules_pm.closes(row["status"], "Cancelled"):
-                at = act.after(row["updated_at"])
-                await self._save(act, "cancelled", row, {"status": "Cancelled", "cancelled_at": at}, at)
+                at = command.next_instant(row["updated_at"])
+                await self._save(command, "cancelled", row, {"status": "Cancelled", "cancelled_at": at}, at)
 
         return await self._change(call, request, pb.CancelPmTaskResponse, cancel)
 
@@ -143,22 +143,22 @@ class PmTasksService:
         call: Call,
         request: Any,
         response: Callable[..., Response],
-        work: Callable[[Act, Record], Awaitable[None]],
+        work: Callable[[Command, Record], Awaitable[None]],
     ) -> Response:
         """Does the work with the task as it is under its lock, and tells what became of it."""
 
-        async def run(act: Act) -> Response:
-            row = await q.task_for_update(act.connection, act.company_id, request.pm_task_id)
+        async def run(command: Command) -> Response:
+            row = await q.task_for_update(command.connection, command.company_id, request.pm_task_id)
             if row is None:
                 raise _no_such()
-            await work(act, row)
-            changed = await q.task(act.connection, act.company_id, request.pm_task_id)
+            await work(command, row)
+            changed = await q.task(command.connection, command.company_id, request.pm_task_id)
             assert changed is not None
             return response(task=self.links.task(changed))
 
-        return await self.acts.once(call, request, response, run)  # type: ignore[arg-type]
+        return await self.commands.run(call, request, response, run)  # type: ignore[arg-type]
 
-    async def _add(self, act: Act, values: Mapping[str, Any], at: datetime.datetime) -> Record:
+    async def _add(self, command: Command, values: Mapping[str, Any], at: datetime.datetime) -> Record:
         """The row of a new open task."""
         planned = {name: values[name] for name in ("property_id", *q.PLANNED)}
         new = planned | {
@@ -168,20 +168,22 @@ class PmTasksService:
             "source": "staff",
         }
         with _external_id_is_free():
-            pm_task_id = await q.insert_task(act.connection, act.company_id, new)
+            pm_task_id = await q.insert_task(command.connection, command.company_id, new)
         said = {name: value for name, value in planned.items() if value is not None}
-        await act.record("pm_task.added", _PM_TASK, pm_task_id, {}, said)
-        row = await q.task(act.connection, act.company_id, pm_task_id)
+        await command.audit("pm_task.added", _PM_TASK, pm_task_id, {}, said)
+        row = await q.task(command.connection, command.company_id, pm_task_id)
         assert row is not None
         return row
 
-    async def _save(self, act: Act, action: str, row: Record, after: Mapping[str, Any], at: datetime.datetime) -> None:
+    async def _save(
+        self, command: Command, action: str, row: Record, after: Mapping[str, Any], at: datetime.datetime
+    ) -> None:
         """after: the columns that change."""
         stamped = {"version": row["version"] + 1, "updated_at": at}
         with _external_id_is_free():
-            await q.save_task(act.connection, act.company_id, row["id"], {**row, **after, **stamped})
+            await q.save_task(command.connection, command.company_id, row["id"], {**row, **after, **stamped})
         before = {name: row[name] for name in after}
-        await act.record(f"pm_task.{action}", _PM_TASK, row["id"], before, after)
+        await command.audit(f"pm_task.{action}", _PM_TASK, row["id"], before, after)
 
     async def _find_of(self, company: int, pm_task_id: int, given: Mapping[str, Any]) -> None:
         """Finds the places that a change of a task names. Raises Refusal 404."""

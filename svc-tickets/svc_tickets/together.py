@@ -14,8 +14,8 @@ import structlog
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement, given
-from chassis.runtime.failpoints import killed_here
+from chassis.db.statements import Statement, param
+from chassis.runtime.failpoints import failpoint
 from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, InsertOnce
 from makeready.common.v1.documents_pb2 import WriteReply
 
@@ -97,7 +97,7 @@ class Together(Generic[Asked, Answer]):
 
 def numbered(name: str, **columns: Any) -> Any:
     """The rows that parameters hold, as NAME: an array NAME_COLUMN for each column; n is a row's number, from 1."""
-    arrays = [given(f"{name}_{column}", ARRAY(kind)) for column, kind in columns.items()]
+    arrays = [param(f"{name}_{column}", ARRAY(kind)) for column, kind in columns.items()]
     return sa.func.unnest(*arrays).table_valued(*columns, with_ordinality="n").render_derived(name=f"given_{name}")
 
 
@@ -154,9 +154,9 @@ class InsertTogether(InsertOnce):
         for table, columns in self._columns.items():
             for column in columns:
                 values[f"{table.name}_{column.name}"] = [one.rows[table][column.name] for one in some]
-        killed_here("write-before-statement")
+        failpoint("write-before-statement")
         done = {row["n"] for row in await some[0].database.rows(self._several, **values)}
-        killed_here("write-after-commit")
+        failpoint("write-after-commit")
         return [
             WriteReply(status=one.status, body=one.reply, replayed=False) if n in done else None
             for n, one in enumerate(some, start=1)

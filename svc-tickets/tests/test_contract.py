@@ -70,10 +70,12 @@ ISSUERS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
 async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(house: Any, client: Any, rpc: Any, kind: str) -> None:
-    from chassis.auth.identity import Issuer
+    from chassis.auth.identity import TokenSigner
 
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
-    token = Issuer(house.keys.folder / f"{ISSUERS[kind]}.jwk").token("svc-tickets", Identity(kind, ISSUERS[kind], 7))
+    token = TokenSigner(house.keys.folder / f"{ISSUERS[kind]}.jwk").token(
+        "svc-tickets", Identity(kind, ISSUERS[kind], 7)
+    )
     assert await code_of(house, rpc, token) in (grpc.StatusCode.PERMISSION_DENIED,) or allowed
     if allowed:
         assert await code_of(house, rpc, token) is not grpc.StatusCode.PERMISSION_DENIED
@@ -81,14 +83,14 @@ async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(house: Any, clie
 
 @pytest.mark.parametrize("fault", ["none", "garbage", "other_audience", "kind_of_another"])
 async def test_a_token_that_proves_nothing_opens_nothing(house: Any, fault: str) -> None:
-    from chassis.auth.identity import Issuer
+    from chassis.auth.identity import TokenSigner
 
     who = Identity("caller", "gateway", 7, 1, "write", 3)
     token = {
         "none": "",
         "garbage": "ey.J.x",
-        "other_audience": Issuer(house.keys.folder / "gateway.jwk").token("svc-webhooks", who),
-        "kind_of_another": Issuer(house.keys.folder / "svc-webhooks.jwk").token("svc-tickets", who),
+        "other_audience": TokenSigner(house.keys.folder / "gateway.jwk").token("svc-webhooks", who),
+        "kind_of_another": TokenSigner(house.keys.folder / "svc-webhooks.jwk").token("svc-tickets", who),
     }[fault]
     for service in SERVICES:
         for rpc in service.methods:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from chassis.app.server import App, run_process
-from chassis.replicas.resync import Rebuilder
+from chassis.replicas.resync import ReplicaResync
 from chassis.schedule import instants
 from chassis.writes.retention import every_slot
 from makeready.events.v1 import replicas_pb2
@@ -34,7 +34,7 @@ def assemble(settings: config.Config) -> App:
     egress = Egress(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)
     consumer = app.consumes(tables.inbox, consumers.Feed(partitions).apply, consumers.SUBJECTS)
-    rebuilder = Rebuilder(app.database, consumers.put_references, {"companies": app.peer("gateway")})
+    rebuilder = ReplicaResync(app.database, consumers.put_references, {"companies": app.peer("gateway")})
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], rebuilder)
     sweeper = Sweeper(
         app.database,

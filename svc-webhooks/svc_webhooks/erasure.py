@@ -14,7 +14,7 @@ import structlog
 from prometheus_client import Counter
 
 from chassis.db.database import Database, DatabaseUnavailable
-from chassis.runtime.failpoints import killed_here
+from chassis.runtime.failpoints import failpoint
 from svc_webhooks import queries_erasure as queries
 from svc_webhooks.days import OLDEST
 from svc_webhooks.queries_sweep import BY_INDEX
@@ -35,7 +35,7 @@ class Eraser:
 
     async def begin(self, sub_id: int) -> None:
         """Deletes one batch now, which is all of a short history; `run` goes on with a longer one."""
-        killed_here("erasure-begun")
+        failpoint("erasure-begun")
         # The subscription is gone, whatever becomes of this batch.
         with contextlib.suppress(DatabaseUnavailable):
             await self._batch(sub_id, OLDEST)
@@ -72,7 +72,7 @@ class Eraser:
             if is_last:
                 await queries.forget_erasure(connection, taken)
         ERASED.inc(len(gone))
-        killed_here("erasure-batch")
+        failpoint("erasure-batch")
         if is_last:
             log.info("history_erased", subscription_id=taken)
             return None, OLDEST

@@ -16,7 +16,7 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from chassis.db.database import Connection, Database, DatabaseUnavailable
-from chassis.runtime.failpoints import killed_here
+from chassis.runtime.failpoints import failpoint
 from svc_webhooks import queries_partitions as queries
 from svc_webhooks import rules
 from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
@@ -135,8 +135,8 @@ class Partitions:
                 continue
             if state != queries.DETACHED:
                 await queries.detach(connection, table, one)
-                killed_here("day-detached")
+                failpoint("day-detached")
             await queries.drop(connection, table, one.since)
-            killed_here("day-dropped")
+            failpoint("day-dropped")
         DAYS_DROPPED.inc(len(one.days))
         log.info("day_dropped", day=one.since.isoformat(), days=len(one.days), kept_days=KEPT_DAYS)

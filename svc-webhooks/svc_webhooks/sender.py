@@ -15,7 +15,7 @@ import structlog
 from asyncpg import Record
 from prometheus_client import Counter, Histogram
 
-from chassis.runtime.failpoints import killed_here
+from chassis.runtime.failpoints import failpoint
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
 from svc_webhooks.egress import Egress, Outcome
@@ -65,7 +65,7 @@ class Sender:
             log.warning("claim_too_old", event_id=str(row["event_id"]), subscription_id=row["subscription_id"])
             return None
         outcome = await self._send(claimed, started_at)
-        killed_here("delivery-sent")
+        failpoint("delivery-sent")
         ATTEMPTS.labels(outcome.error or "none").inc()
         SECONDS.observe(outcome.duration_milliseconds / 1000)
         # Our own faults take no step of the ladder; the next sweep tries again.

@@ -19,7 +19,7 @@ from prometheus_client import Counter, Gauge
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.messaging.consumer import Consumer
 from chassis.refusals import Unavailable
-from chassis.runtime.failpoints import killed_here
+from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import slot_of
 from svc_webhooks import queries_sweep as queries
 from svc_webhooks import rules
@@ -117,7 +117,7 @@ class Sweeper:
 
     async def attempted(self, claimed: Claimed, now: datetime.datetime, cause: str) -> queries.Attempt | None:
         """Sends a claimed delivery and records it; None where it was not sent, or is gone or another's by now."""
-        killed_here("delivery-claimed")
+        failpoint("delivery-claimed")
         attempt = await self.sender.attempt(claimed, now, self.ladder, cause)
         if attempt is None:
             LOST.labels("sending").inc()

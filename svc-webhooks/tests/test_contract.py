@@ -7,7 +7,7 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from chassis.auth.identity import KINDS, Identity, Issuer
+from chassis.auth.identity import KINDS, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.messaging.outbox import uuid7
 from makeready.common.v1 import options_pb2, retention_pb2
@@ -59,7 +59,7 @@ def test_all_ten_events_may_be_subscribed_to() -> None:
 async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(
     house: House, channel: grpc.aio.Channel, database: Database, rpc: Any, kind: str
 ) -> None:
-    token = Issuer(house.keys / f"{ISSUERS[kind]}.jwk").token("svc-webhooks", Identity(kind, ISSUERS[kind], 7))
+    token = TokenSigner(house.keys / f"{ISSUERS[kind]}.jwk").token("svc-webhooks", Identity(kind, ISSUERS[kind], 7))
     call: Any = channel.unary_unary(
         f"/{rpc.containing_service.full_name}/{rpc.name}",
         request_serializer=GetMessageClass(rpc.input_type).SerializeToString,

@@ -18,7 +18,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from chassis.auth.clients import refusal_of
-from chassis.auth.identity import CALLER, OPERATOR, Identity, Issuer
+from chassis.auth.identity import CALLER, OPERATOR, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.messaging.outbox import Outbox
 from makeready.common.v1 import retention_pb2
@@ -104,12 +104,12 @@ class House:
     webhooks: Process
     producers: dict[str, Process]
     keys: Path
-    issuers: dict[str, Issuer] = field(default_factory=dict)
+    issuers: dict[str, TokenSigner] = field(default_factory=dict)
 
     def token(self, who: Identity) -> str:
         issuer = "operator" if who.kind == OPERATOR else "gateway"
         if issuer not in self.issuers:
-            self.issuers[issuer] = Issuer(self.keys / f"{issuer}.jwk")
+            self.issuers[issuer] = TokenSigner(self.keys / f"{issuer}.jwk")
         return self.issuers[issuer].token("svc-webhooks", who)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import grpc
 
 from chassis.auth.clients import refusal_of
-from chassis.auth.identity import ADMINISTRATOR, OPERATOR, Identity, Issuer
+from chassis.auth.identity import ADMINISTRATOR, OPERATOR, Identity, TokenSigner
 from gateway.config import CONTEXTS
 from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
@@ -113,8 +113,8 @@ class Operator:
 
     def __init__(self, target: str, keys: Path) -> None:
         channel = grpc.aio.insecure_channel(target)
-        self._issuer = Issuer(keys / "operator.jwk")
-        self._vouching = Issuer(keys / "gateway.jwk")
+        self._issuer = TokenSigner(keys / "operator.jwk")
+        self._vouching = TokenSigner(keys / "gateway.jwk")
         self._stubs: list[Any] = [
             CompaniesServiceStub(channel),
             KeysServiceStub(channel),

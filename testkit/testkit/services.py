@@ -16,7 +16,7 @@ import asyncpg
 import grpc
 
 from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
-from chassis.auth.identity import OPERATOR, SERVICE, Identity, Issuer, make_keys
+from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
 from chassis.runtime.settings import CONTEXTS
 
 START_SECONDS = 60
@@ -36,13 +36,13 @@ class Keys:
     def __init__(self, folder: Path) -> None:
         make_keys(folder, [*CONTEXTS, "operator"])
         self.folder = folder
-        self._issuers: dict[str, Issuer] = {}
+        self._issuers: dict[str, TokenSigner] = {}
 
     def token(self, who: Identity, audience: str) -> str:
         """A token that says so; callers and staff are vouched for by the gateway, a service by itself."""
         name = {OPERATOR: "operator", SERVICE: who.issuer}.get(who.kind, "gateway")
         if name not in self._issuers:
-            self._issuers[name] = Issuer(self.folder / f"{name}.jwk")
+            self._issuers[name] = TokenSigner(self.folder / f"{name}.jwk")
         return self._issuers[name].token(audience, who)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from chassis.lists.paging import SINCE, Pages
 from chassis.lists.updated_since import RECENT_ROWS, STEP_ROWS
 from testkit.plans import explained, filter_sets
@@ -136,8 +136,8 @@ def _values(names: Sequence[str], place: int, statuses: Sequence[str]) -> list[d
 def _plain(pages: Pages, names: Sequence[str]) -> Statement:
     table: Any = pages.table
     plain = sa.select(table.c.id).where(
-        table.c.company_id == given("company_id", sa.BigInteger),
-        table.c.id > given("after_id", sa.BigInteger),
+        table.c.company_id == param("company_id", sa.BigInteger),
+        table.c.id > param("after_id", sa.BigInteger),
         pages.shown,
         *(pages.filters[name] for name in names),
     )

@@ -19,7 +19,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from chassis import refusals
 from chassis.auth.clients import REFUSAL
-from chassis.auth.identity import Identity, Ring
+from chassis.auth.identity import Identity, TokenVerifier
 from chassis.refusals import Refusal
 from gateway.config import CONTEXTS
 from gateway.http.routes import OPERATIONS, Operation
@@ -54,7 +54,7 @@ class Contexts:
 
     async def start(self, name: str) -> None:
         server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
-        ring = Ring(self.ring_file, audience=name)
+        ring = TokenVerifier(self.ring_file, audience=name)
         methods: dict[str, dict[str, Any]] = defaultdict(dict)
         for operation in OPERATIONS:
             if operation.service == name:
@@ -88,7 +88,7 @@ class Contexts:
         status = health_pb2.HealthCheckResponse
         await self.health[name].set("", status.SERVING if serving else status.NOT_SERVING)
 
-    def _handler(self, operation: Operation, ring: Ring) -> Callable[[Any, Any], Awaitable[Any]]:
+    def _handler(self, operation: Operation, ring: TokenVerifier) -> Callable[[Any, Any], Awaitable[Any]]:
         async def handle(request: Any, context: Any) -> Any:
             metadata = dict(context.invocation_metadata())
             identity = ring.verify(metadata["authorization"])

@@ -21,8 +21,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from prometheus_client import Counter, Histogram, start_http_server
 from sqlalchemy import MetaData, Table
 
-from chassis.auth.clients import MESSAGE_BYTES_MAX, REFUSAL, Peer
-from chassis.auth.identity import KINDS, Call, IdentityError, Issuer, Ring
+from chassis.auth.clients import MESSAGE_BYTES_MAX, REFUSAL, ServiceClient
+from chassis.auth.identity import KINDS, Call, IdentityError, TokenSigner, TokenVerifier
 from chassis.db.database import ONE_PLAN, Database
 from chassis.messaging.consumer import Apply, Consumer
 from chassis.messaging.outbox import Outbox
@@ -32,9 +32,9 @@ from chassis.refusals import Refusal, Unavailable
 from chassis.runtime import logs
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError
 from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
-from chassis.schedule.sweeps import Stale, Sweep
+from chassis.schedule.sweeps import ScheduledSweeps, Sweep
 from chassis.writes.audit import Audit
-from chassis.writes.commands import Acts
+from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import LEDGER
 from chassis.writes.retention import Drop, Retention, every_slot
 from makeready.common.v1 import audit_pb2, documents_pb2, options_pb2, retention_pb2, stale_pb2
@@ -70,13 +70,13 @@ class App:
         """plans: see `Database`."""
         self.name = name
         self.settings = settings
-        self.issuer = Issuer(settings.identity_key_file)
-        self.ring = Ring(settings.identity_ring_file, audience=name)
+        self.issuer = TokenSigner(settings.identity_key_file)
+        self.ring = TokenVerifier(settings.identity_ring_file, audience=name)
         self.transport = Transport(settings.nats_url, name)
         self.database = Database(
             settings.database_url, application=name, connections=settings.database_connections, plans=plans
         )
-        self.peers: dict[str, Peer] = {}
+        self.peers: dict[str, ServiceClient] = {}
         self._background: dict[str, Background] = {"nats": self.transport.run}
         self._handlers: set[asyncio.Task[Any]] = set()
         self._server = grpc.aio.server(options=SERVER_OPTIONS)
@@ -89,13 +89,13 @@ class App:
         self.stopping = asyncio.Event()
         """Set once the process was told to stop, before anything stops."""
 
-    def peer(self, name: str) -> Peer:
+    def peer(self, name: str) -> ServiceClient:
         """Another service. Raises SettingsError where its address was not given."""
         if name not in self.peers:
             if name not in self.settings.addresses:
                 variable = f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS"
                 raise SettingsError(f"{variable} is not set.")
-            self.peers[name] = Peer(name, self.settings.addresses[name], self.issuer)
+            self.peers[name] = ServiceClient(name, self.settings.addresses[name], self.issuer)
         return self.peers[name]
 
     def background(self, name: str, work: Background) -> None:
@@ -145,13 +145,13 @@ class App:
         self.serve(audit_pb2.DESCRIPTOR.services_by_name["AuditService"], audit)
         return audit
 
-    def acts(self, claims: Table, audit: Table, outbox: Outbox) -> Acts:
+    def commands(self, claims: Table, audit: Table, outbox: Outbox) -> CommandRunner:
         """This process has a back office; claims: its ledger, audit: its log."""
-        return Acts(self.database, claims, self.audits(audit), outbox)
+        return CommandRunner(self.database, claims, self.audits(audit), outbox)
 
     def sweeps(self, *sweeps: Sweep) -> None:
         """This process does these by the clock."""
-        stale = Stale(sweeps)
+        stale = ScheduledSweeps(sweeps)
         self.background("stale", functools.partial(every_slot, stale.sweep, period_seconds=STALE_SECONDS))
         self.serve(stale_pb2.DESCRIPTOR.services_by_name["StaleService"], stale)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import grpc
 import structlog
 
-from chassis.auth.identity import Identity, Issuer
+from chassis.auth.identity import Identity, TokenSigner
 from chassis.refusals import Refusal, Unavailable
 from makeready.common.v1 import documents_pb2
 
@@ -30,7 +30,7 @@ CHANNEL_OPTIONS = [
 Response = TypeVar("Response")
 
 
-class PeerUnavailable(Unavailable):
+class ServiceUnavailable(Unavailable):
     """Another service did not answer in time, or failed. Whether the call had an effect is unknown."""
 
     def __init__(self, message: str, code: grpc.StatusCode | None = None) -> None:
@@ -47,10 +47,10 @@ def refusal_of(error: grpc.aio.AioRpcError) -> Refusal | None:
     return None
 
 
-class Peer:
+class ServiceClient:
     """Another service, called as this service."""
 
-    def __init__(self, name: str, target: str, issuer: Issuer) -> None:
+    def __init__(self, name: str, target: str, issuer: TokenSigner) -> None:
         self.name = name
         self.channel = grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS)
         self._issuer = issuer
@@ -78,7 +78,7 @@ class Peer:
         except grpc.aio.AioRpcError as error:
             if refused := refusal_of(error):
                 raise refused from None
-            raise PeerUnavailable(f"{self.name}: {error.code().name}: {error.details()}", error.code()) from None
+            raise ServiceUnavailable(f"{self.name}: {error.code().name}: {error.details()}", error.code()) from None
 
     async def close(self) -> None:
         await self.channel.close(None)

@@ -87,7 +87,7 @@ def _may_issue(issuer: str, kind: str) -> bool:
     return kind == SERVICE or (issuer == "gateway" and kind in (CALLER, STAFF, ADMINISTRATOR))
 
 
-class Issuer:
+class TokenSigner:
     """Signs tokens with this process's own key."""
 
     def __init__(self, key_file: Path) -> None:
@@ -122,7 +122,7 @@ class Issuer:
         return Identity(SERVICE, self.name, company_id=about_company)
 
 
-class Ring:
+class TokenVerifier:
     """Verifies tokens meant for this service against the public keys of all issuers."""
 
     def __init__(self, ring_file: Path, audience: str) -> None:

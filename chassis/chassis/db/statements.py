@@ -20,7 +20,7 @@ TEXTS = ARRAY(sa.Text)
 CLOCK = sa.text("clock_timestamp()")  # moves within a transaction, as now() does not
 
 
-def given(name: str, kind: Any) -> sa.BindParameter[Any]:
+def param(name: str, kind: Any) -> sa.BindParameter[Any]:
     """A parameter of a statement, by name and type."""
     return sa.bindparam(name, type_=kind)
 

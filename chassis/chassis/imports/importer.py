@@ -18,7 +18,7 @@ from asyncpg import Record, UniqueViolationError
 from chassis.auth import identity
 from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.db.rows import InsertMany, UpdateMany
-from chassis.db.statements import TEXTS, Statement, given
+from chassis.db.statements import TEXTS, Statement, param
 from chassis.messaging.outbox import Outbox
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
@@ -30,13 +30,13 @@ UNCHANGED, REJECTED = common.IMPORT_OUTCOME_UNCHANGED, common.IMPORT_OUTCOME_REJ
 ROWS_MAX = 2000
 ROWS_AT_ONCE = 250  # read in 2 ms, during which the process answers nobody else
 _TICK = datetime.timedelta(microseconds=1)
-_LOCKED = Statement(sa.select(sa.func.pg_advisory_xact_lock(given("lock", sa.BigInteger)).label("locked")))
+_LOCKED = Statement(sa.select(sa.func.pg_advisory_xact_lock(param("lock", sa.BigInteger)).label("locked")))
 _KEPT = {"read": True, "key_share": True}
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
 
-class Known:
+class ExternalIds:
     """Finds records of a table that rows name by external_id. Own ones stay as they are until the commit; of a
     replica those count that have arrived.
 
@@ -46,7 +46,7 @@ class Known:
     """
 
     def __init__(self, table: sa.Table, *columns: str, replica: bool = False, lock: Mapping[str, Any] = _KEPT) -> None:
-        wanted: Any = sa.func.unnest(given("external_ids", TEXTS)).table_valued("external_id").render_derived("wanted")
+        wanted: Any = sa.func.unnest(param("external_ids", TEXTS)).table_valued("external_id").render_derived("wanted")
         if not replica:
             # Locked in the order of their ids, as all others lock many: nobody then waits for another in a ring.
             there = _each(table, wanted).lateral()
@@ -69,11 +69,11 @@ class Known:
 def _each(table: sa.Table, wanted: Any, *columns: str) -> sa.Select[Any]:
     rows = sa.select(*(table.c[name] for name in ("id", "external_id", *columns))).offset(sa.literal_column("0"))
     return rows.where(
-        table.c.company_id == given("company_id", sa.BigInteger), table.c.external_id == wanted.c.external_id
+        table.c.company_id == param("company_id", sa.BigInteger), table.c.external_id == wanted.c.external_id
     )
 
 
-class Stored:
+class ImportTable:
     """The records of one kind, as an import meets them. Their table's key begins with company_id and ends with id; it
     has external_id and source, and may have version, created_at and updated_at. changeable: the columns that a row
     may change."""
@@ -81,7 +81,7 @@ class Stored:
     def __init__(self, table: sa.Table, *changeable: str) -> None:
         self.changeable = changeable
         stamped = [name for name in ("version", "updated_at") if name in table.c]
-        self.known = Known(table, *stamped, *changeable, lock={})
+        self.known = ExternalIds(table, *stamped, *changeable, lock={})
         own = ("company_id", "external_id", "source", *(name for name in stamped if name != "version"))
         fresh = tuple(dict.fromkeys((*own, *changeable)))
         self._insert = InsertMany(table, fresh, table.c.id, table.c.external_id)
@@ -110,14 +110,14 @@ class Stored:
         await self._update.run(connection, rows)
 
 
-class Line(Generic[Row]):
+class ImportRow(Generic[Row]):
     """A row of the file on its way into the table."""
 
     __slots__ = ("before", "given", "result", "row", "touched", "values")
 
-    def __init__(self, row: Row, given: Iterable[str], result: common.ImportResult) -> None:
+    def __init__(self, row: Row, param: Iterable[str], result: common.ImportResult) -> None:
         self.row: Any = row
-        self.given = frozenset(given)
+        self.given = frozenset(param)
         self.result = result
         # The record as it is, where it exists.
         self.before: Record | None = None
@@ -146,21 +146,21 @@ class Batch(Generic[Row]):
         self.company_id = company_id
         self.moment = datetime.datetime.min
         self.results: list[common.ImportResult] = []
-        self.good: dict[str, Line[Row]] = {}
+        self.good: dict[str, ImportRow[Row]] = {}
 
     def read(self, sent: Sequence[common.ImportRow]) -> None:
         """Adds rows, as far as they can be read."""
         for row in sent:
             self.results.append(result := common.ImportResult(line=row.line, outcome=UNCHANGED))
             try:
-                line: Line[Row] = Line(*_read(self._kind, row.json), result)
+                line: ImportRow[Row] = ImportRow(*_read(self._kind, row.json), result)
                 if line.row.external_id in self.good:
                     raise invalid_request("external_id stands in the file twice.", "external_id")
                 self.good[line.row.external_id] = line
             except Refusal as refusal:
                 _reject(result, refusal)
 
-    def each(self, examine: Callable[[Line[Row]], None]) -> None:
+    def each(self, examine: Callable[[ImportRow[Row]], None]) -> None:
         """Does this to every good row; one that it refuses is rejected."""
         for external_id, line in list(self.good.items()):
             try:
@@ -176,7 +176,7 @@ class Batch(Generic[Row]):
     def resolve(self, field: str, known: Mapping[str, Record], column: str = "") -> None:
         """Gives every good row that names a record in this field that record's id, in `column` (field + "_id")."""
 
-        def find(line: Line[Row]) -> None:
+        def find(line: ImportRow[Row]) -> None:
             name = getattr(line.row, field)
             if name is not None and name not in known:
                 raise invalid_request(f"No {field} with that external_id is known.", field)
@@ -185,14 +185,16 @@ class Batch(Generic[Row]):
 
         self.each(find)
 
-    async def meet(self, connection: Connection, stored: Stored) -> None:
+    async def lock_existing(self, connection: Connection, stored: ImportTable) -> None:
         """Finds the records that exist already, and locks them. The moment is then after all that was told of them
         while their locks were waited for."""
         for external_id, row in (await stored.known.by_external_id(connection, self.company_id, [*self.good])).items():
             self.good[external_id].before = row
         self.moment = max(self.moment, self._clock())
 
-    async def save(self, connection: Connection, stored: Stored, defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def save(
+        self, connection: Connection, stored: ImportTable, defaults: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
         """Inserts and updates what differs; returns the rows that did, with their ids and versions."""
         fresh, changed = [], []
         for line in self.good.values():
@@ -207,7 +209,7 @@ class Batch(Generic[Row]):
         await stored.update(connection, changed)
         return fresh + changed
 
-    def _after(self, line: Line[Row], stored: Stored, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    def _after(self, line: ImportRow[Row], stored: ImportTable, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """The whole record as it will be."""
         before = line.before
         values = {name: line.values[name] for name in stored.changeable if name in line.values}
@@ -282,7 +284,7 @@ class Importer:
             return batch.results
         try:
             async with self._database.transaction() as connection:
-                await alone(connection, company_id)
+                await lock_company_imports(connection, company_id)
                 batch.moment = self._clock()
                 told = await save(connection, batch)
                 if request.dry_run:
@@ -301,7 +303,7 @@ class Importer:
         return batch.results
 
 
-async def alone(connection: Connection, company_id: int) -> None:
+async def lock_company_imports(connection: Connection, company_id: int) -> None:
     """One batch of a company at a time: two that name the same records would wait for each other in a ring. Whatever
     else makes what a batch may make, such as a building that a unit is the first to name, waits here too."""
     named = hashlib.blake2b(f"import/{company_id}".encode(), digest_size=8).digest()

@@ -14,7 +14,7 @@ from asyncpg import Record
 from sqlalchemy.sql.util import ClauseAdapter
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from chassis.lists.updated_since import block_key, ids_changed, is_of, list_of, status_key, stretch
 from makeready.common.v1.documents_pb2 import Page
 
@@ -65,14 +65,14 @@ class Pages:
             cut = longest.order_by(*order).limit(sa.literal_column(str(ROWS_MAX + 1))).subquery("longest")
             # By its own columns, or the planner would not know that it is in order, and join and sort all 201.
             shown = ClauseAdapter(cut).traverse(self._rows).order_by(*(cut.c[one.name] for one in named))
-            found = self._statements[names] = Statement(shown.limit(given("rows", sa.Integer)))
+            found = self._statements[names] = Statement(shown.limit(param("rows", sa.Integer)))
         return found
 
     def _longest(self, names: frozenset[str]) -> tuple[sa.Select[Any], list[Any]]:
         """The longest page of the record's table alone, and its order."""
-        entity_id, after_id = self._entity_id, given("after_id", sa.BigInteger)
+        entity_id, after_id = self._entity_id, param("after_id", sa.BigInteger)
         own = sa.select(self.table)
-        company = [(self.table.c.company_id, given("company_id", sa.BigInteger))]
+        company = [(self.table.c.company_id, param("company_id", sa.BigInteger))]
         if self._is_one(names):
             conditions = [*is_of(company), entity_id > after_id, *(self.filters[name] for name in names)]
             return own.where(*conditions), [entity_id]
@@ -102,7 +102,7 @@ class Pages:
         """A unit stays in its property: whether it lies in this one is asked once, not of each of its records."""
         unit = next(iter(self.table.c.unit_id.foreign_keys)).column.table
         named = {"company_id": "company_id", "id": "unit_id", "property_id": "property_id"}
-        having = [(unit.c[column], given(name, sa.BigInteger)) for column, name in named.items()]
+        having = [(unit.c[column], param(name, sa.BigInteger)) for column, name in named.items()]
         # By its key alone: to a planner that knows few units, the company's index looks as good.
         said = (column == value if column.primary_key else is_of([(column, value)])[0] for column, value in having)
         return sa.select(unit.c.id).where(*said).correlate(None).exists()

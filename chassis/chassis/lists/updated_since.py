@@ -20,7 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, array
 
-from chassis.db.statements import TIME, given
+from chassis.db.statements import TIME, param
 
 BLOCK_BITS = 14  # 16,384 ids: what DENSE may walk in vain, weighed against how many blocks BLOCK passes by
 STEP_ROWS, RECENT_ROWS = 256, 1000
@@ -90,11 +90,11 @@ def ids_changed(
     place, status: what the list's other filters say, each one column or none. parts: each status that may be, one a
     part; one empty part where the table has none. also: any further condition.
     """
-    entity_id, rows = table.c.id, given("rows", sa.Integer)
-    mine = [(table.c.company_id, given("company_id", sa.BigInteger))]
-    since = given("updated_since", TIME)
+    entity_id, rows = table.c.id, param("rows", sa.Integer)
+    mine = [(table.c.company_id, param("company_id", sa.BigInteger))]
+    since = param("updated_since", TIME)
     having, checks = list_of(mine, place, status)
-    start = (given("after_id", sa.BigInteger) + _ONE).label("next")
+    start = (param("after_id", sa.BigInteger) + _ONE).label("next")
     step = sa.select(start, _NONE.label("ids"), FIRST.label("mode")).cte("step", recursive=True)
     at = step.c
 

@@ -22,13 +22,13 @@ from nats.js.client import JetStreamContext
 from prometheus_client import Counter
 from sqlalchemy.dialects.postgresql import UUID, insert
 
-from chassis.auth.clients import Peer
+from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import Call
 from chassis.db.database import Connection, Database
-from chassis.db.statements import CLOCK, TIME, UUIDS, Statement, given
+from chassis.db.statements import CLOCK, TIME, UUIDS, Statement, param
 from chassis.messaging.transport import FAULTS, STREAM, Transport
 from chassis.refusals import Refusal, Unavailable
-from chassis.runtime.failpoints import killed_here
+from chassis.runtime.failpoints import failpoint
 from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
 
@@ -73,7 +73,7 @@ class Consumer:
         transport: Transport,
         apply: Apply,
         subjects: Mapping[str, Sequence[str]],
-        peers: Mapping[str, Peer],
+        peers: Mapping[str, ServiceClient],
     ) -> None:
         """subjects: what is taken from each producer, as prefixes: {"svc-catalog": ["references"]}."""
         self._name = name
@@ -87,14 +87,14 @@ class Consumer:
         self._peers = peers
         self._catching_up = asyncio.Lock()
         reconciled = inbox.metadata.tables["reconciled"]
-        ids = given("ids", UUIDS)
+        ids = param("ids", UUIDS)
         offered = sa.func.unnest(ids).column_valued("event_id")
         record = insert(inbox).from_select(["event_id"], sa.select(offered).order_by(offered), include_defaults=False)
         self._record = Statement(record.on_conflict_do_nothing().returning(inbox.c.event_id))
         self._known = Statement(sa.select(inbox.c.event_id).where(inbox.c.event_id == sa.func.any(ids)))
-        producer = given("producer", sa.Text)
+        producer = param("producer", sa.Text)
         self._since = Statement(sa.select(reconciled.c.recorded_until).where(reconciled.c.producer == producer))
-        until = given("recorded_until", TIME)
+        until = param("recorded_until", TIME)
         advance = insert(reconciled).values(producer=producer, recorded_until=until)
         self._advance = Statement(
             advance.on_conflict_do_update(index_elements=["producer"], set_={"recorded_until": until})
@@ -148,7 +148,7 @@ class Consumer:
     async def _take(self, messages: list[Msg]) -> None:
         packs = [read(message) for message in messages]
         refused = await self.store_what_applies([event for pack in packs for event in pack], by="nats")
-        killed_here("consumer-before-ack")
+        failpoint("consumer-before-ack")
         for message, pack in zip(messages, packs, strict=True):
             await (message.nak(delay=ACK_SECONDS) if refused & {one.event_id for one in pack} else message.ack())
 
@@ -176,7 +176,7 @@ class Consumer:
             fresh = [offered[row["event_id"]] for row in rows]
             if fresh:
                 await self._apply(connection, fresh)
-            killed_here("consumer-before-commit")
+            failpoint("consumer-before-commit")
         APPLIED.labels(by).inc(len(fresh))
         return len(fresh)
 

@@ -20,11 +20,11 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.auth.identity import Call
 from chassis.db.database import NEW_PLANS, Database
-from chassis.db.statements import TIME, UUIDS, Statement, given
+from chassis.db.statements import TIME, UUIDS, Statement, param
 from chassis.messaging.outbox import Outbox
 from chassis.messaging.transport import FAULTS, Transport
 from chassis.refusals import Unavailable
-from chassis.runtime.failpoints import killed_here
+from chassis.runtime.failpoints import failpoint
 from makeready.events.v1 import events_pb2 as pb
 
 BATCH = 200
@@ -62,7 +62,7 @@ class Relay:
         self._consumers = frozenset(consumers)
         t = outbox.table
         confirmation = t.metadata.tables["outbox_confirmation"]
-        batch, mine = given("batch", sa.Integer), t.c.event_id == sa.func.any(given("ids", UUIDS))
+        batch, mine = param("batch", sa.Integer), t.c.event_id == sa.func.any(param("ids", UUIDS))
         waiting = sa.select(t.c.event_id).where(t.c.published_at.is_(None), t.c.claimed_until < sa.func.now())
         free = waiting.order_by(t.c.event_id).limit(batch).with_for_update(skip_locked=True).cte("free")
         claimed = sa.update(t).where(t.c.event_id == free.c.event_id)
@@ -73,19 +73,19 @@ class Relay:
         self._unpublished = Statement(sa.select(sa.func.count()).where(t.c.published_at.is_(None)))
         self._events = Statement(sa.select(t.c.message).where(mine))
         recorded = sa.select(t.c.event_id).where(
-            t.c.recorded_at >= given("since", TIME),
-            t.c.event_id > given("after", sa.UUID),
-            t.c.subject.op("^@")(sa.func.any(given("subjects", ARRAY(sa.Text)))),
+            t.c.recorded_at >= param("since", TIME),
+            t.c.event_id > param("after", sa.UUID),
+            t.c.subject.op("^@")(sa.func.any(param("subjects", ARRAY(sa.Text)))),
         )
         self._ids = Statement(recorded.order_by(t.c.event_id).limit(batch))
         self._clock = Statement(sa.select(sa.func.clock_timestamp()))
-        confirm = insert(confirmation).values({c: given(c.name, c.type) for c in confirmation.c})
+        confirm = insert(confirmation).values({c: param(c.name, c.type) for c in confirmation.c})
         later = sa.func.greatest(confirmation.c.recorded_until, confirm.excluded.recorded_until)
         self._confirm = Statement(
             confirm.on_conflict_do_update(index_elements=["consumer"], set_={"recorded_until": later})
         )
         self._confirmed = Statement(sa.select(confirmation))
-        done = sa.select(t.c.event_id).where(t.c.published_at.is_not(None), t.c.recorded_at < given("before", TIME))
+        done = sa.select(t.c.event_id).where(t.c.published_at.is_not(None), t.c.recorded_at < param("before", TIME))
         self._purge = Statement(sa.delete(t).where(t.c.event_id.in_(done.limit(1000))))
 
     async def run(self) -> None:
@@ -111,10 +111,10 @@ class Relay:
         UNPUBLISHED.set(len(rows))
         if not rows:
             return 0
-        killed_here("relay-claimed")
+        failpoint("relay-claimed")
         packs = packed(rows)
         outcomes = await asyncio.gather(*map(self._publish, packs), return_exceptions=True)
-        killed_here("relay-published")
+        failpoint("relay-published")
         arrived = (pack for pack, out in zip(packs, outcomes, strict=True) if not isinstance(out, BaseException))
         done = [row["event_id"] for pack in arrived for row in pack]
         failed = [out for out in outcomes if isinstance(out, BaseException)]

@@ -7,10 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from chassis.auth.clients import Peer
+from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import Call
 from chassis.db.database import Database
-from chassis.db.statements import Statement, given
+from chassis.db.statements import Statement, param
 from chassis.refusals import invalid_request
 from makeready.events.v1 import replicas_pb2 as pb
 from makeready.events.v1.replicas_pb2_grpc import OwnerServiceStub
@@ -18,7 +18,7 @@ from makeready.events.v1.replicas_pb2_grpc import OwnerServiceStub
 ROWS = 1000
 
 
-class Owner:
+class ReplicaSource:
     """Tells its rows. rows: of each kind all there are; the columns are the fields of its message, by name."""
 
     def __init__(self, database: Database, rows: Mapping[str, sa.Select[Any]]) -> None:
@@ -36,15 +36,17 @@ def _page(rows: sa.Select[Any]) -> Statement:
     # In the order of the keys: no index begins with the id.
     columns = rows.selected_columns
     key = columns.get("company_id", columns["id"]), columns["id"]
-    after = sa.tuple_(given("company_id", sa.BigInteger), given("id", sa.BigInteger))
-    return Statement(rows.where(sa.tuple_(*key) > after).order_by(*key).limit(given("rows", sa.Integer)))
+    after = sa.tuple_(param("company_id", sa.BigInteger), param("id", sa.BigInteger))
+    return Statement(rows.where(sa.tuple_(*key) > after).order_by(*key).limit(param("rows", sa.Integer)))
 
 
-class Rebuilder:
+class ReplicaResync:
     """Takes rows in. owners: of each kind that is kept, those first that others lie in. put: takes a list of References
     into the replicas in a transaction; where its last argument says so, whatever versions are there."""
 
-    def __init__(self, database: Database, put: Callable[..., Awaitable[None]], owners: Mapping[str, Peer]) -> None:
+    def __init__(
+        self, database: Database, put: Callable[..., Awaitable[None]], owners: Mapping[str, ServiceClient]
+    ) -> None:
         self._database, self._put, self._owners = database, put, owners
 
     async def ListReplicas(self, _request: pb.ListReplicasRequest, _call: Call) -> pb.ListReplicasResponse:

@@ -39,7 +39,7 @@ if _kill_at and _kill_at not in POINTS:
     raise SystemExit(f"MAKEREADY_KILL_AT must be one of: {', '.join(POINTS)}.")
 
 
-def killed_here(point: str) -> None:
+def failpoint(point: str) -> None:
     """Ends the process with SIGKILL, or stops it, where it was started or told to be struck at this point."""
     if point == _kill_at:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -16,8 +16,8 @@ from sqlalchemy import Table
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import TEXTS, TIME, Statement, given
-from chassis.runtime.failpoints import killed_here
+from chassis.db.statements import TEXTS, TIME, Statement, param
+from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import overdue_before
 
 ROWS_AT_ONCE = 100  # locked and written in one transaction
@@ -44,18 +44,18 @@ class Overdue:
         self._database, self._day_of = database, day_of
         counts = (company.c.active, company.c.version > sa.text("0"))
         self._zones = Statement(sa.select(company.c.timezone).where(*counts).distinct())
-        zones = sa.func.unnest(given("zones", TEXTS), given("days", ARRAY(sa.Date)))
+        zones = sa.func.unnest(param("zones", TEXTS), param("days", ARRAY(sa.Date)))
         zone = zones.table_valued("timezone", "day").render_derived(name="zone")
-        now = given("now", TIME)
+        now = param("now", TIME)
         of_company = table.c.company_id == company.c.id
-        probe = sa.select(table.c.id).where(of_company, *due(zone.c.day, now)).limit(given("rows", sa.Integer))
+        probe = sa.select(table.c.id).where(of_company, *due(zone.c.day, now)).limit(param("rows", sa.Integer))
         found = probe.lateral("found")
         self._find = Statement(
             sa.select(company.c.id.label("company_id"), found.c.id, zone.c.day)
             .select_from(company.join(zone, zone.c.timezone == company.c.timezone).join(found, sa.true()))
-            .where(*counts, company.c.id >= given("first_company_id", sa.BigInteger))
+            .where(*counts, company.c.id >= param("first_company_id", sa.BigInteger))
             .order_by(company.c.id)
-            .limit(given("rows", sa.Integer))
+            .limit(param("rows", sa.Integer))
         )
         named = _named(company_id=sa.BigInteger(), id=sa.BigInteger(), day=sa.Date())
         same = (table.c.company_id == named.c.company_id, table.c.id == named.c.id)
@@ -88,7 +88,7 @@ class Overdue:
                     if held:
                         key = {"company_ids": [row["company_id"] for row in held], "ids": [row["id"] for row in held]}
                         await work(connection, await connection.rows(self._read, **key))
-                        killed_here("sweep-before-commit")
+                        failpoint("sweep-before-commit")
                 done += len(held)
                 first_company_id = companies[-1]
             if len(found) < ROWS_AT_ONCE:
@@ -97,7 +97,7 @@ class Overdue:
 
 def _named(**columns: Any) -> Any:
     """The rows that parameters hold: an array for each column, by its name in the plural; n is a row's number."""
-    arrays = [given(f"{name}s", ARRAY(kind)) for name, kind in columns.items()]
+    arrays = [param(f"{name}s", ARRAY(kind)) for name, kind in columns.items()]
     return sa.func.unnest(*arrays).table_valued(*columns, with_ordinality="n").render_derived(name="named")
 
 

@@ -17,7 +17,7 @@ YEARS = range(1971, 9000)  # what local dates, and the times to come, can be rec
 Sweep = Callable[[datetime.datetime], Awaitable[Mapping[str, int]]]
 
 
-class Stale:
+class ScheduledSweeps:
     """The sweeps of one context. Any number of processes may run them at once: what is due is done once."""
 
     def __init__(self, sweeps: Sequence[Sweep]) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from chassis.auth import identity
 from chassis.db.database import Connection, Database
-from chassis.db.statements import CLOCK, TIME, Statement, given
+from chassis.db.statements import CLOCK, TIME, Statement, param
 from chassis.lists.updated_since import stretch
 from chassis.refusals import invalid_request
 from makeready.common.v1 import audit_pb2 as pb
@@ -56,20 +56,20 @@ class Audit:
 
     def __init__(self, table: sa.Table, database: Database) -> None:
         self._database = database
-        self._insert = Statement(sa.insert(table).values({name: given(name, table.c[name].type) for name in _NAMES}))
+        self._insert = Statement(sa.insert(table).values({name: param(name, table.c[name].type) for name in _NAMES}))
         names = ("id", "recorded_at", "actor", "action", "subject", "subject_id", "request_id")
         texts = [sa.cast(table.c[name], sa.Text).label(name) for name in ("before", "after")]
-        mine = (table.c.company_id, given("company_id", sa.BigInteger))
-        of_kind = (table.c.subject, given("subject", sa.Text))
-        of_one = (table.c.subject_id, given("subject_id", sa.BigInteger))
+        mine = (table.c.company_id, param("company_id", sa.BigInteger))
+        of_kind = (table.c.subject, param("subject", sa.Text))
+        of_one = (table.c.subject_id, param("subject_id", sa.BigInteger))
 
         def page(*having: tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]) -> Statement:
             # So that each finds the index with just these columns, whatever the planner knows.
             conditions, order = stretch(having, [])
             rows = sa.select(*(table.c[name] for name in names), *texts)
-            rows = rows.where(*conditions, table.c.id < given("before_id", sa.BigInteger))
+            rows = rows.where(*conditions, table.c.id < param("before_id", sa.BigInteger))
             newest_first = (column.desc() for column in (*order, table.c.id))
-            return Statement(rows.order_by(*newest_first).limit(given("rows", sa.Integer)))
+            return Statement(rows.order_by(*newest_first).limit(param("rows", sa.Integer)))
 
         self._all, self._of_kind, self._of_one = page(mine), page(mine, of_kind), page(mine, of_kind, of_one)
 

@@ -19,7 +19,7 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
-from chassis.runtime.failpoints import killed_here
+from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import now
 from chassis.writes.audit import Audit
 from chassis.writes.idempotency import CLAIM, CLAIM_COLUMNS, Claim, Once
@@ -67,32 +67,34 @@ def _claim_of_actor(call: Call, request: Any) -> Claim:
     return Claim(company_id(call), 0, f"{call.identity.actor} {key}", fingerprint)
 
 
-class Act:
+class Command:
     """One act in its transaction."""
 
-    def __init__(self, acts: Acts, connection: Connection, call: Call) -> None:
-        self._acts = acts
+    def __init__(self, commands: CommandRunner, connection: Connection, call: Call) -> None:
+        self._commands = commands
         self.connection = connection
         self.call = call
         self.company_id = company_id(call)
-        self.now = acts.clock()
+        self.now = commands.clock()
 
-    def after(self, updated_at: datetime.datetime) -> datetime.datetime:
+    def next_instant(self, updated_at: datetime.datetime) -> datetime.datetime:
         """The instant of a change of a record that is locked: after its last one, whatever the clock says, and after
         all that was told of it while its lock was waited for."""
-        return max(self._acts.clock(), updated_at + _TICK)
+        return max(self._commands.clock(), updated_at + _TICK)
 
-    async def record(
+    async def audit(
         self, action: str, subject: str, subject_id: int, before: Mapping[str, Any], after: Mapping[str, Any]
     ) -> None:
         """Adds an entry to the audit log. before, after: values by name, of which those that differ are kept."""
-        await self._acts.audit.add(
+        await self._commands.audit.add(
             self.connection, self.call, self.company_id, action, subject, subject_id, before, after
         )
 
-    async def fire(self, event: str, entity_id: int, at: datetime.datetime, data: bytes, change: bytes = b"") -> None:
+    async def publish_event(
+        self, event: str, entity_id: int, at: datetime.datetime, data: bytes, change: bytes = b""
+    ) -> None:
         """Fires one of the ten events of spec 6.1. data: the record as its GET serves it from now on."""
-        outbox = self._acts.outbox
+        outbox = self._commands.outbox
         row = outbox.public(
             event,
             company_id=self.company_id,
@@ -104,16 +106,16 @@ class Act:
         )
         await outbox.add(self.connection, row)
 
-    async def tell(self, references: References) -> None:
+    async def publish_references(self, references: References) -> None:
         """Tells other contexts of rows that they keep as replicas."""
-        outbox = self._acts.outbox
+        outbox = self._commands.outbox
         row = outbox.references(
             references, company_id=self.company_id, occurred_at=self.now, request_id=self.call.request_id
         )
         await outbox.add(self.connection, row)
 
 
-class Acts(Once):
+class CommandRunner(Once):
     """Runs the acts of one context."""
 
     def __init__(
@@ -129,8 +131,8 @@ class Acts(Once):
         self.audit, self.outbox, self.clock = audit, outbox, clock
         self._keep = Statement(sa.insert(claims).from_select(CLAIM_COLUMNS, self._claim, include_defaults=False))
 
-    async def once(
-        self, call: Call, request: Any, reply: type[Reply], work: Callable[[Act], Awaitable[Reply]]
+    async def run(
+        self, call: Call, request: Any, reply: type[Reply], work: Callable[[Command], Awaitable[Reply]]
     ) -> Reply:
         """Does the work in one transaction and keeps its reply for 30 days, or answers what an earlier request left.
 
@@ -142,11 +144,11 @@ class Acts(Once):
             async with self._database.waiters, self._database.transaction() as connection:
                 kept = await self.kept_in(connection, claim)
                 if kept is None:
-                    act = Act(self, connection, call)
-                    made = await work(act)
-                    killed_here("write-decided")
+                    command = Command(self, connection, call)
+                    made = await work(command)
+                    failpoint("write-decided")
                     await connection.execute(self._keep, **claim.whole(200, made.SerializeToString()))
-                    killed_here("write-before-commit")
+                    failpoint("write-before-commit")
         except UniqueViolationError as fault:
             if fault.constraint_name != CLAIM:
                 raise
@@ -155,5 +157,5 @@ class Acts(Once):
         if kept is not None:
             return reply.FromString(kept.body)
         self.outbox.wake()
-        killed_here("write-after-commit")
+        failpoint("write-after-commit")
         return made

@@ -18,9 +18,9 @@ from sqlalchemy.dialects.postgresql import insert
 from chassis.auth.identity import Identity
 from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.db.rows import offered, turned
-from chassis.db.statements import CLOCK, TIME, Statement, given
+from chassis.db.statements import CLOCK, TIME, Statement, param
 from chassis.refusals import Refusal, idempotency_in_progress, idempotency_mismatch
-from chassis.runtime.failpoints import killed_here
+from chassis.runtime.failpoints import failpoint
 from makeready.common.v1.documents_pb2 import WriteReply
 
 LEDGER = "idempotency"
@@ -90,12 +90,12 @@ class Once:
     """What all kinds of writes know of their claims."""
 
     def __init__(self, claims: sa.Table) -> None:
-        self._claimed = {name: given(f"claim_{name}", claims.c[name].type) for name in CLAIM_COLUMNS}
+        self._claimed = {name: param(f"claim_{name}", claims.c[name].type) for name in CLAIM_COLUMNS}
         self._claim = sa.select(*self._claimed.values())
         same = (claims.c[name] == self._claimed[name] for name in CLAIM_COLUMNS[:3])
         kept = sa.select(*(claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:])).where(*same)
         self._kept = kept.subquery("kept")
-        self._lock = sa.select(sa.func.pg_try_advisory_xact_lock(given("lock", sa.BigInteger)).label("ok")).cte("lock")
+        self._lock = sa.select(sa.func.pg_try_advisory_xact_lock(param("lock", sa.BigInteger)).label("ok")).cte("lock")
         self._found = self._lock.outerjoin(self._kept, sa.true())
         self._look = Statement(sa.select(self._lock.c.ok, *self._kept.c).select_from(self._found))
 
@@ -137,7 +137,7 @@ class InsertOnce(Once):
         self._columns = {table: _columns(table) for table in tables}
         effects = []
         for table, columns in self._columns.items():
-            values = sa.select(*(given(f"{table.name}_{c.name}", c.type) for c in columns)).select_from(mine)
+            values = sa.select(*(param(f"{table.name}_{c.name}", c.type) for c in columns)).select_from(mine)
             effect = insert(table).from_select([c.name for c in columns], values)
             effects.append(effect.returning(_ONE).cte(f"new_{table.name}"))
         done = sa.select(sa.func.count()).select_from(mine).scalar_subquery().label("done")
@@ -157,14 +157,14 @@ class InsertOnce(Once):
             for table, columns in self._columns.items()
             for column in columns
         }
-        killed_here("write-before-statement")
+        failpoint("write-before-statement")
         try:
             row = await database.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
         except DatabaseUnavailable as fault:
             return await self._after_all(database, claim, fault)
         assert row is not None
         if row["done"]:
-            killed_here("write-after-commit")
+            failpoint("write-after-commit")
             return WriteReply(status=status, body=reply, replayed=False)
         # Where the first request committed between this statement's snapshot and its lock: look again.
         lost = DatabaseUnavailable("a claim was refused and is not there")
@@ -239,11 +239,11 @@ class DecideOnce(Once):
         named: the parameters of `look`. Raises what `decide` raises, leaving nothing; Refusal 409 (mismatch, in
         progress); DatabaseUnavailable.
         """
-        killed_here("write-before-statement")
+        failpoint("write-before-statement")
         begin = self._begin.format(lock=claim.lock, company_id=claim.company_id, row_id=row_id)
         try:
             async with database.waiters, database.transaction(begin) as connection:
-                killed_here("write-locked")
+                failpoint("write-locked")
                 row = await connection.row(self._read, **{**claim.key(), **named})
                 assert row is not None
                 done = _kept(row, claim)
@@ -254,9 +254,9 @@ class DecideOnce(Once):
                 values = dict(made.values)
                 for table, names in self._columns.items():
                     values |= turned(made.rows.get(table, ()), names, f"{table.name}_")
-                killed_here("write-decided")
+                failpoint("write-decided")
                 await connection.execute(self._write, **claim.whole(made.status, made.reply), **values)
-                killed_here("write-before-commit")
+                failpoint("write-before-commit")
         except DatabaseUnavailable as fault:
             return await self._after_all(database, claim, fault)
         except UniqueViolationError as fault:
@@ -266,7 +266,7 @@ class DecideOnce(Once):
             if fault.constraint_name != CLAIM:
                 raise
             return await self._after_all(database, claim, fault)
-        killed_here("write-after-commit")
+        failpoint("write-after-commit")
         return WriteReply(status=made.status, body=made.reply, replayed=False)
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.auth.identity import Call
 from chassis.db.database import Database
-from chassis.db.statements import TIME, Statement, given
+from chassis.db.statements import TIME, Statement, param
 from chassis.schedule import instants
 from chassis.writes.idempotency import Claim
 from makeready.common.v1 import retention_pb2 as pb
@@ -37,17 +37,17 @@ class Retention:
         """drops: what else goes when its time is over."""
         self._database, self._drops = database, drops
         c = claims.c
-        due = (c.recorded_at >= given("after", TIME), c.recorded_at <= given("before", TIME))
+        due = (c.recorded_at >= param("after", TIME), c.recorded_at <= param("before", TIME))
         first = sa.select(*claims.primary_key, c.recorded_at).where(*due).order_by(c.recorded_at)
-        self._due = Statement(first.limit(given("batch", sa.Integer)))
+        self._due = Statement(first.limit(param("batch", sa.Integer)))
         kinds = {column.name: column.type for column in claims.primary_key} | {"lock": sa.BigInteger()}
         self._names = tuple(kinds)
-        arrays = [given(name, ARRAY(kind)) for name, kind in kinds.items()]
+        arrays = [param(name, ARRAY(kind)) for name, kind in kinds.items()]
         named = sa.func.unnest(*arrays).table_valued(*kinds).render_derived(name="named")
         locked = sa.select(*named.c).where(sa.func.pg_try_advisory_xact_lock(named.c.lock)).cte("locked")
         same = (column == locked.c[column.name] for column in claims.primary_key)
         # Its time once more: the key may have been forgotten and used again since it was found to be due.
-        self._forget = Statement(sa.delete(claims).where(*same, c.recorded_at <= given("before", TIME)))
+        self._forget = Statement(sa.delete(claims).where(*same, c.recorded_at <= param("before", TIME)))
 
     async def sweep(self, now: datetime.datetime) -> int:
         """Forgets what is 30 days old as of `now`, but claims that a write holds at this moment; returns how many."""

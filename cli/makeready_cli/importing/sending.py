@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chassis.auth.clients import PeerUnavailable
+from chassis.auth.clients import ServiceUnavailable
 from makeready.common.v1 import documents_pb2 as common
 from makeready_cli.failures import Failed
 from makeready_cli.importing.kinds import Kind
@@ -63,7 +63,7 @@ class Sender:
                     company_id=self._company_id,
                     deadline_seconds=DEADLINE_SECONDS,
                 )
-            except PeerUnavailable as error:
+            except ServiceUnavailable as error:
                 if pause is None or not is_transient(error):
                     raise Failed(
                         f"{told(self._kind.service, error)} The import ended at line {rows[0].line}; what came before "

@@ -14,7 +14,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from chassis.auth.identity import IdentityError, Issuer, Ring
+from chassis.auth.identity import IdentityError, TokenSigner, TokenVerifier
 from testkit.plugin import PostgresServer
 
 from .manifests import make_secrets
@@ -76,7 +76,7 @@ def test_rings_of_keys_hold_256_bits(secrets: Path) -> None:
 def test_an_identity_key_is_turned_without_a_moment_of_refusal(secrets: Path) -> None:
     """The three steps of the handbook: the next key joins the ring, signs, and the old one leaves."""
     folder, beside = secrets / "identity", secrets / "next"
-    old = Issuer(folder / "svc-tickets.jwk")
+    old = TokenSigner(folder / "svc-tickets.jwk")
     program = [sys.executable, "-P", "-m", "chassis.auth.identity", str(beside), "svc-tickets"]
     subprocess.run(program, check=True, timeout=60)
     key = json.loads((beside / "svc-tickets.jwk").read_text())
@@ -84,25 +84,25 @@ def test_an_identity_key_is_turned_without_a_moment_of_refusal(secrets: Path) ->
         key["kid"] += "-next"
     (folder / "svc-tickets-next.jwk").write_text(json.dumps(key))
 
-    def ring() -> Ring:
+    def ring() -> TokenVerifier:
         assert make_secrets(secrets).returncode == 0
-        return Ring(folder / "ring.jwks", audience="svc-catalog")
+        return TokenVerifier(folder / "ring.jwks", audience="svc-catalog")
 
-    def accepted(issuer: Issuer) -> bool:
+    def accepted(issuer: TokenSigner) -> bool:
         try:
             return ring().verify(issuer.token("svc-catalog", issuer.as_service())).issuer == "svc-tickets"
         except IdentityError:
             return False
 
-    new = Issuer(folder / "svc-tickets-next.jwk")
+    new = TokenSigner(folder / "svc-tickets-next.jwk")
     assert accepted(old)
     assert accepted(new)
     (folder / "svc-tickets.jwk").rename(folder / "svc-tickets-old.jwk")
     (folder / "svc-tickets-next.jwk").rename(folder / "svc-tickets.jwk")
     assert accepted(old)
-    assert accepted(Issuer(folder / "svc-tickets.jwk"))
+    assert accepted(TokenSigner(folder / "svc-tickets.jwk"))
     (folder / "svc-tickets-old.jwk").unlink()
-    assert accepted(Issuer(folder / "svc-tickets.jwk"))
+    assert accepted(TokenSigner(folder / "svc-tickets.jwk"))
     assert not accepted(old)
 
 

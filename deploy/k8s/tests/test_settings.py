@@ -75,15 +75,16 @@ def accepts(bundle: Bundle, name: str, root: Path) -> None:
 
 @pytest.mark.parametrize("name", CODE)
 def test_identities_are_the_services_own_and_the_ring_holds_all(bundle: Bundle, tmp_path: Path, name: str) -> None:
-    from chassis.auth.identity import Issuer, Ring
+    from chassis.auth.identity import TokenSigner, TokenVerifier
 
     (server,) = [workload for workload in bundle.servers() if workload.name == name]
     environment = process(bundle, server, tmp_path)
-    issuer = Issuer(Path(environment["MAKEREADY_IDENTITY_KEY_FILE"]))
+    issuer = TokenSigner(Path(environment["MAKEREADY_IDENTITY_KEY_FILE"]))
     ring_file = Path(environment["MAKEREADY_IDENTITY_RING_FILE"])
     assert issuer.name == name
     assert (
-        Ring(ring_file, audience="svc-catalog").verify(issuer.token("svc-catalog", issuer.as_service())).issuer == name
+        TokenVerifier(ring_file, audience="svc-catalog").verify(issuer.token("svc-catalog", issuer.as_service())).issuer
+        == name
     )
     keys = json.loads(ring_file.read_text())["keys"]
     assert {key["iss"] for key in keys} == {*CODE, "operator"}
@@ -108,7 +109,7 @@ def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path
     if importlib.util.find_spec("makeready_cli") is None:
         pytest.skip("gateway has no command line yet")
     system = importlib.import_module("makeready_cli.system")
-    from chassis.auth.identity import Issuer
+    from chassis.auth.identity import TokenSigner
 
     (pod,) = bundle.workloads("Pod")
     found = system.runtime(process(bundle, pod, tmp_path))
@@ -116,7 +117,7 @@ def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path
     told = bundle.environment(gateway)
     addresses = {name: told[f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS"] for name in CODE}
     assert found.services == addresses
-    assert Issuer(tmp_path / str(found.operator_key_file).lstrip("/")).name == "operator"
+    assert TokenSigner(tmp_path / str(found.operator_key_file).lstrip("/")).name == "operator"
 
 
 def test_migrations_are_told_the_database_alone(bundle: Bundle) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import grpc
 
-from chassis.auth.clients import Peer, PeerUnavailable, refusal_of
-from chassis.auth.identity import Issuer
+from chassis.auth.clients import ServiceClient, ServiceUnavailable, refusal_of
+from chassis.auth.identity import TokenSigner
 from gateway.http.bearer import Caller
 from gateway.http.routes import Operation
 
@@ -16,7 +16,9 @@ from gateway.http.routes import Operation
 class Calls:
     """The RPCs of all operations, on one channel a service."""
 
-    def __init__(self, issuer: Issuer, peers: Mapping[str, Peer], operations: Iterable[Operation]) -> None:
+    def __init__(
+        self, issuer: TokenSigner, peers: Mapping[str, ServiceClient], operations: Iterable[Operation]
+    ) -> None:
         self._issuer = issuer
         self._methods: dict[Operation, Any] = {
             operation: peers[operation.service].channel.unary_unary(
@@ -40,4 +42,4 @@ class Calls:
         except grpc.aio.AioRpcError as error:
             if refused := refusal_of(error):
                 raise refused from None
-            raise PeerUnavailable(f"{operation.service}: {error.code().name}: {error.details()}") from None
+            raise ServiceUnavailable(f"{operation.service}: {error.code().name}: {error.details()}") from None

@@ -17,7 +17,7 @@ from prometheus_client import Counter, Histogram
 
 from chassis.app.server import SECONDS_BUCKETS
 from chassis.refusals import Refusal, Unavailable, invalid_request
-from chassis.runtime.failpoints import killed_here
+from chassis.runtime.failpoints import failpoint
 from gateway.http import bearer, filters, replies
 from gateway.http.bearer import Caller, Keys
 from gateway.http.calls import Calls
@@ -130,9 +130,9 @@ class Edge:
         if operation.kind == "write":
             message.idempotency_key = _idempotency_key(request, operation)
             message.body = await request.body()
-            killed_here("edge-before-call")
+            failpoint("edge-before-call")
             response = await self._calls.call(operation, message, caller, request.id)
-            killed_here("edge-after-call")
+            failpoint("edge-after-call")
         else:
             response = await self._calls.call(operation, message, caller, request.id)
         return _rendered(operation, response)

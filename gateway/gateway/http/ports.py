@@ -12,7 +12,7 @@ import grpc
 import structlog
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from chassis.auth.clients import Peer
+from chassis.auth.clients import ServiceClient
 from chassis.runtime.settings import SettingsError
 from gateway.http.connection import Answer, Connection
 
@@ -24,7 +24,7 @@ BACKLOG = 1024
 log = structlog.stdlib.get_logger(__name__)
 
 
-async def every_service_serves(peers: Mapping[str, Peer], wait_seconds: int) -> None:
+async def every_service_serves(peers: Mapping[str, ServiceClient], wait_seconds: int) -> None:
     """Waits until all report SERVING, so long at the most, and says now and then for whom."""
     loop = asyncio.get_running_loop()
     waiting = dict(peers)
@@ -44,7 +44,7 @@ async def every_service_serves(peers: Mapping[str, Peer], wait_seconds: int) -> 
             await asyncio.sleep(ASK_SECONDS)
 
 
-async def _serves(peer: Peer) -> bool:
+async def _serves(peer: ServiceClient) -> bool:
     try:
         answer = await health_pb2_grpc.HealthStub(peer.channel).Check(health_pb2.HealthCheckRequest(), timeout=1)
     except grpc.aio.AioRpcError:

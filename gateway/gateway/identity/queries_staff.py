@@ -11,11 +11,11 @@ from sqlalchemy import BigInteger, Integer, bindparam, func, insert, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import TEXTS, Statement, given
-from chassis.imports.importer import Stored
+from chassis.db.statements import TEXTS, Statement, param
+from chassis.imports.importer import ImportTable
 from gateway.identity import tables as t
 
-STAFF = Stored(t.staff, "name", "email", "title", "created_at")
+STAFF = ImportTable(t.staff, "name", "email", "title", "created_at")
 
 _company_id = bindparam("company_id", type_=BigInteger)
 _of_company = t.staff.c.company_id == _company_id
@@ -52,13 +52,13 @@ _STAFF_PAGE = Statement(
 _FOR_UPDATE = Statement(select(t.staff).where(_of_company, t.staff.c.id == _staff_id).with_for_update(key_share=True))
 _ADDED = Statement(
     insert(t.staff)
-    .values({name: given(name, t.staff.c[name].type) for name in ("company_id", *_SET, "created_at", "source")})
+    .values({name: param(name, t.staff.c[name].type) for name in ("company_id", *_SET, "created_at", "source")})
     .returning(*t.staff.c)
 )
 _CHANGED = Statement(
     update(t.staff)
     .where(_of_company, t.staff.c.id == _staff_id)
-    .values({name: given(f"new_{name}", t.staff.c[name].type) for name in _SET} | {"version": t.staff.c.version + 1})
+    .values({name: param(f"new_{name}", t.staff.c[name].type) for name in _SET} | {"version": t.staff.c.version + 1})
     .returning(*t.staff.c)
 )
 

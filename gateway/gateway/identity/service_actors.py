@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chassis.auth.identity import ADMINISTRATOR, STAFF, Call, Identity, Issuer
+from chassis.auth.identity import ADMINISTRATOR, STAFF, Call, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from gateway.identity import queries, queries_staff
@@ -12,7 +12,7 @@ from makeready.identity.v1 import actors_pb2 as pb
 class ActorsService:
     """Tokens for administrators and staff, signed by the gateway, which owns both."""
 
-    def __init__(self, database: Database, issuer: Issuer) -> None:
+    def __init__(self, database: Database, issuer: TokenSigner) -> None:
         self.database = database
         self.issuer = issuer
 

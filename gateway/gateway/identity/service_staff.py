@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chassis.auth import identity
 from chassis.db.database import Connection, Database
-from chassis.imports.importer import Batch, Importer, Line
+from chassis.imports.importer import Batch, Importer, ImportRow
 from chassis.refusals import invalid_request
 from gateway.identity import queries, queries_staff, rules
 from gateway.identity.records_import import StaffRow
@@ -37,7 +37,7 @@ class StaffService:
 async def _save(connection: Connection, batch: Batch[StaffRow]) -> References:
     """Saves a batch's rows; returns what other contexts must hear of."""
     batch.each(_tidy)
-    await batch.meet(connection, queries_staff.STAFF)
+    await batch.lock_existing(connection, queries_staff.STAFF)
     told = References()
     for row in await batch.save(connection, queries_staff.STAFF, {}):
         told.staff.add(
@@ -50,7 +50,7 @@ async def _save(connection: Connection, batch: Batch[StaffRow]) -> References:
     return told
 
 
-def _tidy(line: Line[StaffRow]) -> None:
+def _tidy(line: ImportRow[StaffRow]) -> None:
     """An email as it is stored everywhere here. Raises Refusal."""
     if (email := line.values.get("email")) is not None:
         try:

@@ -11,7 +11,7 @@ from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
-from chassis.writes.commands import Act, Acts, fields
+from chassis.writes.commands import Command, CommandRunner, fields
 from gateway.identity import queries, queries_staff, rules
 from gateway.identity.records_import import MemberFields
 from gateway.identity.service import no_company
@@ -25,44 +25,44 @@ _SAID = ("name", "email", "title", "external_id")
 class StaffDeskService:
     """Adds, changes and lists members of staff. What other contexts keep of them goes out as references."""
 
-    def __init__(self, database: Database, acts: Acts) -> None:
+    def __init__(self, database: Database, commands: CommandRunner) -> None:
         self.database = database
-        self.acts = acts
+        self.commands = commands
 
     async def AddStaff(self, request: pb.AddStaffRequest, call: identity.Call) -> pb.AddStaffResponse:
         values = _given(request)
 
-        async def work(act: Act) -> pb.AddStaffResponse:
-            if await queries.company(act.connection, act.company_id) is None:
+        async def work(command: Command) -> pb.AddStaffResponse:
+            if await queries.company(command.connection, command.company_id) is None:
                 raise no_company()
             try:
-                row = await queries_staff.added_member(act.connection, act.company_id, values, act.now)
+                row = await queries_staff.added_member(command.connection, command.company_id, values, command.now)
             except UniqueViolationError as fault:
                 raise _taken(fault) from None
-            await act.record("staff.added", "staff", row["id"], {}, _audited(row))
-            await act.tell(_reference(row))
+            await command.audit("staff.added", "staff", row["id"], {}, _audited(row))
+            await command.publish_references(_reference(row))
             return pb.AddStaffResponse(staff=_shown(row))
 
-        return await self.acts.once(call, request, pb.AddStaffResponse, work)
+        return await self.commands.run(call, request, pb.AddStaffResponse, work)
 
     async def UpdateStaff(self, request: pb.UpdateStaffRequest, call: identity.Call) -> pb.UpdateStaffResponse:
         values = _given(request)
 
-        async def work(act: Act) -> pb.UpdateStaffResponse:
-            before = await queries_staff.member_for_update(act.connection, act.company_id, request.staff_id)
+        async def work(command: Command) -> pb.UpdateStaffResponse:
+            before = await queries_staff.member_for_update(command.connection, command.company_id, request.staff_id)
             if before is None:
                 raise Refusal(404, "not_found", "The company has no member of staff with that id; check the id.")
             if all(before[name] == value for name, value in values.items()):
                 return pb.UpdateStaffResponse(staff=_shown(before))
             try:
-                row = await queries_staff.changed_member(act.connection, before, values)
+                row = await queries_staff.changed_member(command.connection, before, values)
             except UniqueViolationError as fault:
                 raise _taken(fault) from None
-            await act.record("staff.updated", "staff", row["id"], _audited(before), _audited(row))
-            await act.tell(_reference(row))
+            await command.audit("staff.updated", "staff", row["id"], _audited(before), _audited(row))
+            await command.publish_references(_reference(row))
             return pb.UpdateStaffResponse(staff=_shown(row))
 
-        return await self.acts.once(call, request, pb.UpdateStaffResponse, work)
+        return await self.commands.run(call, request, pb.UpdateStaffResponse, work)
 
     async def ListStaff(self, request: pb.ListStaffRequest, call: identity.Call) -> pb.ListStaffResponse:
         limit = request.limit if request.HasField("limit") else PAGE_MAX
