@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chassis.auth.identity import CALLER, Identity
+from chassis.auth.identity import INTEGRATION, Identity
 from chassis.records import bodies
 from chassis.writes import idempotency
 
-CALLERS = Identity(CALLER, "gateway", company_id=1, api_key_id=2, scope="write", administrator_id=3)
+CALLERS = Identity(INTEGRATION, "gateway", company_id=1, api_key_id=2, scope="write", administrator_id=3)
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 NUMBERS = st.integers() | st.integers(-(10**400), 10**400) | st.floats(allow_nan=False, allow_infinity=False)
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -166,7 +166,9 @@ def test_a_claim_is_of_one_company_one_api_key_and_one_key(one: tuple[int, int, 
     """The lock that a duplicate meets is taken for just the three."""
     other = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 12), st.text("1/2", min_size=1, max_size=3)))
     first, second = (
-        idempotency.claim(Identity(CALLER, "gateway", company_id=company, api_key_id=api_key), key, "POST /x", b"{}")
+        idempotency.claim(
+            Identity(INTEGRATION, "gateway", company_id=company, api_key_id=api_key), key, "POST /x", b"{}"
+        )
         for company, api_key, key in (one, other)
     )
     assert (first.lock == second.lock) == (one == other) == (first.key() == second.key())

@@ -10,7 +10,7 @@ import jwt
 import pytest
 
 from chassis.auth.identity import (
-    CALLER,
+    INTEGRATION,
     OPERATOR,
     SERVICE,
     STAFF,
@@ -37,14 +37,14 @@ def ring(keys: Path, audience: str = "svc-tickets") -> TokenVerifier:
 
 
 def test_a_token_tells_who_calls_and_for_which_company(keys: Path) -> None:
-    who = Identity(CALLER, "gateway", 7, 3, "write", 5)
+    who = Identity(INTEGRATION, "gateway", 7, 3, "write", 5)
     token = TokenSigner(keys / "gateway.jwk").token("svc-tickets", who)
     assert ring(keys).verify(token) == who
 
 
 def test_a_token_is_made_once_and_used_again(keys: Path) -> None:
     issuer = TokenSigner(keys / "gateway.jwk")
-    who = Identity(CALLER, "gateway", 7, 3, "write", 5)
+    who = Identity(INTEGRATION, "gateway", 7, 3, "write", 5)
     assert issuer.token("svc-tickets", who) is issuer.token("svc-tickets", who)
     assert issuer.token("svc-catalog", who) != issuer.token("svc-tickets", who)
 
@@ -52,16 +52,16 @@ def test_a_token_is_made_once_and_used_again(keys: Path) -> None:
 @pytest.mark.parametrize(
     ("issuer", "kind", "may"),
     [
-        ("gateway", CALLER, True),
+        ("gateway", INTEGRATION, True),
         ("gateway", STAFF, True),
         ("gateway", SERVICE, True),
         ("gateway", OPERATOR, False),
         ("svc-tickets", SERVICE, True),
-        ("svc-tickets", CALLER, False),
+        ("svc-tickets", INTEGRATION, False),
         ("svc-tickets", STAFF, False),
         ("svc-tickets", OPERATOR, False),
         ("operator", OPERATOR, True),
-        ("operator", CALLER, False),
+        ("operator", INTEGRATION, False),
         ("operator", SERVICE, False),
         ("operator", "root", False),
     ],

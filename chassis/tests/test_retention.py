@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from chassis.auth.identity import CALLER, OPERATOR, Call, Identity
+from chassis.auth.identity import INTEGRATION, OPERATOR, Call, Identity
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from chassis.schedule.instants import slot_of
@@ -28,7 +28,7 @@ claims = ledger(metadata)
 note = sa.Table("note", metadata, sa.Column("text", sa.Text, primary_key=True))
 POSTGRESQL = sa.create_mock_engine("postgresql://", lambda *_: None).dialect
 WRITE = InsertOnce(claims, note)
-WHO = Identity(CALLER, "gateway", company_id=7, api_key_id=1, scope="write", administrator_id=3)
+WHO = Identity(INTEGRATION, "gateway", company_id=7, api_key_id=1, scope="write", administrator_id=3)
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from makeready.catalog.v1 import inspections_desk_pb2 as pb
+from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready_cli import acting
 from makeready_cli import arguments as types
 from makeready_cli.acting import Verb
 
-_DESK = pb.DESCRIPTOR.services_by_name["InspectionDeskService"].methods_by_name
+_DESK = pb.DESCRIPTOR.services_by_name["InspectionCommandsService"].methods_by_name
 _CATALOG = "svc-catalog"
 
 _INSPECTION = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from makeready.catalog.v1 import places_desk_pb2 as pb
+from makeready.catalog.v1 import place_commands_pb2 as pb
 from makeready_cli import acting
 from makeready_cli import arguments as types
 from makeready_cli.acting import Verb
 
-_DESK = pb.DESCRIPTOR.services_by_name["PlacesDeskService"].methods_by_name
+_DESK = pb.DESCRIPTOR.services_by_name["PlaceCommandsService"].methods_by_name
 _CATALOG = "svc-catalog"
 
 _ANY = {"external_id": "the company's own identifier, by which an import finds the record"}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from makeready.identity.v1 import staff_desk_pb2 as pb
+from makeready.identity.v1 import staff_commands_pb2 as pb
 from makeready_cli import acting
 from makeready_cli import arguments as types
 from makeready_cli.acting import Verb
 
-_DESK = pb.DESCRIPTOR.services_by_name["StaffDeskService"].methods_by_name
+_DESK = pb.DESCRIPTOR.services_by_name["StaffCommandsService"].methods_by_name
 
 _STAFF = {
     "name": "the person's name",

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from chassis.auth.clients import ServiceUnavailable
 from chassis.schedule import instants
-from makeready.common.v1 import retention_pb2, stale_pb2
+from makeready.common.v1 import retention_pb2, sweeps_pb2
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
-from makeready.common.v1.stale_pb2_grpc import StaleServiceStub
+from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from makeready.webhooks.v1 import webhooks_pb2
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub
 from makeready_cli import arguments as types
@@ -132,12 +132,12 @@ async def sweep_retention(operator: Operator, arguments: argparse.Namespace) -> 
 
 async def sweep_stale(operator: Operator, arguments: argparse.Namespace) -> Answer:
     # One instant for all: what a unit's morning brings in one service and in another belongs together.
-    request = stale_pb2.SweepStaleRequest()
+    request = sweeps_pb2.RunScheduledSweepsRequest()
     request.now.FromDatetime(arguments.now or instants.now())
 
-    async def ask(service: str) -> stale_pb2.SweepStaleResponse:
-        stub = StaleServiceStub(operator.channel(service))
-        return await operator.ask(service, stub.SweepStale, request, deadline_seconds=SWEEP_SECONDS)
+    async def ask(service: str) -> sweeps_pb2.RunScheduledSweepsResponse:
+        stub = ScheduledSweepsServiceStub(operator.channel(service))
+        return await operator.ask(service, stub.RunScheduledSweeps, request, deadline_seconds=SWEEP_SECONDS)
 
     answers = await _everywhere(operator, ask)
     done: Counter[str] = Counter()

@@ -130,13 +130,13 @@ class Operator:
     async def _vouched(self, actor: tuple[str, int], service: str) -> str:
         """The gateway's token for whoever acts, for one service."""
         email, staff_id = actor
-        request = actors_pb2.VouchRequest(company_id=self._actors_company_id, audience=service)
+        request = actors_pb2.IssueActorTokenRequest(company_id=self._actors_company_id, audience=service)
         if email:
             request.administrator_email = email
         else:
             request.staff_id = staff_id
         actors = ActorsServiceStub(self.channel("gateway"))
-        return (await self.call("gateway", actors.Vouch, request, as_operator=True)).token
+        return (await self.call("gateway", actors.IssueActorToken, request, as_operator=True)).token
 
     async def ask(
         self,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from makeready.tickets.v1 import desk_pb2
+from makeready.tickets.v1 import ticket_commands_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
-from makeready.tickets.v1.desk_pb2_grpc import TicketDeskServiceStub
+from makeready.tickets.v1.ticket_commands_pb2_grpc import TicketCommandsServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from makeready_cli import acting
 from makeready_cli import arguments as types
@@ -17,7 +17,7 @@ from makeready_cli.answers import Answer, instant, table
 from makeready_cli.companies import ensure_company
 from makeready_cli.system import Operator
 
-_DESK = desk_pb2.DESCRIPTOR.services_by_name["TicketDeskService"].methods_by_name
+_DESK = ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"].methods_by_name
 _LIST_COMMENTS = _DESK["ListTicketComments"]
 _LIST_HISTORY = pb.DESCRIPTOR.services_by_name["TicketsService"].methods_by_name["ListTicketHistory"]
 _BY = "whose it is (default staff)"
@@ -56,7 +56,7 @@ VERBS = (
     Verb(
         "photograph",
         "svc-tickets",
-        _DESK["PhotographTicket"],
+        _DESK["AddTicketPhoto"],
         "add a photo to a ticket, which then shows it",
         ("ticket_id",),
         {"photo_url": "its address", "by": _BY},
@@ -152,8 +152,8 @@ def _shown(change: pb.TicketChange) -> dict[str, Any]:
 
 async def list_comments(operator: Operator, arguments: argparse.Namespace) -> Answer:
     await ensure_company(operator, arguments.company_id)
-    desk = TicketDeskServiceStub(operator.channel("svc-tickets"))
-    request = desk_pb2.ListTicketCommentsRequest(ticket_id=arguments.ticket_id)
+    desk = TicketCommandsServiceStub(operator.channel("svc-tickets"))
+    request = ticket_commands_pb2.ListTicketCommentsRequest(ticket_id=arguments.ticket_id)
     found: list[dict[str, Any]] = []
     while True:
         answer = await operator.call(
@@ -171,7 +171,7 @@ async def list_comments(operator: Operator, arguments: argparse.Namespace) -> An
     return Answer({"comments": found}, table(headers, rows, "Nothing was written about it."))
 
 
-def _comment_shown(comment: desk_pb2.TicketComment) -> dict[str, Any]:
+def _comment_shown(comment: ticket_commands_pb2.TicketComment) -> dict[str, Any]:
     return {
         "comment_id": comment.comment_id,
         "created_at": instant(comment.created_at),

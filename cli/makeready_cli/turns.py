@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from makeready.occupancy.v1 import board_pb2, turn_tasks_pb2
+from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
 from makeready_cli import acting
 from makeready_cli import arguments as types
 from makeready_cli.acting import Verb
 
-_BOARD = board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"].methods_by_name
+_BOARD = turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"].methods_by_name
 _TASKS = turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"].methods_by_name
 _SERVICE = "svc-occupancy"
 _DATE = "YYYY-MM-DD"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from makeready.catalog.v1 import vendors_desk_pb2 as pb
+from makeready.catalog.v1 import vendor_commands_pb2 as pb
 from makeready_cli import acting
 from makeready_cli import arguments as types
 from makeready_cli.acting import Verb
 
-_DESK = pb.DESCRIPTOR.services_by_name["VendorDeskService"].methods_by_name
+_DESK = pb.DESCRIPTOR.services_by_name["VendorCommandsService"].methods_by_name
 _CATALOG = "svc-catalog"
 
 _VENDOR = {

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
 
-from makeready.catalog.v1 import catalog_pb2, meters_desk_pb2, places_desk_pb2
+from makeready.catalog.v1 import meter_commands_pb2, place_commands_pb2, places_pb2
 from makeready.common.v1 import options_pb2
 from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.common.v1.documents_pb2 import Document
-from makeready.identity.v1 import staff_desk_pb2
+from makeready.identity.v1 import staff_commands_pb2
 from makeready_cli.acting import shown, worded
 from makeready_cli.acting_arguments import ACT, CLEAR, COMPANY, request_of, who_acts
 from makeready_cli.answers import labels
@@ -29,8 +29,8 @@ from testkit.gateways import Gateway, Operator
 
 from .conftest import Run
 
-PLACES = places_desk_pb2.DESCRIPTOR.services_by_name["PlacesDeskService"].methods_by_name
-METERS = meters_desk_pb2.DESCRIPTOR.services_by_name["MeterDeskService"].methods_by_name
+PLACES = place_commands_pb2.DESCRIPTOR.services_by_name["PlaceCommandsService"].methods_by_name
+METERS = meter_commands_pb2.DESCRIPTOR.services_by_name["MeterCommandsService"].methods_by_name
 
 
 def leaves(tree: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -146,16 +146,16 @@ def test_values_reach_the_request_typed() -> None:
     request = request_of(PLACES["UpdateAsset"], ("asset_id",), arguments)
     assert len(request.idempotency_key) == 32, "one of its own"
     request.ClearField(ACT)
-    assert request == places_desk_pb2.UpdateAssetRequest(
+    assert request == place_commands_pb2.UpdateAssetRequest(
         asset_id=2,
         location="Roof",
-        location_type=places_desk_pb2.LOCATION_TYPE_EXTERIOR,
-        status=catalog_pb2.ASSET_STATUS_NEEDS_SERVICE,
+        location_type=place_commands_pb2.LOCATION_TYPE_EXTERIOR,
+        status=places_pb2.ASSET_STATUS_NEEDS_SERVICE,
         year=1999,
         clear=["serial_number", "asset_tag"],
     )
     arguments = parsed("meter", "update", "1", "2", "--no-is-active", "--idempotency-key", "mine")
-    assert request_of(METERS["UpdateMeter"], ("meter_id",), arguments) == meters_desk_pb2.UpdateMeterRequest(
+    assert request_of(METERS["UpdateMeter"], ("meter_id",), arguments) == meter_commands_pb2.UpdateMeterRequest(
         idempotency_key="mine", meter_id=2, is_active=False
     )
 
@@ -187,10 +187,10 @@ def test_a_change_of_nothing_is_misuse() -> None:
 
 def test_a_record_that_is_all_of_a_response_stands_for_itself() -> None:
     document = Document(json=b'{"entity_id": 3, "name": "x"}', entity_id=3)
-    assert shown(places_desk_pb2.AddUnitResponse(document=document)) == {"entity_id": 3, "name": "x"}
-    member = staff_desk_pb2.Staff(staff_id=4, name="Ada", source="staff")
+    assert shown(place_commands_pb2.AddUnitResponse(document=document)) == {"entity_id": 3, "name": "x"}
+    member = staff_commands_pb2.Staff(staff_id=4, name="Ada", source="staff")
     member.created_at.FromJsonString("2026-01-31T12:00:00Z")
-    alone = shown(staff_desk_pb2.AddStaffResponse(staff=member))
+    alone = shown(staff_commands_pb2.AddStaffResponse(staff=member))
     assert alone == {
         "staff_id": 4,
         "name": "Ada",
@@ -200,7 +200,7 @@ def test_a_record_that_is_all_of_a_response_stands_for_itself() -> None:
         "created_at": "2026-01-31T12:00:00.000000Z",
         "source": "staff",
     }
-    listed = shown(staff_desk_pb2.ListStaffResponse(staff=[member], next_after_id=4))
+    listed = shown(staff_commands_pb2.ListStaffResponse(staff=[member], next_after_id=4))
     assert listed == {"staff": [alone], "next_after_id": 4}
     text = worded(listed)
     assert text.splitlines()[0].split() == [name.upper() for name in alone]

@@ -22,9 +22,9 @@ from gateway.identity import queries_owned, tables
 from gateway.identity.service import CompaniesService, KeysService
 from gateway.identity.service_actors import ActorsService
 from gateway.identity.service_staff import StaffService
-from gateway.identity.service_staff_desk import StaffDeskService
+from gateway.identity.service_staff_desk import StaffCommandsService
 from makeready.events.v1 import replicas_pb2
-from makeready.identity.v1 import actors_pb2, identity_pb2, staff_desk_pb2, staff_pb2
+from makeready.identity.v1 import actors_pb2, identity_pb2, staff_commands_pb2, staff_pb2
 
 NAME = "gateway"
 
@@ -40,9 +40,12 @@ def assemble(settings: config.Config) -> App:
     app.serve(actors_pb2.DESCRIPTOR.services_by_name["ActorsService"], ActorsService(app.database, app.issuer))
     staff = StaffService(app.database, Importer(app.database, outbox, instants.now))
     app.serve(staff_pb2.DESCRIPTOR.services_by_name["StaffService"], staff)
-    desk = staff_desk_pb2.DESCRIPTOR.services_by_name["StaffDeskService"]
-    app.serve(desk, StaffDeskService(app.database, commands))
-    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["OwnerService"], ReplicaSource(app.database, queries_owned.ROWS))
+    desk = staff_commands_pb2.DESCRIPTOR.services_by_name["StaffCommandsService"]
+    app.serve(desk, StaffCommandsService(app.database, commands))
+    app.serve(
+        replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"],
+        ReplicaSource(app.database, queries_owned.ROWS),
+    )
     keys = Keys(app.database)
     app.background("keys", keys.listen)
     limits = Limits(settings.rate_limit_url)

@@ -14,13 +14,13 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from chassis.auth.identity import ADMINISTRATOR, CALLER, KINDS, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from gateway.identity import passwords, rules, service, tables
 from makeready.common.v1 import options_pb2
 from makeready.events.v1.events_pb2 import Event
-from makeready.identity.v1 import actors_pb2, staff_desk_pb2, staff_pb2
+from makeready.identity.v1 import actors_pb2, staff_commands_pb2, staff_pb2
 from makeready.identity.v1 import identity_pb2 as pb
 from testkit.gateways import Gateway, Operator
 from testkit.revise import differences
@@ -232,11 +232,11 @@ def test_proto_rules_and_table_name_the_same_scopes() -> None:
     assert re.findall(r"'(\w+)'", str(check.sqltext)) == list(rules.SCOPES)  # type: ignore[attr-defined]
 
 
-CONTRACTS = (pb, staff_pb2, staff_desk_pb2, actors_pb2)
+CONTRACTS = (pb, staff_pb2, staff_commands_pb2, actors_pb2)
 SERVICES = [served for contract in CONTRACTS for served in contract.DESCRIPTOR.services_by_name.values()]
 RPCS = [rpc for served in SERVICES for rpc in served.methods]
 WHO = {
-    CALLER: ("gateway", Identity(CALLER, "gateway", 1, 1, "write", 1)),
+    INTEGRATION: ("gateway", Identity(INTEGRATION, "gateway", 1, 1, "write", 1)),
     SERVICE: ("svc-tickets", Identity(SERVICE, "svc-tickets", 1)),
     OPERATOR: ("operator", Identity(OPERATOR, "operator", 1)),
     STAFF: ("gateway", Identity(STAFF, "gateway", 1, staff_id=1)),

@@ -14,7 +14,7 @@ from chassis.refusals import Refusal
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_CHANGED, ImportRow
 from makeready.identity.v1 import actors_pb2, staff_pb2
 from makeready.identity.v1 import identity_pb2 as pb
-from makeready.identity.v1 import staff_desk_pb2 as desk
+from makeready.identity.v1 import staff_commands_pb2 as desk
 from testkit.gateways import Operator
 
 UNKNOWN = 2**62
@@ -33,7 +33,7 @@ async def member(operator: Operator, company_id: int) -> int:
     return found
 
 
-# ActorsService.Vouch
+# ActorsService.IssueActorToken
 
 
 async def test_a_token_names_the_person_the_company_and_one_service(
@@ -41,13 +41,13 @@ async def test_a_token_names_the_person_the_company_and_one_service(
 ) -> None:
     email, staff_id = await operator.administrator(company_id), await member(operator, company_id)
     requests = {
-        ADMINISTRATOR: actors_pb2.VouchRequest(
+        ADMINISTRATOR: actors_pb2.IssueActorTokenRequest(
             company_id=company_id, audience="svc-tickets", administrator_email=f" {email.upper()} "
         ),
-        STAFF: actors_pb2.VouchRequest(company_id=company_id, audience="svc-tickets", staff_id=staff_id),
+        STAFF: actors_pb2.IssueActorTokenRequest(company_id=company_id, audience="svc-tickets", staff_id=staff_id),
     }
     for kind, request in requests.items():
-        token = (await operator("Vouch", request)).token
+        token = (await operator("IssueActorToken", request)).token
         who = TokenVerifier(identity_keys / "ring.jwks", "svc-tickets").verify(token)
         assert (who.kind, who.issuer, who.company_id) == (kind, "gateway", company_id)
         assert who.staff_id == (staff_id if kind == STAFF else None)
@@ -66,23 +66,29 @@ async def test_nobody_is_vouched_for_who_is_not_of_that_company(operator: Operat
         ({"staff_id": UNKNOWN}, {"staff_id": staff_id}),
         ({"staff_id": -1}, {"staff_id": staff_id}),
     ):
-        request = actors_pb2.VouchRequest
+        request = actors_pb2.IssueActorTokenRequest
         answers = {
-            await refusal(operator("Vouch", request(company_id=company_id, audience="svc-tickets", **one)))
+            await refusal(operator("IssueActorToken", request(company_id=company_id, audience="svc-tickets", **one)))
             for one in (unknown, known)
         }
         assert len(answers) == 1 and answers.pop()[0] == 404
-    assert (await refusal(operator("Vouch", actors_pb2.VouchRequest(company_id=company_id, audience="x"))))[0] == 404
+    assert (
+        await refusal(
+            operator("IssueActorToken", actors_pb2.IssueActorTokenRequest(company_id=company_id, audience="x"))
+        )
+    )[0] == 404
 
 
 async def test_an_email_alone_names_an_administrator_and_the_company(
     operator: Operator, company_id: int, identity_keys: Path
 ) -> None:
     email = await operator.administrator(company_id)
-    answer = await operator("Vouch", actors_pb2.VouchRequest(audience="svc-webhooks", administrator_email=email))
+    answer = await operator(
+        "IssueActorToken", actors_pb2.IssueActorTokenRequest(audience="svc-webhooks", administrator_email=email)
+    )
     assert TokenVerifier(identity_keys / "ring.jwks", "svc-webhooks").verify(answer.token).company_id == company_id
-    unknown = actors_pb2.VouchRequest(audience="svc-webhooks", staff_id=await member(operator, company_id))
-    assert (await refusal(operator("Vouch", unknown)))[0] == 404
+    unknown = actors_pb2.IssueActorTokenRequest(audience="svc-webhooks", staff_id=await member(operator, company_id))
+    assert (await refusal(operator("IssueActorToken", unknown)))[0] == 404
 
 
 # What an administrator may

@@ -12,7 +12,7 @@ from chassis.db.database import Database
 from chassis.imports.importer import Importer
 from chassis.lists.paging import page
 from chassis.refusals import not_found
-from makeready.catalog.v1 import catalog_pb2 as pb
+from makeready.catalog.v1 import places_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import AssetReference, PropertyReference, References, UnitReference, VendorReference
 from svc_catalog import (

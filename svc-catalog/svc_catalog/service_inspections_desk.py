@@ -13,7 +13,7 @@ from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
 from chassis.schedule.instants import local_date
 from chassis.writes.commands import Command, CommandRunner, fields
-from makeready.catalog.v1 import inspections_desk_pb2 as pb
+from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from svc_catalog import queries_inspections, rules_inspections
 from svc_catalog import queries_inspections_desk as q
@@ -32,7 +32,7 @@ _ROW_FIELDS = ("note", "category", "priority", "asset_id", "photo_url")
 _BLANK = dict.fromkeys(_ROW_FIELDS)
 
 
-class InspectionDeskService:
+class InspectionCommandsService:
     """Plans, changes, starts and completes inspections, and tells what their rows came to."""
 
     def __init__(self, database: Database, commands: CommandRunner, staff: Staff, links: InspectionLinks) -> None:

@@ -10,7 +10,7 @@ from asyncpg import Record, UniqueViolationError
 from chassis.auth.identity import Call
 from chassis.refusals import invalid_request
 from chassis.writes.commands import Command, CommandRunner
-from makeready.catalog.v1 import meters_desk_pb2 as pb
+from makeready.catalog.v1 import meter_commands_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from svc_catalog import queries_meters, records, records_meters, rules_meters
 from svc_catalog import service_places_desk as places
@@ -42,7 +42,7 @@ READING = Fields(
 )
 
 
-class MeterDeskService:
+class MeterCommandsService:
     """Adds and changes meters, and records readings."""
 
     def __init__(self, commands: CommandRunner, links_url: str) -> None:

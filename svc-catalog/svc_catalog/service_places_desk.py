@@ -9,7 +9,7 @@ from chassis.auth.identity import Call
 from chassis.imports.importer import lock_company_imports
 from chassis.refusals import invalid_request
 from chassis.writes.commands import Command, CommandRunner
-from makeready.catalog.v1 import places_desk_pb2 as pb
+from makeready.catalog.v1 import place_commands_pb2 as pb
 from svc_catalog import queries, records, records_import, rules, rules_places
 from svc_catalog import queries_import as q
 from svc_catalog import tables as t
@@ -63,7 +63,7 @@ ASSET = Fields(
 )
 
 
-class PlacesDeskService:
+class PlaceCommandsService:
     """Adds and changes properties, units and assets."""
 
     def __init__(self, commands: CommandRunner, links: records.Links) -> None:

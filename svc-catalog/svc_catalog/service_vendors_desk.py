@@ -16,7 +16,7 @@ from chassis.records import bodies
 from chassis.refusals import invalid_request
 from chassis.schedule.instants import local_date
 from chassis.writes.commands import Command, CommandRunner, fields
-from makeready.catalog.v1 import vendors_desk_pb2 as pb
+from makeready.catalog.v1 import vendor_commands_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import References
 from svc_catalog import queries_vendors_desk as q
@@ -63,7 +63,7 @@ def standing_of(vendor: Mapping[str, Any]) -> Standing:
     return Standing(**{name: vendor[name] for name in STANDING})
 
 
-class VendorDeskService:
+class VendorCommandsService:
     """Adds, changes, holds and releases vendors, and records their insurance."""
 
     def __init__(self, database: Database, commands: CommandRunner, links: VendorLinks) -> None:

@@ -13,26 +13,26 @@ from typing import Any
 import grpc
 import pytest
 
-from chassis.auth.identity import CALLER, OPERATOR, SERVICE, Identity
+from chassis.auth.identity import INTEGRATION, OPERATOR, SERVICE, Identity
 from chassis.db import migrations
 from chassis.db.database import Database
 from makeready.catalog.v1 import (
-    catalog_pb2,
-    catalog_pb2_grpc,
-    inspections_desk_pb2_grpc,
+    inspection_commands_pb2_grpc,
     inspections_pb2,
     inspections_pb2_grpc,
-    meters_desk_pb2_grpc,
+    meter_commands_pb2_grpc,
     meters_pb2,
     meters_pb2_grpc,
     notices_pb2,
     notices_pb2_grpc,
-    places_desk_pb2_grpc,
-    vendors_desk_pb2_grpc,
+    place_commands_pb2_grpc,
+    places_pb2,
+    places_pb2_grpc,
+    vendor_commands_pb2_grpc,
     vendors_pb2,
     vendors_pb2_grpc,
 )
-from makeready.common.v1 import audit_pb2, audit_pb2_grpc, stale_pb2_grpc
+from makeready.common.v1 import audit_pb2, audit_pb2_grpc, sweeps_pb2_grpc
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow
 from makeready.events.v1 import events_pb2, events_pb2_grpc
 from svc_catalog import tables
@@ -44,9 +44,9 @@ _companies = itertools.count(1000)
 
 # Each kind's contract.
 KINDS: dict[str, Any] = {
-    "properties": catalog_pb2,
-    "units": catalog_pb2,
-    "assets": catalog_pb2,
+    "properties": places_pb2,
+    "units": places_pb2,
+    "assets": places_pb2,
     "vendors": vendors_pb2,
     "inspections": inspections_pb2,
     "meters": meters_pb2,
@@ -61,19 +61,19 @@ class Catalog:
     def __init__(self, service: RunningService, channel: grpc.aio.Channel) -> None:
         self.service = service
         self._stubs: list[Any] = [
-            catalog_pb2_grpc.PropertiesServiceStub(channel),
-            catalog_pb2_grpc.UnitsServiceStub(channel),
-            catalog_pb2_grpc.AssetsServiceStub(channel),
-            catalog_pb2_grpc.ReferencesServiceStub(channel),
+            places_pb2_grpc.PropertiesServiceStub(channel),
+            places_pb2_grpc.UnitsServiceStub(channel),
+            places_pb2_grpc.AssetsServiceStub(channel),
+            places_pb2_grpc.ReferencesServiceStub(channel),
             vendors_pb2_grpc.VendorsServiceStub(channel),
             inspections_pb2_grpc.InspectionsServiceStub(channel),
             meters_pb2_grpc.MetersServiceStub(channel),
-            vendors_desk_pb2_grpc.VendorDeskServiceStub(channel),
+            vendor_commands_pb2_grpc.VendorCommandsServiceStub(channel),
             notices_pb2_grpc.NoticesServiceStub(channel),
-            inspections_desk_pb2_grpc.InspectionDeskServiceStub(channel),
-            stale_pb2_grpc.StaleServiceStub(channel),
-            places_desk_pb2_grpc.PlacesDeskServiceStub(channel),
-            meters_desk_pb2_grpc.MeterDeskServiceStub(channel),
+            inspection_commands_pb2_grpc.InspectionCommandsServiceStub(channel),
+            sweeps_pb2_grpc.ScheduledSweepsServiceStub(channel),
+            place_commands_pb2_grpc.PlaceCommandsServiceStub(channel),
+            meter_commands_pb2_grpc.MeterCommandsServiceStub(channel),
             audit_pb2_grpc.AuditServiceStub(channel),
         ]
 
@@ -88,11 +88,11 @@ class Company:
     def __init__(self, catalog: Catalog, company_id: int) -> None:
         self.catalog = catalog
         self.id = company_id
-        self.caller = Identity(CALLER, "gateway", company_id, 1, "read")
+        self.caller = Identity(INTEGRATION, "gateway", company_id, 1, "read")
         self.operator = Identity(OPERATOR, "operator", company_id)
         self.tickets = Identity(SERVICE, "svc-tickets", company_id)
 
-    async def act(self, contract: Any, rpc: str, who: Identity | None = None, **values: Any) -> Any:
+    async def command(self, contract: Any, rpc: str, who: Identity | None = None, **values: Any) -> Any:
         """One RPC of the back office, with a key of its own unless one is given; as the operator, or somebody else."""
         request: Any = getattr(contract, f"{rpc}Request")(**values)
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name and not request.idempotency_key:

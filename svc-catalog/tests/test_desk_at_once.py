@@ -10,19 +10,19 @@ import grpc
 import pytest
 
 from chassis.db.database import Database
-from makeready.catalog.v1 import inspections_desk_pb2, vendors_desk_pb2
+from makeready.catalog.v1 import inspection_commands_pb2, vendor_commands_pb2
 
 from .catalog_told import audited, events
 
 
 async def prepared(company: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """What names a vendor, and what names the row of an inspection."""
-    vendor = json.loads((await company.act(vendors_desk_pb2, "AddVendor", name="Ace")).document.json)
+    vendor = json.loads((await company.command(vendor_commands_pb2, "AddVendor", name="Ace")).document.json)
     (place,) = await company.list("properties")
     plan = {"property_id": place["entity_id"], "title": "Fire", "scheduled_date": "2031-03-07", "row": ["Door"]}
-    made = json.loads((await company.act(inspections_desk_pb2, "ScheduleInspection", **plan)).document.json)
+    made = json.loads((await company.command(inspection_commands_pb2, "ScheduleInspection", **plan)).document.json)
     about = {"inspection_id": made["entity_id"]}
-    (row,) = (await company.act(inspections_desk_pb2, "ListInspectionRows", **about)).rows
+    (row,) = (await company.command(inspection_commands_pb2, "ListInspectionRows", **about)).rows
     return {"vendor_id": vendor["entity_id"], "reason": "r"}, about | {"row_id": row.row_id}
 
 
@@ -38,8 +38,8 @@ async def effects(company: Any, database: Database) -> list[Any]:
 async def test_any_number_at_once_hold_and_fail_once(company: Any, elm: Any, database: Database) -> None:
     hold, row = await prepared(company)
     await asyncio.gather(
-        *(company.act(vendors_desk_pb2, "HoldVendor", **hold) for _ in range(6)),
-        *(company.act(inspections_desk_pb2, "FailInspectionRow", **row) for _ in range(6)),
+        *(company.command(vendor_commands_pb2, "HoldVendor", **hold) for _ in range(6)),
+        *(company.command(inspection_commands_pb2, "FailInspectionRow", **row) for _ in range(6)),
     )
     fired, caused, done = await effects(company, database)
     assert (fired, caused) == (["vendor.hold"], [row["row_id"]])
@@ -53,15 +53,15 @@ async def test_what_was_cut_off_happens_once(
     company: Any, elm: Any, service: Any, database: Database, act: str, point: str
 ) -> None:
     hold, row = await prepared(company)
-    contract, values = (vendors_desk_pb2, hold) if act == "HoldVendor" else (inspections_desk_pb2, row)
+    contract, values = (vendor_commands_pb2, hold) if act == "HoldVendor" else (inspection_commands_pb2, row)
     await asyncio.to_thread(service.stop)
     await asyncio.to_thread(service.start, MAKEREADY_KILL_AT=point)
     with pytest.raises(grpc.aio.AioRpcError):
-        await company.act(contract, act, idempotency_key="K", **values)
+        await company.command(contract, act, idempotency_key="K", **values)
     assert await asyncio.to_thread(service.process.wait, 20) == -9, f"{point} was not reached"
     await asyncio.to_thread(service.start)
     for _ in range(2):
-        await company.act(contract, act, idempotency_key="K", **values)
+        await company.command(contract, act, idempotency_key="K", **values)
     fired, caused, done = await effects(company, database)
     assert fired + caused == (["vendor.hold"] if act == "HoldVendor" else [row["row_id"]])
     assert len(done) == 1

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select
 
 from chassis.auth.clients import ServiceClient
-from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
+from chassis.auth.identity import INTEGRATION, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.consumer import Consumer
@@ -123,11 +123,11 @@ async def test_without_nats_everything_comes_from_the_owners_outbox(
         await peer.close()
 
 
-@pytest.mark.parametrize("kind", [CALLER, SERVICE, OPERATOR, STAFF])
+@pytest.mark.parametrize("kind", [INTEGRATION, SERVICE, OPERATOR, STAFF])
 @pytest.mark.parametrize("rpc", ["CatchUp", "GetLag"])
 async def test_each_rpc_is_open_to_its_kinds_alone(service: RunningService, rpc: str, kind: str) -> None:
     allowed = {"CatchUp": {SERVICE, OPERATOR}, "GetLag": {OPERATOR}}[rpc]
-    issuer = {CALLER: "gateway", SERVICE: "svc-webhooks", OPERATOR: "operator", STAFF: "gateway"}[kind]
+    issuer = {INTEGRATION: "gateway", SERVICE: "svc-webhooks", OPERATOR: "operator", STAFF: "gateway"}[kind]
     async with service.channel() as channel:
         stub = events_pb2_grpc.ConsumerServiceStub(channel)
         request = getattr(events_pb2, f"{rpc}Request")()

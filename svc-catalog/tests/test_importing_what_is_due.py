@@ -10,8 +10,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from chassis.auth.identity import OPERATOR, Identity
 from chassis.db.database import Database
-from makeready.catalog.v1 import vendors_desk_pb2
-from makeready.common.v1 import stale_pb2
+from makeready.catalog.v1 import vendor_commands_pb2
+from makeready.common.v1 import sweeps_pb2
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from svc_catalog import consumers
 
@@ -36,7 +36,9 @@ async def sweep(company: Any, days: int = 0) -> None:
     """As of so many days from now."""
     now = Timestamp()
     now.FromDatetime(NOW + datetime.timedelta(days=days))
-    await company.catalog("SweepStale", stale_pb2.SweepStaleRequest(now=now), Identity(OPERATOR, "operator"))
+    await company.catalog(
+        "RunScheduledSweeps", sweeps_pb2.RunScheduledSweepsRequest(now=now), Identity(OPERATOR, "operator")
+    )
 
 
 async def fired(company: Any, database: Database) -> list[tuple[str, str]]:
@@ -116,7 +118,7 @@ async def test_whoever_has_lapsed_is_on_hold_and_nobody_is_told_but_other_contex
         "bare": "unknown",
         "loud": "noncompliant",
     }
-    holds = await company.act(vendors_desk_pb2, "ListVendorHolds")
+    holds = await company.command(vendor_commands_pb2, "ListVendorHolds")
     assert [(one.name, one.reason) for one in holds.holds] == [
         ("lapsed", "insurance_lapsed"),
         ("loud", "insurance_lapsed"),
@@ -130,7 +132,7 @@ async def test_insurance_that_a_file_renews_ends_the_hold_and_a_file_without_it_
     await company.put("vendors", *vendors(one=-1, two=-1))
     assert await company.put("vendors", {"external_id": "two", "name": "two"}) == ["unchanged"]
     assert await company.put("vendors", *vendors(one=100)) == ["changed"]
-    holds = (await company.act(vendors_desk_pb2, "ListVendorHolds")).holds
+    holds = (await company.command(vendor_commands_pb2, "ListVendorHolds")).holds
     assert [one.name for one in holds] == ["two"]
     await sweep(company, 101)
     assert await fired(company, database) == [("vendor.hold", "one")]

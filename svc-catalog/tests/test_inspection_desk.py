@@ -8,17 +8,17 @@ from typing import Any
 import grpc
 import pytest
 
-from chassis.auth.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, SERVICE, STAFF, Identity
 from chassis.db.database import Database
 from chassis.refusals import Refusal
-from makeready.catalog.v1 import inspections_desk_pb2 as pb
+from makeready.catalog.v1 import inspection_commands_pb2 as pb
 from makeready.catalog.v1 import inspections_pb2
 from makeready.events.v1.events_pb2 import CompanyReference, InspectionRowFailed, References, StaffReference
 from svc_catalog import consumers
 
 from .catalog_told import audited, events, public
 
-RPCS = [rpc.name for rpc in pb.DESCRIPTOR.services_by_name["InspectionDeskService"].methods]
+RPCS = [rpc.name for rpc in pb.DESCRIPTOR.services_by_name["InspectionCommandsService"].methods]
 SCHEDULE = {"title": "Fire", "scheduled_date": "2031-03-07"}
 ROWS = ["Door", "Alarm", "Extinguisher"]
 
@@ -35,17 +35,17 @@ class Place:
 
     async def schedule(self, *rows: str, **values: Any) -> dict[str, Any]:
         values = {"property_id": self.property_id, "row": rows} | SCHEDULE | values
-        answer = await self.company.act(pb, "ScheduleInspection", **values)
+        answer = await self.company.command(pb, "ScheduleInspection", **values)
         made: dict[str, Any] = json.loads(answer.document.json)
         return made
 
     async def does(self, rpc: str, **values: Any) -> dict[str, Any]:
-        answer = await self.company.act(pb, rpc, **values)
+        answer = await self.company.command(pb, rpc, **values)
         found: dict[str, Any] = json.loads(answer.document.json)
         return found
 
     async def rows(self, inspection_id: int) -> list[Any]:
-        return list((await self.company.act(pb, "ListInspectionRows", inspection_id=inspection_id)).rows)
+        return list((await self.company.command(pb, "ListInspectionRows", inspection_id=inspection_id)).rows)
 
     async def got(self, inspection_id: int) -> bytes:
         request = inspections_pb2.GetInspectionRequest(inspection_id=inspection_id)
@@ -116,7 +116,7 @@ async def test_a_row_that_fails_tells_all_that_its_ticket_needs_once(place: Plac
     door = (await place.rows(inspection_id))[0]
     about = {"inspection_id": inspection_id, "row_id": door.row_id}
     details = {"note": "It sticks.", "category": "Doors/Windows", "priority": "High", "asset_id": place.asset_id}
-    answer = await place.company.act(pb, "FailInspectionRow", **about, **details, photo_url="https://p.example/1")
+    answer = await place.company.command(pb, "FailInspectionRow", **about, **details, photo_url="https://p.example/1")
     assert (answer.row.result, answer.row.note, answer.row.category) == ("failed", "It sticks.", "Doors/Windows")
     assert answer.row == (await place.rows(inspection_id))[0]
     (told,) = await causes(place.company, database)
@@ -138,10 +138,10 @@ async def test_a_row_that_fails_tells_all_that_its_ticket_needs_once(place: Plac
         actor="operator",
     )
     # Failing it anew, with more to say or after it had passed, opens no second ticket.
-    await place.company.act(pb, "FailInspectionRow", **about, note="It is gone.")
-    passed = await place.company.act(pb, "PassInspectionRow", **about)
+    await place.company.command(pb, "FailInspectionRow", **about, note="It is gone.")
+    passed = await place.company.command(pb, "PassInspectionRow", **about)
     assert not passed.row.HasField("note")
-    await place.company.act(pb, "FailInspectionRow", **about)
+    await place.company.command(pb, "FailInspectionRow", **about)
     assert len(await causes(place.company, database)) == 1
     actions = [entry[1] for entry in await audited(database, place.company.id)]
     failed = "inspection.row_failed"
@@ -152,7 +152,7 @@ async def test_a_row_that_fails_tells_all_that_its_ticket_needs_once(place: Plac
 async def test_a_failed_row_alone_has_defaults_for_its_ticket(place: Place, database: Database) -> None:
     inspection_id = (await place.schedule("Door"))["entity_id"]
     (door,) = await place.rows(inspection_id)
-    await place.company.act(pb, "FailInspectionRow", inspection_id=inspection_id, row_id=door.row_id)
+    await place.company.command(pb, "FailInspectionRow", inspection_id=inspection_id, row_id=door.row_id)
     (told,) = await causes(place.company, database)
     assert (told.category, told.priority) == ("General", "Medium")
     assert not any(told.HasField(name) for name in ("unit_id", "asset_id", "photo_url"))
@@ -168,8 +168,8 @@ async def test_an_inspection_goes_from_scheduled_to_completed(place: Place, data
         with pytest.raises(Refusal) as refused:
             await place.does("CompleteInspection", **about)
         assert refused.value.status == 422
-        await place.company.act(pb, "PassInspectionRow", **about, row_id=row.row_id)
-    await place.company.act(pb, "FailInspectionRow", **about, row_id=row.row_id)
+        await place.company.command(pb, "PassInspectionRow", **about, row_id=row.row_id)
+    await place.company.command(pb, "FailInspectionRow", **about, row_id=row.row_id)
     done = await place.does("CompleteInspection", **about)
     # Where the company is, it is a day later for half of the day.
     (today,) = await database.rows(_today())
@@ -186,7 +186,7 @@ async def test_an_inspection_goes_from_scheduled_to_completed(place: Place, data
         ("FailInspectionRow", {"row_id": row.row_id}),
     ):
         with pytest.raises(Refusal) as refused:
-            await place.company.act(pb, rpc, **about, **values)
+            await place.company.command(pb, rpc, **about, **values)
         assert refused.value.status == 422
     assert len(await audited(database, place.company.id)) == len(actions)
 
@@ -202,7 +202,7 @@ def _today() -> Any:
 async def test_all_passed_is_passed_and_looking_at_a_row_starts_it(place: Place) -> None:
     inspection_id = (await place.schedule("Door"))["entity_id"]
     (door,) = await place.rows(inspection_id)
-    await place.company.act(pb, "PassInspectionRow", inspection_id=inspection_id, row_id=door.row_id)
+    await place.company.command(pb, "PassInspectionRow", inspection_id=inspection_id, row_id=door.row_id)
     assert json.loads(await place.got(inspection_id))["status"] == "In Progress"
     done = await place.does("CompleteInspection", inspection_id=inspection_id, completed_date="2026-02-28")
     assert (done["result"], done["completed_date"]) == ("passed", "2026-02-28")
@@ -212,11 +212,11 @@ async def test_the_same_key_does_it_once(place: Place, database: Database) -> No
     inspection_id = (await place.schedule("Door"))["entity_id"]
     (door,) = await place.rows(inspection_id)
     about = {"inspection_id": inspection_id, "row_id": door.row_id, "idempotency_key": "k"}
-    first = await place.company.act(pb, "FailInspectionRow", **about)
+    first = await place.company.command(pb, "FailInspectionRow", **about)
     entries = len(await audited(database, place.company.id))
-    assert await place.company.act(pb, "FailInspectionRow", **about) == first
+    assert await place.company.command(pb, "FailInspectionRow", **about) == first
     with pytest.raises(Refusal) as refused:
-        await place.company.act(pb, "FailInspectionRow", **about, note="Else")
+        await place.company.command(pb, "FailInspectionRow", **about, note="Else")
     assert refused.value.code == "idempotency_mismatch"
     assert len(await audited(database, place.company.id)) == entries
     assert len(await causes(place.company, database)) == 1
@@ -259,10 +259,12 @@ async def test_what_lies_in_another_property_is_refused(place: Place) -> None:
         ("FailInspectionRow", {"row_id": door.row_id, "asset_id": place.other_asset}),
     ):
         with pytest.raises(Refusal) as refused:
-            await place.company.act(pb, rpc, inspection_id=inspection_id, **values)
+            await place.company.command(pb, rpc, inspection_id=inspection_id, **values)
         assert refused.value.status == 422
     with pytest.raises(Refusal) as refused:
-        await place.company.act(pb, "FailInspectionRow", inspection_id=inspection_id, row_id=door.row_id, asset_id=9)
+        await place.company.command(
+            pb, "FailInspectionRow", inspection_id=inspection_id, row_id=door.row_id, asset_id=9
+        )
     assert refused.value.status == 404
 
 
@@ -275,7 +277,7 @@ async def test_what_no_ticket_could_say_is_refused(
     inspection_id = (await place.schedule("Door"))["entity_id"]
     (door,) = await place.rows(inspection_id)
     with pytest.raises(Refusal) as refused:
-        await place.company.act(pb, "FailInspectionRow", inspection_id=inspection_id, row_id=door.row_id, **values)
+        await place.company.command(pb, "FailInspectionRow", inspection_id=inspection_id, row_id=door.row_id, **values)
     assert refused.value.status == status
     assert await causes(place.company, database) == []
 
@@ -296,12 +298,12 @@ async def test_what_is_not_there_or_another_companys_or_a_consultants_is_not_fou
     row = {"row_id": door.row_id} if "Row" in rpc and "List" not in rpc else {}
     for who, inspection_id in ((other, mine), (company, hidden), (company, 2**62), (company, 0)):
         with pytest.raises(Refusal) as refused:
-            await who.act(pb, rpc, inspection_id=inspection_id, **row)
+            await who.command(pb, rpc, inspection_id=inspection_id, **row)
         assert (refused.value.status, refused.value.code) == (404, "not_found")
         assert "company" in refused.value.message
     if row:
         with pytest.raises(Refusal) as refused:
-            await company.act(pb, rpc, inspection_id=mine, row_id=2**62)
+            await company.command(pb, rpc, inspection_id=mine, row_id=2**62)
         assert refused.value.status == 404
 
 
@@ -310,7 +312,7 @@ async def test_a_legacy_inspection_is_completed_already(place: Place) -> None:
     (legacy,) = await place.company.list("inspections")
     for rpc in ("StartInspection", "CompleteInspection"):
         with pytest.raises(Refusal) as refused:
-            await place.company.act(pb, rpc, inspection_id=legacy["entity_id"])
+            await place.company.command(pb, rpc, inspection_id=legacy["entity_id"])
         assert refused.value.status == 422
     changed = await place.does("UpdateInspection", inspection_id=legacy["entity_id"], title="Found in a drawer")
     assert (changed["title"], changed["status"], changed["inspection_number"]) == (
@@ -320,15 +322,15 @@ async def test_a_legacy_inspection_is_completed_already(place: Place) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [CALLER, SERVICE, OPERATOR, STAFF, ADMINISTRATOR])
+@pytest.mark.parametrize("kind", [INTEGRATION, SERVICE, OPERATOR, STAFF, ADMINISTRATOR])
 @pytest.mark.parametrize("rpc", RPCS)
 async def test_people_of_the_company_alone_may(company: Any, rpc: str, kind: str) -> None:
     issuer = {OPERATOR: "operator", SERVICE: "svc-tickets"}.get(kind, "gateway")
     who = Identity(kind, issuer, company.id, api_key_id=1, administrator_id=1, staff_id=1)
     try:
-        await company.act(pb, rpc, who)
+        await company.command(pb, rpc, who)
     except grpc.aio.AioRpcError as error:
-        assert error.code() == grpc.StatusCode.PERMISSION_DENIED and kind in (CALLER, SERVICE)
+        assert error.code() == grpc.StatusCode.PERMISSION_DENIED and kind in (INTEGRATION, SERVICE)
     except Refusal as refused:
         assert refused.status in (400, 404) and kind in (OPERATOR, STAFF, ADMINISTRATOR)
     else:

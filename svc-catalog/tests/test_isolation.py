@@ -8,16 +8,16 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import INTEGRATION, OPERATOR, SERVICE, STAFF, Identity
 from chassis.refusals import Refusal
-from makeready.catalog.v1 import catalog_pb2 as pb
 from makeready.catalog.v1 import inspections_pb2, meters_pb2, vendors_pb2
+from makeready.catalog.v1 import places_pb2 as pb
 from makeready.common.v1 import options_pb2
 
-CALLERS = {CALLER: "gateway", SERVICE: "svc-tickets", OPERATOR: "operator", STAFF: "gateway"}
+CALLERS = {INTEGRATION: "gateway", SERVICE: "svc-tickets", OPERATOR: "operator", STAFF: "gateway"}
 CONTRACTS = (pb, vendors_pb2, inspections_pb2, meters_pb2)
 RPCS = [rpc for one in CONTRACTS for service in one.DESCRIPTOR.services_by_name.values() for rpc in service.methods]
-ALLOWED = {"List": CALLER, "Get": CALLER, "Import": OPERATOR, "Batch": SERVICE}
+ALLOWED = {"List": INTEGRATION, "Get": INTEGRATION, "Import": OPERATOR, "Batch": SERVICE}
 
 
 @pytest.mark.parametrize("kind", CALLERS)

@@ -13,23 +13,28 @@ import pytest
 
 from chassis.db.database import Database
 from makeready.catalog.v1 import (
-    inspections_desk_pb2,
-    meters_desk_pb2,
+    inspection_commands_pb2,
+    meter_commands_pb2,
     notices_pb2,
-    places_desk_pb2,
-    vendors_desk_pb2,
+    place_commands_pb2,
+    vendor_commands_pb2,
 )
 
 # Of each kind: who adds one and what it says, and what a file says of it.
 PLAN = {"title": "Fire", "scheduled_date": "2031-03-07"}
 NOTICE = {"subject": "Water", "body": "None.", "when": "Monday"}
-GAS = meters_desk_pb2.UTILITY_TYPE_GAS
+GAS = meter_commands_pb2.UTILITY_TYPE_GAS
 KINDS: dict[str, tuple[Any, str, dict[str, Any], dict[str, Any]]] = {
-    "properties": (places_desk_pb2, "AddProperty", {"name": "Oak", "address": "1"}, {"name": "Oak", "address": "1"}),
-    "units": (places_desk_pb2, "AddUnit", {"name": "101"}, {"name": "101"}),
-    "vendors": (vendors_desk_pb2, "AddVendor", {"name": "Ace"}, {"name": "Ace"}),
-    "inspections": (inspections_desk_pb2, "ScheduleInspection", PLAN, PLAN),
-    "meters": (meters_desk_pb2, "AddMeter", {"name": "M", "utility_type": GAS}, {"name": "M", "utility_type": "gas"}),
+    "properties": (place_commands_pb2, "AddProperty", {"name": "Oak", "address": "1"}, {"name": "Oak", "address": "1"}),
+    "units": (place_commands_pb2, "AddUnit", {"name": "101"}, {"name": "101"}),
+    "vendors": (vendor_commands_pb2, "AddVendor", {"name": "Ace"}, {"name": "Ace"}),
+    "inspections": (inspection_commands_pb2, "ScheduleInspection", PLAN, PLAN),
+    "meters": (
+        meter_commands_pb2,
+        "AddMeter",
+        {"name": "M", "utility_type": GAS},
+        {"name": "M", "utility_type": "gas"},
+    ),
     "notices": (notices_pb2, "ComposeNotice", NOTICE, NOTICE),
 }
 WITHOUT_PROPERTY = ("properties", "vendors")
@@ -69,7 +74,7 @@ async def test_a_file_meets_what_a_person_is_adding(company: Any, elm: Any, data
     if kind not in WITHOUT_PROPERTY:
         of_person["property_id"], of_file["property"] = elm["entity_id"], "P1"
     async with nobody_finishes(database) as wait_for:
-        act = asyncio.create_task(company.act(contract, rpc, **of_person))
+        act = asyncio.create_task(company.command(contract, rpc, **of_person))
         await wait_for(1)
         importing = asyncio.create_task(again_if_told_to(company, kind, of_file))
         await wait_for(2)
@@ -82,7 +87,7 @@ async def test_a_number_that_a_person_takes_meanwhile_is_not_a_files(
 ) -> None:
     async with nobody_finishes(database) as wait_for:
         plan = PLAN | {"property_id": elm["entity_id"]}
-        act = asyncio.create_task(company.act(inspections_desk_pb2, "ScheduleInspection", **plan))
+        act = asyncio.create_task(company.command(inspection_commands_pb2, "ScheduleInspection", **plan))
         await wait_for(1)
         row = {"external_id": "X", "property": "P1", "title": "Pool", "inspection_number": 1}
         importing = asyncio.create_task(again_if_told_to(company, "inspections", row))
@@ -94,13 +99,13 @@ async def test_a_number_that_a_person_takes_meanwhile_is_not_a_files(
 async def test_whoever_waits_for_a_vendor_finds_it_whatever_business_it_is_by_then(
     company: Any, database: Database
 ) -> None:
-    vendor_id = (await company.act(vendors_desk_pb2, "AddVendor", name="Ace")).document.entity_id
+    vendor_id = (await company.command(vendor_commands_pb2, "AddVendor", name="Ace")).document.entity_id
     async with nobody_finishes(database) as wait_for:
         change = {"vendor_id": vendor_id, "legal_name": "Ace North LLC"}
-        changing = asyncio.create_task(company.act(vendors_desk_pb2, "UpdateVendor", **change))
+        changing = asyncio.create_task(company.command(vendor_commands_pb2, "UpdateVendor", **change))
         await wait_for(1)
         hold = {"vendor_id": vendor_id, "reason": "No answer."}
-        holding = asyncio.create_task(company.act(vendors_desk_pb2, "HoldVendor", **hold))
+        holding = asyncio.create_task(company.command(vendor_commands_pb2, "HoldVendor", **hold))
         await wait_for(2)
     changed, held = await changing, await holding
     assert json.loads(held.document.json) == json.loads(changed.document.json)

@@ -10,8 +10,8 @@ import pytest
 from chassis.auth.identity import STAFF, Identity
 from chassis.db.database import Database
 from chassis.refusals import Refusal
-from makeready.catalog.v1 import meters_desk_pb2 as pb
-from makeready.catalog.v1 import meters_pb2, places_desk_pb2
+from makeready.catalog.v1 import meter_commands_pb2 as pb
+from makeready.catalog.v1 import meters_pb2, place_commands_pb2
 
 METER = {"name": "Elm electric", "utility_type": pb.UTILITY_TYPE_ELECTRIC}
 JANUARY = {"period_start": "2026-01-01", "period_end": "2026-02-01", "consumption": 812.5}
@@ -26,7 +26,7 @@ async def refusal(call: Any) -> tuple[int, str]:
 
 async def done(company: Any, rpc: str, **values: Any) -> dict[str, Any]:
     """The meter that the act answers with, which is what its GET serves."""
-    document = (await company.act(pb, rpc, **values)).document
+    document = (await company.command(pb, rpc, **values)).document
     request = meters_pb2.GetMeterRequest(meter_id=document.entity_id)
     assert (await company.catalog("GetMeter", request, company.caller)).document == document
     found: dict[str, Any] = json.loads(document.json)
@@ -41,7 +41,9 @@ async def readings(company: Any, meter_id: int) -> list[bytes]:
 
 @pytest.fixture
 async def unit_id(company: Any, elm: Any) -> int:
-    made = await company.act(places_desk_pb2, "AddUnit", property_id=elm["entity_id"], name="204", external_id="U1")
+    made = await company.command(
+        place_commands_pb2, "AddUnit", property_id=elm["entity_id"], name="204", external_id="U1"
+    )
     found: int = made.document.entity_id
     return found
 
@@ -54,22 +56,22 @@ async def test_a_meters_scope_is_settled_by_its_unit(company: Any, elm: Any, uni
     in_unit = await done(company, "UpdateMeter", meter_id=meter["entity_id"], unit_id=unit_id, is_active=False)
     assert (in_unit["scope"], in_unit["unit"]["external_id"], in_unit["is_active"]) == ("unit", "U1", False)
     assert in_unit["updated_at"] > meter["updated_at"]
-    again = await company.act(pb, "UpdateMeter", meter_id=meter["entity_id"], unit_id=unit_id)
+    again = await company.command(pb, "UpdateMeter", meter_id=meter["entity_id"], unit_id=unit_id)
     assert json.loads(again.document.json) == in_unit, "nothing changed"
     out = await done(company, "UpdateMeter", meter_id=meter["entity_id"], clear=["unit_id", "is_active"])
     assert (out["scope"], out["unit"], out["is_active"]) == ("master", None, True)
     for values in ({"scope": pb.METER_SCOPE_UNIT}, {"scope": pb.METER_SCOPE_MASTER, "unit_id": unit_id}):
-        assert (await refusal(company.act(pb, "AddMeter", **of_elm, **values)))[0] == 400
-        assert (await refusal(company.act(pb, "UpdateMeter", meter_id=meter["entity_id"], **values)))[0] == 400
+        assert (await refusal(company.command(pb, "AddMeter", **of_elm, **values)))[0] == 400
+        assert (await refusal(company.command(pb, "UpdateMeter", meter_id=meter["entity_id"], **values)))[0] == 400
 
 
 async def test_a_meter_that_moves_names_its_unit_there(company: Any, elm: Any, unit_id: int) -> None:
-    oak = (await company.act(places_desk_pb2, "AddProperty", name="Oak", address="2")).document.entity_id
-    there = (await company.act(places_desk_pb2, "AddUnit", property_id=oak, name="1")).document.entity_id
+    oak = (await company.command(place_commands_pb2, "AddProperty", name="Oak", address="2")).document.entity_id
+    there = (await company.command(place_commands_pb2, "AddUnit", property_id=oak, name="1")).document.entity_id
     meter = await done(company, "AddMeter", property_id=elm["entity_id"], unit_id=unit_id, **METER)
     move = {"meter_id": meter["entity_id"], "property_id": oak}
-    assert (await refusal(company.act(pb, "UpdateMeter", **move)))[0] == 400
-    assert (await refusal(company.act(pb, "UpdateMeter", unit_id=unit_id, **move)))[0] == 400
+    assert (await refusal(company.command(pb, "UpdateMeter", **move)))[0] == 400
+    assert (await refusal(company.command(pb, "UpdateMeter", unit_id=unit_id, **move)))[0] == 400
     assert (await done(company, "UpdateMeter", unit_id=there, **move))["unit"]["id"] == there
     assert (await done(company, "UpdateMeter", meter_id=meter["entity_id"], clear=["unit_id"]))["scope"] == "master"
 
@@ -77,7 +79,7 @@ async def test_a_meter_that_moves_names_its_unit_there(company: Any, elm: Any, u
 async def test_a_reading_is_recorded_by_staff_and_is_what_the_list_serves(company: Any, elm: Any) -> None:
     member = Identity(STAFF, "gateway", company.id, staff_id=8)
     meter = await done(company, "AddMeter", property_id=elm["entity_id"], unit_of_measure="kWh", **METER)
-    made = (await company.act(pb, "RecordReading", member, meter_id=meter["entity_id"], **JANUARY)).document
+    made = (await company.command(pb, "RecordReading", member, meter_id=meter["entity_id"], **JANUARY)).document
     record = json.loads(made.json)
     assert (record["period_start"], record["period_end"]) == (
         "2026-01-01T00:00:00.000000Z",
@@ -91,12 +93,12 @@ async def test_a_reading_is_recorded_by_staff_and_is_what_the_list_serves(compan
     )
     hourly = {"period_start": "2026-02-01T00:00:00-05:00", "period_end": "2026-02-01T06:00:00Z", "consumption": -3}
     more = {"unit_of_measure": "MWh", "cost": 1.5, "is_estimated": True, "external_id": "R2"}
-    second = (await company.act(pb, "RecordReading", meter_id=meter["entity_id"], **hourly, **more)).document
+    second = (await company.command(pb, "RecordReading", meter_id=meter["entity_id"], **hourly, **more)).document
     assert await readings(company, meter["entity_id"]) == [made.json, second.json]
     (entry,) = await company.audit("reading", made.entity_id)
     assert (entry.actor, entry.action, json.loads(entry.before)) == ("staff:8", "reading.recorded", {})
     assert json.loads(entry.after)["consumption"] == 812.5
-    assert await refusal(company.act(pb, "RecordReading", meter_id=meter["entity_id"], **hourly, **more)) == (
+    assert await refusal(company.command(pb, "RecordReading", meter_id=meter["entity_id"], **hourly, **more)) == (
         422,
         "A reading with that external_id exists; use another.",
     )
@@ -129,7 +131,7 @@ async def test_a_bad_reading_is_refused_and_leaves_nothing(
     company: Any, elm: Any, database: Database, values: dict[str, Any]
 ) -> None:
     meter = await done(company, "AddMeter", property_id=elm["entity_id"], **METER)
-    answer = await refusal(company.act(pb, "RecordReading", meter_id=meter["entity_id"], **(JANUARY | values)))
+    answer = await refusal(company.command(pb, "RecordReading", meter_id=meter["entity_id"], **(JANUARY | values)))
     assert answer[0] == 400
     assert await readings(company, meter["entity_id"]) == []
     assert len(await company.audit()) == 1
@@ -150,7 +152,7 @@ async def test_a_meter_is_found_by_a_later_import_and_bad_ones_are_refused(compa
         (of_elm | METER | {"unit_id": 2**62}, 404),
         (METER | {"property_id": 2**62}, 404),
     ):
-        assert (await refusal(company.act(pb, "AddMeter", **values)))[0] == status
+        assert (await refusal(company.command(pb, "AddMeter", **values)))[0] == status
     assert len(await company.list("meters")) == 1
 
 
@@ -160,7 +162,7 @@ async def test_meters_of_another_company_are_not_there(company: Any, other: Any,
         ("UpdateMeter", {"name": "x"}),
         ("RecordReading", JANUARY),
     ):
-        theirs = await refusal(other.act(pb, rpc, meter_id=meter["entity_id"], **values))
-        assert theirs == await refusal(other.act(pb, rpc, meter_id=2**62, **values))
+        theirs = await refusal(other.command(pb, rpc, meter_id=meter["entity_id"], **values))
+        assert theirs == await refusal(other.command(pb, rpc, meter_id=2**62, **values))
         assert theirs == (404, "The company has no meter with that id; check the id.")
     assert await company.list("meters") == [meter]

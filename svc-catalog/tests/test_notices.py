@@ -10,7 +10,7 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from chassis.auth.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, SERVICE, STAFF, Identity
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import notices_pb2 as pb
@@ -247,7 +247,7 @@ OPEN = {OPERATOR, ADMINISTRATOR, STAFF}
 
 
 @pytest.mark.parametrize("rpc", [*NOTICES.methods], ids=lambda rpc: str(rpc.name))
-@pytest.mark.parametrize("kind", [CALLER, SERVICE, OPERATOR, ADMINISTRATOR, STAFF])
+@pytest.mark.parametrize("kind", [INTEGRATION, SERVICE, OPERATOR, ADMINISTRATOR, STAFF])
 async def test_each_rpc_is_open_to_its_kinds_alone(company: Any, rpc: Any, kind: str) -> None:
     who = Identity(kind, {OPERATOR: "operator", SERVICE: "svc-tickets"}.get(kind, "gateway"), company.id)
     is_open = kind == OPERATOR if rpc.name.startswith("Import") else kind in OPEN

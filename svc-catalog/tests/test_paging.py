@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chassis.db.database import Database
-from makeready.catalog.v1 import catalog_pb2 as pb
+from makeready.catalog.v1 import places_pb2 as pb
 from svc_catalog import queries, rules
 from svc_catalog import tables as t
 from testkit.plans import page_plan, rows_looked_at

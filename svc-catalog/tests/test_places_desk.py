@@ -13,21 +13,27 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chassis.auth.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, SERVICE, STAFF, Identity
 from chassis.db.database import Database
 from chassis.records import bodies
 from chassis.refusals import Refusal
 from chassis.writes import commands
-from makeready.catalog.v1 import catalog_pb2, meters_desk_pb2
-from makeready.catalog.v1 import places_desk_pb2 as pb
+from makeready.catalog.v1 import meter_commands_pb2, places_pb2
+from makeready.catalog.v1 import place_commands_pb2 as pb
 from makeready.common.v1 import options_pb2
 from svc_catalog import records_import, service_places_desk
 
 from .catalog_told import events
 
-ISSUERS = {CALLER: "gateway", STAFF: "gateway", ADMINISTRATOR: "gateway", OPERATOR: "operator", SERVICE: "svc-tickets"}
-DESKS = [pb.DESCRIPTOR.services_by_name["PlacesDeskService"]]
-DESKS.append(meters_desk_pb2.DESCRIPTOR.services_by_name["MeterDeskService"])
+ISSUERS = {
+    INTEGRATION: "gateway",
+    STAFF: "gateway",
+    ADMINISTRATOR: "gateway",
+    OPERATOR: "operator",
+    SERVICE: "svc-tickets",
+}
+DESKS = [pb.DESCRIPTOR.services_by_name["PlaceCommandsService"]]
+DESKS.append(meter_commands_pb2.DESCRIPTOR.services_by_name["MeterCommandsService"])
 BOILER = {"name": "Boiler", "category": "HVAC", "make": "Weil", "model": "W1"}
 
 
@@ -43,7 +49,7 @@ async def done(company: Any, rpc: str, **values: Any) -> dict[str, Any]:
     """The record that the act answers with, which is what its GET serves."""
     document = (await company.command(pb, rpc, **values)).document
     noun = rpc.removeprefix("Add").removeprefix("Update")
-    request = getattr(catalog_pb2, f"Get{noun}Request")(**{f"{noun.lower()}_id": document.entity_id})
+    request = getattr(places_pb2, f"Get{noun}Request")(**{f"{noun.lower()}_id": document.entity_id})
     assert (await company.catalog(f"Get{noun}", request, company.caller)).document == document
     found: dict[str, Any] = json.loads(document.json)
     return found
@@ -200,7 +206,7 @@ async def test_an_asset_stands_in_a_unit_or_another_place_or_nowhere(company: An
         asset_id=asset["entity_id"],
         location="Room 1",
         location_type=pb.LOCATION_TYPE_MECHANICAL_ROOM,
-        status=catalog_pb2.ASSET_STATUS_OUT_OF_SERVICE,
+        status=places_pb2.ASSET_STATUS_OUT_OF_SERVICE,
         installed_on="2020-02-29",
     )
     assert (moved["location"]["name"], moved["location"]["location_type"]) == ("Room 1", "mechanical_room")

@@ -9,7 +9,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from chassis.auth.identity import OPERATOR, SERVICE, Identity
 from makeready.events.v1 import replicas_pb2 as pb
-from makeready.events.v1.replicas_pb2_grpc import OwnerServiceStub, ReplicasServiceStub
+from makeready.events.v1.replicas_pb2_grpc import ReplicaSourceServiceStub, ReplicasServiceStub
 from svc_catalog import consumers
 from testkit.services import RunningService
 
@@ -78,7 +78,7 @@ async def test_units_are_served_again_as_their_owner_has_them(
         async with occupancy.channel() as channel:
             request = pb.ListReferencesRequest(kind="unit_occupancies", after=pb.Place(company_id=of[0], id=of[1] - 1))
             asking = Identity(SERVICE, "svc-catalog")
-            answer = await occupancy.call(OwnerServiceStub(channel).ListReferences, request, asking)
+            answer = await occupancy.call(ReplicaSourceServiceStub(channel).ListReferences, request, asking)
         told = answer.references.unit_occupancies[0]
         fields = [one.name for one in told.DESCRIPTOR.fields if one.type != FieldDescriptor.TYPE_BOOL]
         assert fields == [one.name for one, _ in told.ListFields()] and (told.company_id, told.id) == of

@@ -13,7 +13,7 @@ from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.outbox import Outbox
 from chassis.schedule import instants
-from makeready.catalog.v1 import catalog_pb2 as pb
+from makeready.catalog.v1 import places_pb2 as pb
 from makeready.events.v1.events_pb2 import Event
 from svc_catalog import rules
 from svc_catalog import tables as t

@@ -10,7 +10,7 @@ import pytest
 
 from chassis.db.database import Database
 from chassis.refusals import Refusal
-from makeready.catalog.v1 import catalog_pb2 as pb
+from makeready.catalog.v1 import places_pb2 as pb
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 

@@ -10,16 +10,16 @@ import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from chassis.auth.identity import ADMINISTRATOR, CALLER, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, SERVICE, STAFF, Identity
 from chassis.db.database import Database
 from chassis.refusals import Refusal
-from makeready.catalog.v1 import catalog_pb2, vendors_pb2
-from makeready.catalog.v1 import vendors_desk_pb2 as pb
+from makeready.catalog.v1 import places_pb2, vendors_pb2
+from makeready.catalog.v1 import vendor_commands_pb2 as pb
 
 from .catalog_told import audited, events, public
 
 HELD = {"field": "on_hold", "from": False, "to": True}
-RPCS = [rpc.name for rpc in pb.DESCRIPTOR.services_by_name["VendorDeskService"].methods]
+RPCS = [rpc.name for rpc in pb.DESCRIPTOR.services_by_name["VendorCommandsService"].methods]
 TODAY = datetime.datetime.now(datetime.UTC).date()
 
 
@@ -28,7 +28,7 @@ def days(many: int) -> str:
 
 
 async def add(company: Any, name: str = "Ace", **values: Any) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads((await company.act(pb, "AddVendor", name=name, **values)).document.json)
+    made: dict[str, Any] = json.loads((await company.command(pb, "AddVendor", name=name, **values)).document.json)
     return made
 
 
@@ -45,7 +45,7 @@ async def references(company: Any, database: Database) -> list[dict[str, Any]]:
 
 
 async def holds(company: Any) -> list[tuple[int, str, str]]:
-    found = (await company.act(pb, "ListVendorHolds")).holds
+    found = (await company.command(pb, "ListVendorHolds")).holds
     return [(one.vendor_id, one.name, one.reason) for one in found]
 
 
@@ -73,9 +73,9 @@ async def test_a_vendor_is_added_and_served_as_it_was_answered(company: Any, dat
 async def test_vendors_of_one_legal_name_share_a_business(company: Any) -> None:
     first, second = await add(company, "Ace"), await add(company, "Ace North", legal_name="Ace")
     assert first["business"]["id"] == second["business"]["id"]
-    await company.act(pb, "UpdateVendor", vendor_id=second["entity_id"], website="https://ace.example")
+    await company.command(pb, "UpdateVendor", vendor_id=second["entity_id"], website="https://ace.example")
     assert json.loads(await got(company, first["entity_id"]))["business"]["website"] == "https://ace.example"
-    third = await company.act(pb, "UpdateVendor", vendor_id=second["entity_id"], legal_name="Ace North LLC")
+    third = await company.command(pb, "UpdateVendor", vendor_id=second["entity_id"], legal_name="Ace North LLC")
     assert json.loads(third.document.json)["business"]["id"] != first["business"]["id"]
     assert json.loads(third.document.json)["name"] == "Ace North"
 
@@ -83,7 +83,7 @@ async def test_vendors_of_one_legal_name_share_a_business(company: Any) -> None:
 async def test_an_update_changes_what_it_names_and_clears_what_it_says(company: Any, database: Database) -> None:
     made = await add(company, "Ace", avg_rating=4.5, rating_count=3, website="https://ace.example", external_id="V1")
     vendor_id = made["entity_id"]
-    done = await company.act(pb, "UpdateVendor", vendor_id=vendor_id, name="Ace Two", clear=["avg_rating"])
+    done = await company.command(pb, "UpdateVendor", vendor_id=vendor_id, name="Ace Two", clear=["avg_rating"])
     found = json.loads(done.document.json)
     assert found == made | {"name": "Ace Two", "avg_rating": None}
     assert done.document.json == await got(company, vendor_id)
@@ -98,24 +98,24 @@ async def test_an_update_changes_what_it_names_and_clears_what_it_says(company: 
     )
     assert [one["name"] for one in await references(company, database)] == ["Ace", "Ace Two"]
     # What nobody else keeps is told to nobody, and what changes nothing leaves nothing.
-    await company.act(pb, "UpdateVendor", vendor_id=vendor_id, rating_count=4)
-    await company.act(pb, "UpdateVendor", vendor_id=vendor_id, rating_count=4, name="Ace Two")
+    await company.command(pb, "UpdateVendor", vendor_id=vendor_id, rating_count=4)
+    await company.command(pb, "UpdateVendor", vendor_id=vendor_id, rating_count=4, name="Ace Two")
     assert len(await references(company, database)) == 2
     assert len(await audited(database, company.id)) == 3
 
 
 async def test_a_relationship_ends_and_is_taken_up_again(company: Any) -> None:
     vendor_id = (await add(company))["entity_id"]
-    ended = json.loads((await company.act(pb, "UpdateVendor", vendor_id=vendor_id, is_active=False)).document.json)
+    ended = json.loads((await company.command(pb, "UpdateVendor", vendor_id=vendor_id, is_active=False)).document.json)
     assert not ended["is_active"] and ended["retired_at"] is not None
-    again = json.loads((await company.act(pb, "UpdateVendor", vendor_id=vendor_id, is_active=True)).document.json)
+    again = json.loads((await company.command(pb, "UpdateVendor", vendor_id=vendor_id, is_active=True)).document.json)
     assert again["is_active"] and again["retired_at"] is None
 
 
 async def test_a_hold_fires_once_with_the_vendor_as_its_get_serves_it(company: Any, database: Database) -> None:
     made = await add(company)
     vendor_id = made["entity_id"]
-    answer = (await company.act(pb, "HoldVendor", vendor_id=vendor_id, reason="no answer")).document.json
+    answer = (await company.command(pb, "HoldVendor", vendor_id=vendor_id, reason="no answer")).document.json
     assert answer == await got(company, vendor_id)
     ((subject, event),) = [one for one in await events(database, company.id) if one[1].HasField("public")]
     assert (subject, event.public.data, event.public.entity_id) == ("public.vendor.hold", answer, vendor_id)
@@ -125,17 +125,17 @@ async def test_a_hold_fires_once_with_the_vendor_as_its_get_serves_it(company: A
     changed = ({"on_hold": False, "hold_reason": None}, {"on_hold": True, "hold_reason": "no answer"})
     assert entry[1:6] == ("vendor.held", "vendor", vendor_id, *changed)
     # Another reason is no other hold.
-    await company.act(pb, "HoldVendor", vendor_id=vendor_id, reason="no answer")
-    await company.act(pb, "HoldVendor", vendor_id=vendor_id, reason="a quarrel")
+    await company.command(pb, "HoldVendor", vendor_id=vendor_id, reason="no answer")
+    await company.command(pb, "HoldVendor", vendor_id=vendor_id, reason="a quarrel")
     assert await holds(company) == [(vendor_id, "Ace", "a quarrel")]
     assert len(await public(database, company.id)) == 1
     # Released and held again, it is.
-    await company.act(pb, "ReleaseVendor", vendor_id=vendor_id)
+    await company.command(pb, "ReleaseVendor", vendor_id=vendor_id)
     assert await holds(company) == []
     entries = len(await audited(database, company.id))
-    await company.act(pb, "ReleaseVendor", vendor_id=vendor_id)
+    await company.command(pb, "ReleaseVendor", vendor_id=vendor_id)
     assert len(await audited(database, company.id)) == entries
-    await company.act(pb, "HoldVendor", vendor_id=vendor_id, reason="again")
+    await company.command(pb, "HoldVendor", vendor_id=vendor_id, reason="again")
     assert [key for key, _, _ in await public(database, company.id)] == ["vendor.hold"] * 2
     assert [one.get("on_hold", False) for one in await references(company, database)] == [False, True, False, True]
     versions = [int(one["version"]) for one in await references(company, database)]
@@ -144,13 +144,13 @@ async def test_a_hold_fires_once_with_the_vendor_as_its_get_serves_it(company: A
 
 async def test_who_asks_for_a_vendor_learns_of_its_hold(company: Any) -> None:
     vendor_id = (await add(company))["entity_id"]
-    await company.act(pb, "HoldVendor", vendor_id=vendor_id, reason="r")
-    request = catalog_pb2.BatchGetReferencesRequest(company_id=company.id, vendor_ids=[vendor_id])
+    await company.command(pb, "HoldVendor", vendor_id=vendor_id, reason="r")
+    request = places_pb2.BatchGetReferencesRequest(company_id=company.id, vendor_ids=[vendor_id])
     answer = await company.catalog("BatchGetReferences", request, company.tickets)
     assert [one.on_hold for one in answer.references.vendors] == [True]
     # An import that changes it does not say otherwise.
     await company.put("vendors", {"external_id": "V", "name": "Other"})
-    await company.act(pb, "UpdateVendor", vendor_id=vendor_id, external_id="V1")
+    await company.command(pb, "UpdateVendor", vendor_id=vendor_id, external_id="V1")
     assert await company.put("vendors", {"external_id": "V1", "name": "Renamed"}) == ["changed"]
     assert await holds(company) == [(vendor_id, "Renamed", "r")]
     answer = await company.catalog("BatchGetReferences", request, company.tickets)
@@ -161,10 +161,10 @@ async def test_recording_insurance_leaves_the_snapshot_to_the_clock(company: Any
     made = await add(company)
     vendor_id = made["entity_id"]
     for expires_on in (days(100), days(-1)):
-        answer = await company.act(pb, "RecordInsurance", vendor_id=vendor_id, expires_on=expires_on)
+        answer = await company.command(pb, "RecordInsurance", vendor_id=vendor_id, expires_on=expires_on)
         assert json.loads(answer.document.json)["last_compliance_state"] == "unknown"
     assert await holds(company) == []
-    await company.act(pb, "RecordInsurance", vendor_id=vendor_id)
+    await company.command(pb, "RecordInsurance", vendor_id=vendor_id)
     befores = [entry[4:6] for entry in await audited(database, company.id)][1:]
     assert befores == [
         (
@@ -174,20 +174,20 @@ async def test_recording_insurance_leaves_the_snapshot_to_the_clock(company: Any
         ({"insurance_expires_on": days(100)}, {"insurance_expires_on": days(-1)}),
         ({"insurance_expires_on": days(-1)}, {"insurance_expires_on": None}),
     ]
-    await company.act(pb, "RecordInsurance", vendor_id=vendor_id)
+    await company.command(pb, "RecordInsurance", vendor_id=vendor_id)
     assert len(await audited(database, company.id)) == 4
 
 
 async def test_the_same_key_does_it_once(company: Any, database: Database) -> None:
-    first = await company.act(pb, "AddVendor", idempotency_key="k", name="Ace")
-    assert await company.act(pb, "AddVendor", idempotency_key="k", name="Ace") == first
+    first = await company.command(pb, "AddVendor", idempotency_key="k", name="Ace")
+    assert await company.command(pb, "AddVendor", idempotency_key="k", name="Ace") == first
     assert len(await company.list("vendors")) == 1
     with pytest.raises(Refusal) as refused:
-        await company.act(pb, "AddVendor", idempotency_key="k", name="Other")
+        await company.command(pb, "AddVendor", idempotency_key="k", name="Other")
     assert (refused.value.status, refused.value.code) == (409, "idempotency_mismatch")
     # Another person's key of the same name is another key.
     boss = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=7)
-    assert await company.act(pb, "AddVendor", boss, idempotency_key="k", name="Ace") != first
+    assert await company.command(pb, "AddVendor", boss, idempotency_key="k", name="Ace") != first
     assert [entry[0] for entry in await audited(database, company.id)] == ["operator", "administrator:7"]
 
 
@@ -198,7 +198,7 @@ async def test_another_companys_vendor_is_not_there(company: Any, other: Any, da
     before = await got(company, vendor_id)
     for unknown in (vendor_id, 2**62, 0, -1):
         with pytest.raises(Refusal) as refused:
-            await other.act(pb, rpc, vendor_id=unknown, **values)
+            await other.command(pb, rpc, vendor_id=unknown, **values)
         assert (refused.value.status, refused.value.code) == (404, "not_found")
         assert "company" in refused.value.message and "key" not in refused.value.message
     assert await got(company, vendor_id) == before
@@ -206,7 +206,7 @@ async def test_another_companys_vendor_is_not_there(company: Any, other: Any, da
 
 
 async def test_nobody_lists_another_companys_holds(company: Any, other: Any) -> None:
-    await company.act(pb, "HoldVendor", vendor_id=(await add(company))["entity_id"], reason="r")
+    await company.command(pb, "HoldVendor", vendor_id=(await add(company))["entity_id"], reason="r")
     assert await holds(other) == []
 
 
@@ -236,7 +236,7 @@ async def test_what_is_no_such_value_is_refused_by_its_field(
         values = values | {"vendor_id": (await add(company))["entity_id"]}
     entries = len(await audited(database, company.id))
     with pytest.raises(Refusal) as refused:
-        await company.act(pb, rpc, **values)
+        await company.command(pb, rpc, **values)
     assert (refused.value.status, refused.value.code) == (status, "invalid_request")
     assert field in refused.value.message and refused.value.message.endswith(".")
     assert len(await audited(database, company.id)) == entries
@@ -251,18 +251,18 @@ async def test_an_external_id_is_one_vendors(company: Any, other: Any) -> None:
         ("UpdateVendor", {"vendor_id": second["entity_id"]}),
     ):
         with pytest.raises(Refusal) as refused:
-            await company.act(pb, rpc, external_id="V1", **values)
+            await company.command(pb, rpc, external_id="V1", **values)
         assert refused.value.status == 422
     assert [one["name"] for one in await company.list("vendors")] == ["Ace", "Bee"]
 
 
-@pytest.mark.parametrize("kind", [CALLER, SERVICE, OPERATOR, STAFF, ADMINISTRATOR])
+@pytest.mark.parametrize("kind", [INTEGRATION, SERVICE, OPERATOR, STAFF, ADMINISTRATOR])
 @pytest.mark.parametrize("rpc", RPCS)
 async def test_the_operator_and_administrators_alone_may(company: Any, rpc: str, kind: str) -> None:
     issuer = {OPERATOR: "operator", SERVICE: "svc-tickets"}.get(kind, "gateway")
     who = Identity(kind, issuer, company.id, api_key_id=1, administrator_id=1, staff_id=1)
     try:
-        await company.act(pb, rpc, who)
+        await company.command(pb, rpc, who)
     except grpc.aio.AioRpcError as error:
         assert error.code() == grpc.StatusCode.PERMISSION_DENIED and kind not in (OPERATOR, ADMINISTRATOR)
     except Refusal as refused:

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.refusals import Refusal
-from makeready.catalog.v1 import catalog_pb2, vendors_pb2
+from makeready.catalog.v1 import places_pb2, vendors_pb2
 from makeready.events.v1.events_pb2 import Event
 from svc_catalog import queries_vendors, rules_vendors
 from svc_catalog import tables as t
@@ -157,7 +157,7 @@ async def test_vendors_are_told_of_and_answered_alike(company: Any, other: Any, 
     ]
 
     async def ask(who: Any, **what: Any) -> list[Any]:
-        request = catalog_pb2.BatchGetReferencesRequest(company_id=who.id, **what)
+        request = places_pb2.BatchGetReferencesRequest(company_id=who.id, **what)
         answered = (await company.catalog("BatchGetReferences", request, who.tickets)).references
         return sorted(answered.vendors, key=lambda one: one.id)
 

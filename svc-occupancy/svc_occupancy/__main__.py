@@ -7,7 +7,7 @@ from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaResync, ReplicaSource
 from chassis.schedule import instants
 from makeready.events.v1 import replicas_pb2
-from makeready.occupancy.v1 import board_pb2, occupancy_pb2, residencies_pb2, turn_tasks_pb2
+from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
 from svc_occupancy import config, consumers, queries_owned, records, service, sweeps, tables
 from svc_occupancy.owners import Owners
 from svc_occupancy.service_board import TurnBoardService
@@ -23,7 +23,7 @@ def assemble(settings: config.Config) -> App:
     consumer = app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
     replicas = replicas_pb2.DESCRIPTOR.services_by_name
     kept = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
-    app.serve(replicas["OwnerService"], ReplicaSource(app.database, queries_owned.ROWS))
+    app.serve(replicas["ReplicaSourceService"], ReplicaSource(app.database, queries_owned.ROWS))
     app.serve(replicas["ReplicasService"], ReplicaResync(app.database, consumers.put_references, kept))
     owners = Owners(app.database, app.peer("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, instants.now)
@@ -32,10 +32,10 @@ def assemble(settings: config.Config) -> App:
     links = records.Links(links_url)
     turns = service.TurnsService(app.database, outbox, importer, owners, links)
     residencies = ResidenciesService(app.database, outbox, owners, links_url, instants.now)
-    app.serve(occupancy_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns)
+    app.serve(turns_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns)
     app.serve(residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"], residencies)
     board = TurnBoardService(app.database, commands, owners, links)
-    app.serve(board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"], board)
+    app.serve(turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"], board)
     tasks = TurnTasksService(app.database, commands, importer, owners)
     app.serve(turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"], tasks)
     vacating = sweeps.Vacating(app.database, commands.audit, outbox, links)

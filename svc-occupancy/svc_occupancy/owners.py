@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from chassis.auth.clients import ServiceClient
 from chassis.db.database import Database
 from chassis.messaging.consumer import Consumer
-from makeready.catalog.v1 import catalog_pb2
-from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceStub
+from makeready.catalog.v1 import places_pb2
+from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceStub
 from svc_occupancy import queries_import as q
 from svc_occupancy.consumers import put_references
 
 if TYPE_CHECKING:
-    from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceAsyncStub  # a name of the stub file alone
+    from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub  # a name of the stub file alone
 
 
 class Owners:
@@ -35,7 +35,7 @@ class Owners:
         missing = [one for one in external_ids if one not in known]
         if not missing:
             return
-        await self._fetch(catalog_pb2.BatchGetReferencesRequest(company_id=company_id, unit_external_ids=missing))
+        await self._fetch(places_pb2.BatchGetReferencesRequest(company_id=company_id, unit_external_ids=missing))
 
     async def fetch_unit(self, company_id: int, unit_id: int) -> None:
         """Takes a unit into the replica, with its property, where the company has it.
@@ -43,9 +43,9 @@ class Owners:
         Raises Unavailable where the owner does not answer.
         """
         if unit_id > 0:
-            await self._fetch(catalog_pb2.BatchGetReferencesRequest(company_id=company_id, unit_ids=[unit_id]))
+            await self._fetch(places_pb2.BatchGetReferencesRequest(company_id=company_id, unit_ids=[unit_id]))
 
-    async def _fetch(self, request: catalog_pb2.BatchGetReferencesRequest) -> None:
+    async def _fetch(self, request: places_pb2.BatchGetReferencesRequest) -> None:
         response = await self._catalog.call(self._stub.BatchGetReferences, request, company_id=request.company_id)
         if response.references.ListFields():
             async with self._database.transaction() as connection:

@@ -10,7 +10,7 @@ import msgspec
 from asyncpg import Record
 
 from chassis.records.bodies import Text
-from makeready.occupancy.v1 import board_pb2, turn_tasks_pb2
+from makeready.occupancy.v1 import turn_board_pb2, turn_tasks_pb2
 from svc_occupancy import rules, rules_board
 
 TaskType = Annotated[str, Text(longest=rules_board.TASK_TYPE_POINTS_MAX, blank=False)]
@@ -35,9 +35,9 @@ class Task(msgspec.Struct):
     scheduled_date: datetime.date | None = None
 
 
-def board_unit(row: Record) -> board_pb2.BoardUnit:
+def board_unit(row: Record) -> turn_board_pb2.BoardUnit:
     """A row of `queries_board.BOARD`."""
-    unit = board_pb2.BoardUnit()
+    unit = turn_board_pb2.BoardUnit()
     _fill(unit, row)
     return unit
 

@@ -12,7 +12,7 @@ from chassis.lists.paging import page
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import not_found
 from makeready.common.v1.documents_pb2 import Document
-from makeready.occupancy.v1 import occupancy_pb2 as pb
+from makeready.occupancy.v1 import turns_pb2 as pb
 from svc_occupancy import queries, records, rules
 from svc_occupancy.imports import TurnImport
 from svc_occupancy.owners import Owners

@@ -16,7 +16,7 @@ from chassis.writes import commands
 from chassis.writes.commands import Command, CommandRunner
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import References
-from makeready.occupancy.v1 import board_pb2 as pb
+from makeready.occupancy.v1 import turn_board_pb2 as pb
 from svc_occupancy import queries, records, records_board, rules, rules_board
 from svc_occupancy import queries_board as q
 from svc_occupancy import queries_import as imports

@@ -11,25 +11,25 @@ from typing import Any
 import grpc
 from sqlalchemy import select
 
-from chassis.auth.identity import CALLER, OPERATOR, STAFF, Identity
+from chassis.auth.identity import INTEGRATION, OPERATOR, STAFF, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
-from makeready.catalog.v1 import catalog_pb2, catalog_pb2_grpc
+from makeready.catalog.v1 import places_pb2, places_pb2_grpc
 from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow, WriteReply
-from makeready.common.v1.stale_pb2 import SweepStaleRequest
-from makeready.common.v1.stale_pb2_grpc import StaleServiceStub
+from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
+from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from makeready.events.v1.events_pb2 import CompanyReference, Event, References
 from makeready.occupancy.v1 import (
-    board_pb2,
-    board_pb2_grpc,
-    occupancy_pb2,
-    occupancy_pb2_grpc,
     residencies_pb2,
     residencies_pb2_grpc,
+    turn_board_pb2,
+    turn_board_pb2_grpc,
     turn_tasks_pb2,
     turn_tasks_pb2_grpc,
+    turns_pb2,
+    turns_pb2_grpc,
 )
 from svc_occupancy import consumers
 from svc_occupancy import tables as t
@@ -38,9 +38,9 @@ from testkit.services import RunningService
 companies = itertools.count(7_000)
 
 KINDS = {
-    "properties": ("ImportProperties", catalog_pb2.ImportPropertiesRequest),
-    "units": ("ImportUnits", catalog_pb2.ImportUnitsRequest),
-    "turns": ("ImportTurns", occupancy_pb2.ImportTurnsRequest),
+    "properties": ("ImportProperties", places_pb2.ImportPropertiesRequest),
+    "units": ("ImportUnits", places_pb2.ImportUnitsRequest),
+    "turns": ("ImportTurns", turns_pb2.ImportTurnsRequest),
     "turn-tasks": ("ImportTurnTasks", turn_tasks_pb2.ImportTurnTasksRequest),
 }
 
@@ -96,14 +96,14 @@ class House:
     ) -> None:
         in_catalog, in_occupancy = channels
         self._stubs: list[tuple[RunningService, Any]] = [
-            (catalog, catalog_pb2_grpc.PropertiesServiceStub(in_catalog)),
-            (catalog, catalog_pb2_grpc.UnitsServiceStub(in_catalog)),
-            (occupancy, occupancy_pb2_grpc.TurnsServiceStub(in_occupancy)),
+            (catalog, places_pb2_grpc.PropertiesServiceStub(in_catalog)),
+            (catalog, places_pb2_grpc.UnitsServiceStub(in_catalog)),
+            (occupancy, turns_pb2_grpc.TurnsServiceStub(in_occupancy)),
             (occupancy, residencies_pb2_grpc.ResidenciesServiceStub(in_occupancy)),
-            (occupancy, board_pb2_grpc.TurnBoardServiceStub(in_occupancy)),
+            (occupancy, turn_board_pb2_grpc.TurnBoardServiceStub(in_occupancy)),
             (occupancy, turn_tasks_pb2_grpc.TurnTasksServiceStub(in_occupancy)),
             (occupancy, AuditServiceStub(in_occupancy)),
-            (occupancy, StaleServiceStub(in_occupancy)),
+            (occupancy, ScheduledSweepsServiceStub(in_occupancy)),
         ]
 
     async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:
@@ -117,8 +117,8 @@ class Company:
     def __init__(self, house: House, company_id: int) -> None:
         self.house = house
         self.id = company_id
-        self.caller = Identity(CALLER, "gateway", company_id, 1, "read")
-        self.writer = Identity(CALLER, "gateway", company_id, 2, "write", 3)
+        self.caller = Identity(INTEGRATION, "gateway", company_id, 1, "read")
+        self.writer = Identity(INTEGRATION, "gateway", company_id, 2, "write", 3)
         self.operator = Identity(OPERATOR, "operator", company_id)
         self.staff = Identity(STAFF, "gateway", company_id, staff_id=12)
         self._keys = itertools.count()
@@ -144,10 +144,10 @@ class Company:
         assert (reply.status, reply.replayed) == (201, False)
         return json.loads(reply.body)  # type: ignore[no-any-return]
 
-    async def act(self, rpc: str, who: Identity | None = None, **fields: Any) -> Any:
+    async def command(self, rpc: str, who: Identity | None = None, **fields: Any) -> Any:
         """What somebody (else: a member of staff) is answered on the turn board: the record, or a list of them; a new
         idempotency key unless one is given."""
-        contract = board_pb2 if hasattr(board_pb2, f"{rpc}Request") else turn_tasks_pb2
+        contract = turn_board_pb2 if hasattr(turn_board_pb2, f"{rpc}Request") else turn_tasks_pb2
         request = getattr(contract, f"{rpc}Request")(**fields)
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name and "idempotency_key" not in fields:
             request.idempotency_key = f"act {next(self._keys)}"
@@ -166,13 +166,13 @@ class Company:
 
     async def sweep(self, now: str) -> dict[str, int]:
         """What the service's sweeps did as of an instant, in all companies."""
-        request = SweepStaleRequest()
+        request = RunScheduledSweepsRequest()
         request.now.FromJsonString(now)
-        return dict((await self.house("SweepStale", request, self.operator)).done)
+        return dict((await self.house("RunScheduledSweeps", request, self.operator)).done)
 
     async def served_turn(self, turn_id: int) -> bytes:
         """The turn as GET /turns/{id} serves it."""
-        response = await self.house("GetTurn", occupancy_pb2.GetTurnRequest(turn_id=turn_id), self.caller)
+        response = await self.house("GetTurn", turns_pb2.GetTurnRequest(turn_id=turn_id), self.caller)
         found: bytes = response.document.json
         return found
 
@@ -205,7 +205,7 @@ class Company:
         assert set(made) == {"created"}
 
     async def page(self, after_id: int = 0, limit: int = 200, **filters: Any) -> Any:
-        request = occupancy_pb2.ListTurnsRequest(after_id=after_id, limit=limit, **filters)
+        request = turns_pb2.ListTurnsRequest(after_id=after_id, limit=limit, **filters)
         return (await self.house("ListTurns", request, self.caller)).page
 
     async def turns(self, **filters: Any) -> list[dict[str, Any]]:
@@ -218,12 +218,12 @@ class Company:
 
     async def units(self) -> dict[str, tuple[str | None, str | None]]:
         """What svc-catalog serves of each unit: its status and its ready date, by external_id."""
-        request = catalog_pb2.ListUnitsRequest(limit=200)
+        request = places_pb2.ListUnitsRequest(limit=200)
         data = (await self.house("ListUnits", request, self.caller)).page.data
         return {one["external_id"]: (one["unit_status"], one["projected_ready_on"]) for one in json.loads(data)}
 
     async def unit_ids(self) -> dict[str, int]:
-        request = catalog_pb2.ListUnitsRequest(limit=200)
+        request = places_pb2.ListUnitsRequest(limit=200)
         data = (await self.house("ListUnits", request, self.caller)).page.data
         return {one["external_id"]: one["entity_id"] for one in json.loads(data)}
 

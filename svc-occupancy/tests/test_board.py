@@ -14,7 +14,7 @@ from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from chassis.schedule import instants
-from makeready.occupancy.v1 import board_pb2
+from makeready.occupancy.v1 import turn_board_pb2
 from svc_occupancy import rules
 from svc_occupancy import tables as t
 
@@ -40,7 +40,7 @@ async def turn_id(company: Company, unit_id: int) -> int:
 
 async def refusal(company: Company, rpc: str, **fields: Any) -> tuple[int, str]:
     with pytest.raises(Refusal) as refused:
-        await company.act(rpc, **fields)
+        await company.command(rpc, **fields)
     return refused.value.status, refused.value.message
 
 
@@ -48,7 +48,7 @@ async def test_a_status_fires_with_the_active_turn_as_it_is_served(
     company: Company, unit_id: int, turn_id: int, served: Database
 ) -> None:
     before = json.loads(await company.served_turn(turn_id))
-    unit = await company.act("SetUnitStatus", unit_id=unit_id, unit_status="Down")
+    unit = await company.command("SetUnitStatus", unit_id=unit_id, unit_status="Down")
     assert (unit.unit_id, unit.unit_status, unit.turn_id, unit.move_out_date) == (
         unit_id,
         "Down",
@@ -74,7 +74,7 @@ async def test_without_an_active_turn_the_newest_speaks_for_the_unit(
 ) -> None:
     rows = [{"external_id": name, "unit": "U1", "status": "Completed"} for name in ("T1", "T2", "T3")]
     await company.put("turns", *rows)
-    await company.act("SetUnitStatus", unit_id=unit_id, unit_status="Vacant Ready")
+    await company.command("SetUnitStatus", unit_id=unit_id, unit_status="Vacant Ready")
     newest = max(one["entity_id"] for one in await company.turns())
     assert await fired(served, company) == [("turn.status_changed", newest, "Vacant Not Ready", "Vacant Ready")]
 
@@ -82,7 +82,7 @@ async def test_without_an_active_turn_the_newest_speaks_for_the_unit(
 async def test_a_unit_without_a_turn_changes_and_fires_nothing(
     company: Company, unit_id: int, served: Database
 ) -> None:
-    unit = await company.act("SetUnitStatus", unit_id=unit_id, unit_status="Vacant Ready")
+    unit = await company.command("SetUnitStatus", unit_id=unit_id, unit_status="Vacant Ready")
     assert (unit.unit_status, unit.HasField("turn_id")) == ("Vacant Ready", False)
     await until(company.units, {"U1": ("Vacant Ready", None)}, seconds=1.0)
     assert await fired(served, company) == []
@@ -102,14 +102,14 @@ async def rows_of(served: Database, company: Company) -> list[Any]:
 async def test_what_changes_nothing_leaves_nothing(
     company: Company, unit_id: int, turn_id: int, served: Database
 ) -> None:
-    await company.act("ScheduleTurn", turn_id=turn_id, projected_ready_on="2999-02-09")
-    task = await company.act("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date="2999-02-01")
+    await company.command("ScheduleTurn", turn_id=turn_id, projected_ready_on="2999-02-09")
+    task = await company.command("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date="2999-02-01")
     before = await rows_of(served, company)
-    unit = await company.act("SetUnitStatus", unit_id=unit_id, unit_status="Notice")
+    unit = await company.command("SetUnitStatus", unit_id=unit_id, unit_status="Notice")
     assert unit.unit_status == "Notice"
-    turn = await company.act("ScheduleTurn", turn_id=turn_id, projected_ready_on="2999-02-09")
+    turn = await company.command("ScheduleTurn", turn_id=turn_id, projected_ready_on="2999-02-09")
     assert turn["projected_ready_on"] == "2999-02-09"
-    assert await company.act("UpdateTask", task_id=task.task_id, task_type="Paint") == task
+    assert await company.command("UpdateTask", task_id=task.task_id, task_type="Paint") == task
     assert await rows_of(served, company) == before
 
 
@@ -118,7 +118,7 @@ async def test_a_schedule_fires_where_the_date_moves_and_the_unit_shows_it(
 ) -> None:
     for ready_on in ("2999-02-09", "2999-02-20", None):
         fields: dict[str, Any] = {"projected_ready_on": ready_on} if ready_on else {"clear": ["projected_ready_on"]}
-        turn = await company.act("ScheduleTurn", turn_id=turn_id, **fields)
+        turn = await company.command("ScheduleTurn", turn_id=turn_id, **fields)
         assert turn == json.loads(await company.served_turn(turn_id)) and turn["projected_ready_on"] == ready_on
         await until(company.units, {"U1": ("Notice", ready_on)}, seconds=1.0)
     moves = [(None, "2999-02-09"), ("2999-02-09", "2999-02-20"), ("2999-02-20", None)]
@@ -135,12 +135,12 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
     turn_id = (await company.move_in(unit_id))["entity_id"]
     before = json.loads(await company.served_turn(turn_id))
     await company.notice(unit_id, external_id="N1", ntv_reason_code="moving", notes="keys at the desk")
-    await company.act("ScheduleTurn", turn_id=turn_id, projected_ready_on="2999-02-09")
-    open_task = await company.act("AddTask", turn_id=turn_id, task_type="Paint")
-    done_task = await company.act("AddTask", turn_id=turn_id, task_type="Clean")
-    done_task = await company.act("CompleteTask", task_id=done_task.task_id)
+    await company.command("ScheduleTurn", turn_id=turn_id, projected_ready_on="2999-02-09")
+    open_task = await company.command("AddTask", turn_id=turn_id, task_type="Paint")
+    done_task = await company.command("AddTask", turn_id=turn_id, task_type="Clean")
+    done_task = await company.command("CompleteTask", task_id=done_task.task_id)
     start = len(await fired(served, company))
-    turn = await company.act("CancelNotice", unit_id=unit_id)
+    turn = await company.command("CancelNotice", unit_id=unit_id)
     assert turn == json.loads(await company.served_turn(turn_id))
     changed = {name: turn[name] for name in ("updated_at", "occupancy_source", "occupancy_fed_at")}
     assert turn == before | changed
@@ -149,7 +149,7 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
         ("turn.status_changed", turn_id, "Notice", "Occupied"),
         ("turn.schedule_changed", turn_id, "2999-02-09", None),
     }
-    tasks = await company.act("ListTasks", turn_id=turn_id)
+    tasks = await company.command("ListTasks", turn_id=turn_id)
     assert [(one.task_id, one.status) for one in tasks] == [
         (open_task.task_id, "Cancelled"),
         (done_task.task_id, "Completed"),
@@ -167,7 +167,7 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
     ]
     # A second one changes nothing, and a new notice begins anew.
     rows = await rows_of(served, company)
-    assert await company.act("CancelNotice", unit_id=unit_id) == turn
+    assert await company.command("CancelNotice", unit_id=unit_id) == turn
     assert await rows_of(served, company) == rows
     await company.notice(unit_id, "2999-03-31")
     assert (await company.turns())[0]["move_out_date"] == "2999-03-31"
@@ -199,20 +199,20 @@ async def test_what_the_board_refuses(company: Company, unit_id: int) -> None:
 
 
 async def test_a_task_goes_its_way(company: Company, turn_id: int) -> None:
-    task = await company.act("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date="2999-02-01")
+    task = await company.command("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date="2999-02-01")
     assert (task.turn_id, task.status, task.source) == (turn_id, "Open", "staff")
-    task = await company.act("UpdateTask", task_id=task.task_id, task_type="Paint all", clear=["scheduled_date"])
+    task = await company.command("UpdateTask", task_id=task.task_id, task_type="Paint all", clear=["scheduled_date"])
     assert (task.task_type, task.HasField("scheduled_date")) == ("Paint all", False)
     assert (await refusal(company, "UpdateTask", task_id=task.task_id, clear=["task_type"]))[0] == 400
-    done = await company.act("CompleteTask", task_id=task.task_id)
+    done = await company.command("CompleteTask", task_id=task.task_id)
     assert done.status == "Completed" and done.completed_at == done.updated_at
-    assert await company.act("CompleteTask", task_id=task.task_id) == done
+    assert await company.command("CompleteTask", task_id=task.task_id) == done
     assert (await refusal(company, "CancelTask", task_id=task.task_id))[0] == 422
     assert (await refusal(company, "UpdateTask", task_id=task.task_id, task_type="x"))[0] == 422
-    other = await company.act("AddTask", turn_id=turn_id, task_type="Clean")
-    gone = await company.act("CancelTask", task_id=other.task_id)
+    other = await company.command("AddTask", turn_id=turn_id, task_type="Clean")
+    gone = await company.command("CancelTask", task_id=other.task_id)
     assert gone.status == "Cancelled" and gone.cancelled_at == gone.updated_at
-    assert list(await company.act("ListTasks", turn_id=turn_id)) == [done, gone]
+    assert list(await company.command("ListTasks", turn_id=turn_id)) == [done, gone]
     new = {"transition_id": turn_id, "task_type": "Paint", "status": "open", "scheduled_date": "2999-02-01"}
     assert (await company.audited())[:3] == [
         ("staff:12", "turn_task.added", task.task_id, {}, new),
@@ -236,15 +236,15 @@ async def test_the_board_lists_units_with_what_is_left_to_do(company: Company) -
     ids = await company.unit_ids()
     turn_ids = {one["external_id"]: one["entity_id"] for one in await company.turns()}
     for _ in range(2):
-        await company.act("AddTask", turn_id=turn_ids["T1"], task_type="Paint")
-    done = await company.act("AddTask", turn_id=turn_ids["T1"], task_type="Clean")
-    await company.act("CompleteTask", task_id=done.task_id)
+        await company.command("AddTask", turn_id=turn_ids["T1"], task_type="Paint")
+    done = await company.command("AddTask", turn_id=turn_ids["T1"], task_type="Clean")
+    await company.command("CompleteTask", task_id=done.task_id)
 
     async def shown() -> list[str]:
-        return [one.name for one in await company.act("ListBoard")]
+        return [one.name for one in await company.command("ListBoard")]
 
     await until(shown, ["Unit U1", "Unit U2", "Unit U3", "Unit U4"])
-    first, second, third, _ = await company.act("ListBoard")
+    first, second, third, _ = await company.command("ListBoard")
     assert (first.unit_id, first.property, first.unit_status, first.turn_id, first.tasks_open) == (
         ids["U1"],
         "Elm Court",
@@ -255,29 +255,29 @@ async def test_the_board_lists_units_with_what_is_left_to_do(company: Company) -
     assert (first.move_out_date, first.projected_ready_on) == ("2999-01-31", "2999-02-09")
     assert (second.unit_status, second.tasks_open, second.HasField("move_out_date")) == ("Occupied", 0, False)
     assert not third.HasField("unit_status") and not third.HasField("turn_id")
-    of_first = [one.name for one in await company.act("ListBoard", property_id=first.property_id)]
+    of_first = [one.name for one in await company.command("ListBoard", property_id=first.property_id)]
     assert of_first == ["Unit U1", "Unit U2", "Unit U3"]
-    pages, request = [], board_pb2.ListBoardRequest(limit=3)
+    pages, request = [], turn_board_pb2.ListBoardRequest(limit=3)
     for _ in range(2):
         page = await company.house("ListBoard", request, company.staff)
         pages.append([one.name for one in page.units])
         request.after_id = page.next_after_id
     assert pages == [["Unit U1", "Unit U2", "Unit U3"], ["Unit U4"]] and not page.HasField("next_after_id")
-    assert list(await company.act("ListBoard", property_id=1)) == []
+    assert list(await company.command("ListBoard", property_id=1)) == []
     assert (await refusal(company, "ListBoard", limit=0))[0] == 400
 
 
 async def test_a_unit_that_the_replica_lacks_is_asked_for(company: Company, no_nats: Any, served: Database) -> None:
     await company.make_units("U1")
     unit_id = (await company.unit_ids())["U1"]
-    unit = await company.act("SetUnitStatus", unit_id=unit_id, unit_status="Down")
+    unit = await company.command("SetUnitStatus", unit_id=unit_id, unit_status="Down")
     assert (unit.name, unit.unit_status) == ("Unit U1", "Down")
     status, message = await refusal(company, "SetUnitStatus", unit_id=unit_id + 10**9, unit_status="Down")
     assert (status, message) == (404, "The company has no unit with this id.")
 
 
 async def test_another_company_s_records_are_none(company: Company, found: Any, unit_id: int, turn_id: int) -> None:
-    task = await company.act("AddTask", turn_id=turn_id, task_type="Paint")
+    task = await company.command("AddTask", turn_id=turn_id, task_type="Paint")
     other: Company = found()
     refused = [
         await refusal(other, "SetUnitStatus", unit_id=unit_id, unit_status="Down"),
@@ -289,7 +289,7 @@ async def test_another_company_s_records_are_none(company: Company, found: Any, 
     ]
     nouns = ["unit", "unit", "turn", "turn", "turn", "task", "task", "task"]
     assert refused == [(404, f"The company has no {noun} with this id.") for noun in nouns]
-    assert list(await other.act("ListBoard")) == []
+    assert list(await other.command("ListBoard")) == []
 
 
 ACTS = {
@@ -307,18 +307,18 @@ ACTS = {
 async def test_an_act_sent_again_is_done_once_for_each_actor(
     company: Company, unit_id: int, turn_id: int, served: Database, rpc: str
 ) -> None:
-    task = await company.act("AddTask", turn_id=turn_id, task_type="Paint")
+    task = await company.command("AddTask", turn_id=turn_id, task_type="Paint")
     ids = {"unit_id": unit_id, "turn_id": turn_id, "task_id": task.task_id}
     place = next(name for name in ids if rpc in _of(name))
     fields = {place: ids[place], "idempotency_key": "once", **ACTS[rpc]}
-    first = await company.act(rpc, **fields)
+    first = await company.command(rpc, **fields)
     rows = await rows_of(served, company)
-    assert await company.act(rpc, **fields) == first
+    assert await company.command(rpc, **fields) == first
     assert await rows_of(served, company) == rows
     assert (await refusal(company, rpc, **fields | {place: ids[place] + 1}))[0] == 409
     assert (await refusal(company, rpc, **fields | {"idempotency_key": ""}))[0] == 400
     for who in (company.operator, Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=3)):
-        await company.act(rpc, who, **fields)
+        await company.command(rpc, who, **fields)
     claims = select(func.count()).where(t.idempotency.c.company_id == company.id)
     assert await served.value(Statement(claims)) == 4  # the task's too
 

@@ -34,7 +34,7 @@ async def test_an_act_whose_answer_was_lost_is_done_once(
     turn_id = (await company.move_in(unit_id))["entity_id"]
 
     async def act() -> Any:
-        return await company.act("SetUnitStatus", unit_id=unit_id, unit_status="Down", idempotency_key="once")
+        return await company.command("SetUnitStatus", unit_id=unit_id, unit_status="Down", idempotency_key="once")
 
     await killed(occupancy, "write-after-commit", act)
     assert (await act()).unit_status == "Down"
@@ -47,7 +47,7 @@ async def test_a_sweep_cut_off_is_made_good(going: Company, served: Database, oc
     unit_id = await going.known_unit(served)
     turn_id = (await going.move_in(unit_id))["entity_id"]
     await going.notice(unit_id, LEFT)
-    await going.act("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)
+    await going.command("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)
     before = await fired(served, going)
     await killed(occupancy, "write-before-commit", lambda: going.sweep(AFTER))
     assert await fired(served, going) == before

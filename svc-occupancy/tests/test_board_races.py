@@ -81,11 +81,11 @@ async def test_staff_feeds_and_the_clock_at_once_lose_nothing(going: Company, se
     acts: list[Awaitable[Any]] = [going.sweep(AFTER) for _ in range(3)]
     for name, (unit_id, turn_id) in places.items():
         acts += [
-            tried(going.act("SetUnitStatus", unit_id=unit_id, unit_status="Vacant Ready")),
-            tried(going.act("SetUnitStatus", unit_id=unit_id, unit_status="Down")),
-            tried(going.act("ScheduleTurn", turn_id=turn_id, projected_ready_on="2980-04-01")),
-            tried(going.act("ScheduleTurn", turn_id=turn_id, projected_ready_on="2980-04-02")),
-            tried(going.act("CancelNotice", unit_id=unit_id)),
+            tried(going.command("SetUnitStatus", unit_id=unit_id, unit_status="Vacant Ready")),
+            tried(going.command("SetUnitStatus", unit_id=unit_id, unit_status="Down")),
+            tried(going.command("ScheduleTurn", turn_id=turn_id, projected_ready_on="2980-04-01")),
+            tried(going.command("ScheduleTurn", turn_id=turn_id, projected_ready_on="2980-04-02")),
+            tried(going.command("CancelNotice", unit_id=unit_id)),
             tried(going.write("RecordNotice", unit_id, {"move_out_date": LEFT, "provider": "feed"})),
             tried(going.put("turns", {"external_id": name, "unit": name, "move_in_date": "2979-01-01"})),
         ]
@@ -102,14 +102,14 @@ async def test_who_stays_or_moved_in_is_not_made_to_leave(going: Company, served
     acts: list[Awaitable[Any]] = []
     for number, (unit_id, turn_id) in enumerate(places.values()):
         if number % 2:
-            acts.append(going.act("CancelNotice", unit_id=unit_id))
+            acts.append(going.command("CancelNotice", unit_id=unit_id))
         else:
             acts.append(going.move_in(unit_id, predecessor_transition_id=turn_id))
         if number % 5 == 0:
             acts.append(going.sweep(AFTER))
     await asyncio.gather(*acts)
     await going.sweep(AFTER)
-    assert {unit.unit_status for unit in await going.act("ListBoard")} == {"Occupied"}
+    assert {unit.unit_status for unit in await going.command("ListBoard")} == {"Occupied"}
     await check_units(served, going)
 
 
@@ -117,10 +117,11 @@ async def test_a_task_that_is_done_is_not_told_of_later(going: Company, served: 
     places = await units_of(going, 1)
     ((_, turn_id),) = places.values()
     tasks = [
-        (await going.act("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)).task_id for _ in range(40)
+        (await going.command("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)).task_id
+        for _ in range(40)
     ]
     ends = [
-        going.act(rpc, task_id=task_id)
+        going.command(rpc, task_id=task_id)
         for task_id, rpc in zip(tasks, itertools.cycle(["CompleteTask", "CancelTask"]), strict=False)
     ]
     await asyncio.gather(*ends[:20], *(going.sweep(AFTER) for _ in range(3)), *ends[20:])
@@ -140,9 +141,11 @@ async def test_a_unit_that_somebody_holds_is_waited_for(company: Company, served
     async with served.transaction() as connection:
         await connection.raw.execute(f"SELECT FROM unit WHERE id = {unit_id} FOR NO KEY UPDATE")
         waiting = [
-            asyncio.create_task(tried(company.act("AddTask", turn_id=turn_id, task_type="Paint"))),
-            asyncio.create_task(tried(company.act("ScheduleTurn", turn_id=turn_id, projected_ready_on="2980-04-01"))),
-            asyncio.create_task(tried(company.act("CancelNotice", unit_id=unit_id))),
+            asyncio.create_task(tried(company.command("AddTask", turn_id=turn_id, task_type="Paint"))),
+            asyncio.create_task(
+                tried(company.command("ScheduleTurn", turn_id=turn_id, projected_ready_on="2980-04-01"))
+            ),
+            asyncio.create_task(tried(company.command("CancelNotice", unit_id=unit_id))),
         ]
         done, _ = await asyncio.wait(waiting, timeout=0.5)
         assert not done

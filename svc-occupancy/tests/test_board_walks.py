@@ -155,7 +155,7 @@ class Walk:
     async def task(self, unit: Unit) -> list[Fired]:
         if unit.active is not None and self.chance.random() < 0.4:
             day = self.day()
-            made = await self.company.act("AddTask", turn_id=unit.active, task_type="Paint", scheduled_date=day)
+            made = await self.company.command("AddTask", turn_id=unit.active, task_type="Paint", scheduled_date=day)
             unit.tasks[made.task_id], unit.turn_of[made.task_id] = Task(day), unit.active
         elif unit.tasks:
             task_id, task = self.chance.choice(list(unit.tasks.items()))
@@ -168,7 +168,7 @@ class Walk:
 
     async def _refused(self, rpc: str, **fields: Any) -> bool:
         try:
-            await self.company.act(rpc, **fields)
+            await self.company.command(rpc, **fields)
         except Refusal as refusal:
             assert refusal.status == 422, refusal.message
             return True
@@ -191,7 +191,7 @@ async def test_a_walk_fires_what_the_rules_say_and_no_more(
         expected += await walk.step()
     assert sorted(map(str, await fired(served, company))) == sorted(map(str, expected))
     assert {"turn.status_changed", "turn.schedule_changed", "turn.task.stale"} <= {event[0] for event in expected}
-    board = {unit.unit_id: unit for unit in await company.act("ListBoard")}
+    board = {unit.unit_id: unit for unit in await company.command("ListBoard")}
     for unit in units:
         shown = board[unit.id]
         assert (shown.unit_status or None, shown.projected_ready_on or None) == (unit.status, unit.ready)

@@ -13,9 +13,9 @@ from sqlalchemy import CheckConstraint
 from chassis.auth.identity import KINDS, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.records.bodies import Text
-from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, stale_pb2
+from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
-from makeready.occupancy.v1 import board_pb2, occupancy_pb2, residencies_pb2, turn_tasks_pb2
+from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
 from svc_occupancy import rules_board
 from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t
@@ -23,12 +23,12 @@ from svc_occupancy.records_residencies import PartyCreate
 from testkit.services import RunningService
 
 SERVICES = [
-    occupancy_pb2.DESCRIPTOR.services_by_name["TurnsService"],
+    turns_pb2.DESCRIPTOR.services_by_name["TurnsService"],
     residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"],
-    board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"],
+    turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"],
     turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"],
     audit_pb2.DESCRIPTOR.services_by_name["AuditService"],
-    stale_pb2.DESCRIPTOR.services_by_name["StaleService"],
+    sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"],
     events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
     retention_pb2.DESCRIPTOR.services_by_name["RetentionService"],

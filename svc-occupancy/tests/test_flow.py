@@ -13,13 +13,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from sqlalchemy import select
 
 from chassis.auth.clients import ServiceClient
-from chassis.auth.identity import CALLER, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
+from chassis.auth.identity import INTEGRATION, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.consumer import Consumer
 from chassis.messaging.outbox import uuid7
 from chassis.messaging.transport import Transport
-from makeready.catalog.v1 import catalog_pb2, catalog_pb2_grpc
+from makeready.catalog.v1 import places_pb2, places_pb2_grpc
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, ImportRow
 from makeready.events.v1 import events_pb2, events_pb2_grpc
 from svc_occupancy import consumers
@@ -30,9 +30,9 @@ from testkit.services import RunningService
 async def put(catalog: RunningService, company_id: int, kind: str, *rows: dict[str, Any]) -> None:
     """Imports rows of `Properties` or `Units`."""
     sent = [ImportRow(line=line, json=json.dumps(row).encode()) for line, row in enumerate(rows)]
-    request = getattr(catalog_pb2, f"Import{kind}Request")(rows=sent)
+    request = getattr(places_pb2, f"Import{kind}Request")(rows=sent)
     async with catalog.channel() as channel:
-        stub = getattr(catalog_pb2_grpc, f"{kind}ServiceStub")(channel)
+        stub = getattr(places_pb2_grpc, f"{kind}ServiceStub")(channel)
         operator = Identity(OPERATOR, "operator", company_id)
         response = await catalog.call(getattr(stub, f"Import{kind}"), request, operator)
     assert not [result for result in response.results if result.outcome == IMPORT_OUTCOME_REJECTED]
@@ -159,11 +159,11 @@ async def test_health_says_serving(occupancy: RunningService) -> None:
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
-@pytest.mark.parametrize("kind", [CALLER, SERVICE, OPERATOR, STAFF])
+@pytest.mark.parametrize("kind", [INTEGRATION, SERVICE, OPERATOR, STAFF])
 @pytest.mark.parametrize("rpc", ["CatchUp", "GetLag"])
 async def test_each_rpc_is_open_to_its_kinds_alone(occupancy: RunningService, rpc: str, kind: str) -> None:
     allowed = {"CatchUp": {SERVICE, OPERATOR}, "GetLag": {OPERATOR}}[rpc]
-    issuer = {CALLER: "gateway", SERVICE: "svc-webhooks", OPERATOR: "operator", STAFF: "gateway"}[kind]
+    issuer = {INTEGRATION: "gateway", SERVICE: "svc-webhooks", OPERATOR: "operator", STAFF: "gateway"}[kind]
     async with occupancy.channel() as channel:
         stub = events_pb2_grpc.ConsumerServiceStub(channel)
         request = getattr(events_pb2, f"{rpc}Request")()

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from makeready.events.v1.events_pb2 import Event
-from makeready.occupancy.v1 import occupancy_pb2
+from makeready.occupancy.v1 import turns_pb2
 from svc_occupancy import tables as t
 
 from .occupancy_house import Company
@@ -34,7 +34,7 @@ class Told:
         new, self._known = public[self._known :], len(public)
         found = []
         for event in new:
-            request = occupancy_pb2.GetTurnRequest(turn_id=event.public.entity_id)
+            request = turns_pb2.GetTurnRequest(turn_id=event.public.entity_id)
             shown = await self._company.house("GetTurn", request, self._company.caller)
             assert event.public.data == shown.document.json and event.request_id == "req-test"
             change = json.loads(event.public.change)

@@ -26,7 +26,7 @@ async def company(going: Company) -> Company:
 
 async def tasks(company: Company, turn: str = "T1") -> dict[str, Any]:
     turn_id = (await company.turn(turn))["entity_id"]
-    return {one.external_id: one for one in await company.act("ListTasks", turn_id=turn_id)}
+    return {one.external_id: one for one in await company.command("ListTasks", turn_id=turn_id)}
 
 
 async def test_a_file_makes_tasks_and_changes_them(company: Company) -> None:
@@ -83,7 +83,7 @@ async def test_a_turn_is_the_file_s_own_else_the_newest_that_a_feed_made(company
     await company.notice(units["U2"])
     fed = (await company.move_in(units["U2"], external_id="R1", predecessor_transition_id=fed))["entity_id"]
     assert await company.put("turn-tasks", TASK | {"turn": "R1"}) == ["created"]
-    (one,) = await company.act("ListTasks", turn_id=fed)
+    (one,) = await company.command("ListTasks", turn_id=fed)
     assert one.external_id == "K1"
 
 
@@ -124,7 +124,7 @@ async def test_a_departure_long_ago_is_what_the_file_says_of_it(
     before = await fired(served, company)
     await company.sweep("2020-03-01T00:00:00Z")
     assert await fired(served, company) == before
-    (unit,) = [one for one in await company.act("ListBoard") if one.name == "Unit U2"]
+    (unit,) = [one for one in await company.command("ListBoard") if one.name == "Unit U2"]
     assert unit.unit_status == (status or "Vacant Not Ready")
     assert await company.put("turns", row, events=events) == ["unchanged"]
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from chassis.auth.identity import CALLER, Identity
+from chassis.auth.identity import INTEGRATION, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from makeready.events.v1.events_pb2 import CompanyReference, References
@@ -257,10 +257,12 @@ async def test_a_dry_run_reports_and_changes_nothing(company: Any, served: Datab
 async def test_callers_import_nothing(company: Any) -> None:
     import grpc
 
-    from makeready.occupancy.v1 import occupancy_pb2 as pb
+    from makeready.occupancy.v1 import turns_pb2 as pb
 
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await company.house("ImportTurns", pb.ImportTurnsRequest(), Identity(CALLER, "gateway", company.id, 1, "write"))
+        await company.house(
+            "ImportTurns", pb.ImportTurnsRequest(), Identity(INTEGRATION, "gateway", company.id, 1, "write")
+        )
     assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chassis.auth.identity import CALLER, Identity
+from chassis.auth.identity import INTEGRATION, Identity
 from chassis.refusals import Refusal
 
 from .occupancy_house import ANA, move_in, notice
@@ -89,7 +89,7 @@ async def test_a_retry_has_no_second_effect(company: Any, unit_id: int) -> None:
 
 @pytest.mark.parametrize(("rpc", "body"), [("RecordNotice", notice()), ("RecordMoveIn", move_in())])
 async def test_a_key_without_an_administrator_records_nothing(company: Any, unit_id: int, rpc: str, body: Any) -> None:
-    nobody = Identity(CALLER, "gateway", company.id, 9, "write", None)
+    nobody = Identity(INTEGRATION, "gateway", company.id, 9, "write", None)
     for target in (unit_id, 1):
         with pytest.raises(Refusal) as refused:
             await company.write(rpc, target, body, who=nobody)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chassis.refusals import Refusal
 from makeready.common.v1 import options_pb2
-from makeready.occupancy.v1 import occupancy_pb2 as pb
+from makeready.occupancy.v1 import turns_pb2 as pb
 from svc_occupancy import rules
 from svc_occupancy.rules import ActiveTurn
 

@@ -28,7 +28,7 @@ async def lived_in(company: Company, served: Database, move_out_date: str = LEFT
 
 async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company, served: Database) -> None:
     unit_id, turn_id = await lived_in(going, served)
-    await going.act("ScheduleTurn", turn_id=turn_id, projected_ready_on="2980-03-20")
+    await going.command("ScheduleTurn", turn_id=turn_id, projected_ready_on="2980-03-20")
     before = await fired(served, going)
     for moment in (f"{LEFT}T12:00:00Z", BEFORE_SIX):
         await going.sweep(moment)
@@ -60,7 +60,7 @@ async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company,
 @pytest.mark.parametrize("said", ["Vacant Ready", "Down"])
 async def test_what_somebody_has_said_of_the_unit_stays(going: Company, served: Database, said: str) -> None:
     unit_id, turn_id = await lived_in(going, served)
-    await going.act("SetUnitStatus", unit_id=unit_id, unit_status=said)
+    await going.command("SetUnitStatus", unit_id=unit_id, unit_status=said)
     turn, events = await going.served_turn(turn_id), await fired(served, going)
     await going.sweep(SIX)
     assert (await going.served_turn(turn_id), await fired(served, going)) == (turn, events)
@@ -70,7 +70,7 @@ async def test_what_somebody_has_said_of_the_unit_stays(going: Company, served: 
 async def test_a_resident_who_stayed_on_is_not_moved_out_again(going: Company, served: Database, said: str) -> None:
     unit_id, turn_id = await lived_in(going, served)
     await going.sweep(SIX)
-    await going.act("SetUnitStatus", unit_id=unit_id, unit_status=said)
+    await going.command("SetUnitStatus", unit_id=unit_id, unit_status=said)
     events = await fired(served, going)
     await going.sweep("2980-04-01T00:00:00Z")
     assert await fired(served, going) == events
@@ -95,7 +95,7 @@ async def test_a_date_that_moves_takes_the_morning_with_it(going: Company, serve
 
 async def test_a_cancelled_notice_and_a_successor_leave_nothing_to_do(going: Company, served: Database) -> None:
     unit_id, turn_id = await lived_in(going, served)
-    await going.act("CancelNotice", unit_id=unit_id)
+    await going.command("CancelNotice", unit_id=unit_id)
     await going.sweep(SIX)
     await going.notice(unit_id, LEFT)
     await going.move_in(unit_id, predecessor_transition_id=turn_id)
@@ -107,7 +107,7 @@ async def test_a_cancelled_notice_and_a_successor_leave_nothing_to_do(going: Com
 
 async def test_companies_that_are_inactive_or_unknown_are_left_alone(company: Company, served: Database) -> None:
     _, turn_id = await lived_in(company, served)
-    task = await company.act("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)
+    task = await company.command("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)
     events = await fired(served, company)
     await company.sweep("2980-04-01T00:00:00Z")
     assert await fired(served, company) == events
@@ -122,8 +122,8 @@ async def test_companies_that_are_inactive_or_unknown_are_left_alone(company: Co
 
 async def test_a_task_is_told_of_once_for_ever(going: Company, served: Database) -> None:
     _, turn_id = await lived_in(going, served, "2999-01-31")
-    task = await going.act("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)
-    undated = await going.act("AddTask", turn_id=turn_id, task_type="Look")
+    task = await going.command("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)
+    undated = await going.command("AddTask", turn_id=turn_id, task_type="Look")
     await going.sweep(BEFORE_SIX)
     assert await fired(served, going, "turn.status_changed") == []
     assert (await going.sweep(SIX))["turn.task.stale"] >= 1
@@ -136,13 +136,13 @@ async def test_a_task_is_told_of_once_for_ever(going: Company, served: Database)
         ("url", url),
     ]
     assert (event.public.change, event.public.entity_id) == (b"", task.task_id)
-    await going.act("UpdateTask", task_id=task.task_id, scheduled_date="2980-05-01")
-    await going.act("UpdateTask", task_id=undated.task_id, scheduled_date="2980-05-02")
+    await going.command("UpdateTask", task_id=task.task_id, scheduled_date="2980-05-01")
+    await going.command("UpdateTask", task_id=undated.task_id, scheduled_date="2980-05-02")
     for moment in ("2980-05-02T12:00:00Z", "2980-05-03T12:00:00Z", "2980-06-01T12:00:00Z"):
         await going.sweep(moment)
     stale = [one for one in await fired(served, going) if one[0] == "turn.task.stale"]
     assert stale == [("turn.task.stale", one.task_id, None, None) for one in (task, undated)]
-    tasks = {one.task_id: one for one in await going.act("ListTasks", turn_id=turn_id)}
+    tasks = {one.task_id: one for one in await going.command("ListTasks", turn_id=turn_id)}
     assert tasks[task.task_id].HasField("stale_at") and tasks[task.task_id].status == "Open"
 
 
@@ -151,18 +151,18 @@ async def test_tasks_that_are_over_are_not_told_of_and_those_of_an_ended_turn_ar
 ) -> None:
     unit_id, turn_id = await lived_in(going, served, "2999-01-31")
     tasks = [
-        await going.act("AddTask", turn_id=turn_id, task_type=name, scheduled_date=LEFT)
+        await going.command("AddTask", turn_id=turn_id, task_type=name, scheduled_date=LEFT)
         for name in ("done", "dropped", "left", "moved")
     ]
     done, dropped, left, moved = (one.task_id for one in tasks)
-    await going.act("CompleteTask", task_id=done)
-    await going.act("CancelTask", task_id=dropped)
-    await going.act("UpdateTask", task_id=moved, scheduled_date="2980-09-01")
+    await going.command("CompleteTask", task_id=done)
+    await going.command("CancelTask", task_id=dropped)
+    await going.command("UpdateTask", task_id=moved, scheduled_date="2980-09-01")
     await going.move_in(unit_id, predecessor_transition_id=turn_id)
     await going.sweep(SIX)
     stale = [one for one in await fired(served, going) if one[0] == "turn.task.stale"]
     assert stale == [("turn.task.stale", left, None, None)]
-    assert (await going.act("CompleteTask", task_id=left)).status == "Completed"
+    assert (await going.command("CompleteTask", task_id=left)).status == "Completed"
 
 
 async def test_many_sweeps_at_once_do_each_thing_once(going: Company, served: Database) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from chassis.db.database import Database
 from chassis.refusals import Refusal
-from makeready.occupancy.v1 import occupancy_pb2 as pb
+from makeready.occupancy.v1 import turns_pb2 as pb
 from svc_occupancy.queries import TURNS_PAGE
 from testkit.plans import page_plan, rows_looked_at
 

@@ -14,7 +14,7 @@ from chassis.auth.identity import TokenSigner
 from chassis.db.database import Database
 from chassis.messaging.consumer import Consumer
 from chassis.messaging.transport import Transport
-from makeready.catalog.v1 import catalog_pb2
+from makeready.catalog.v1 import places_pb2
 from makeready.events.v1 import events_pb2
 from makeready_local.nats import Nats
 from svc_occupancy import consumers, rules
@@ -77,7 +77,7 @@ async def test_a_unit_that_came_before_its_property_is_asked_for_too(
     company: Any, no_nats: Nats, served: Database
 ) -> None:
     await company.make_units("U1")
-    listed = await company.house("ListUnits", catalog_pb2.ListUnitsRequest(limit=1), company.caller)
+    listed = await company.house("ListUnits", places_pb2.ListUnitsRequest(limit=1), company.caller)
     (unit,) = json.loads(listed.page.data)
     early = events_pb2.UnitReference(
         id=unit["entity_id"],

@@ -6,12 +6,12 @@ from chassis.app.server import App, run_process
 from chassis.replicas.resync import ReplicaResync
 from chassis.schedule import instants
 from makeready.events.v1 import replicas_pb2
-from makeready.tickets.v1 import desk_pb2, pm_tasks_pb2, tickets_pb2
+from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, tickets_pb2
 from svc_tickets import config, consumers, records, records_pm, tables
 from svc_tickets.failed_rows import FailedRows
 from svc_tickets.owners import Owners
 from svc_tickets.service import TicketsService
-from svc_tickets.service_desk import TicketDeskService
+from svc_tickets.service_desk import TicketCommandsService
 from svc_tickets.service_pm import PmTasksService
 from svc_tickets.sweeps import OverdueMaintenance, QuietTickets
 
@@ -31,8 +31,8 @@ def assemble(settings: config.Config) -> App:
     owners = Owners(app.database, app.peer("svc-catalog"), app.peer("gateway"))
     tickets = TicketsService(app.database, commands, owners, links, instants.now)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)
-    desk = TicketDeskService(commands, app.database, owners, links)
-    app.serve(desk_pb2.DESCRIPTOR.services_by_name["TicketDeskService"], desk)
+    desk = TicketCommandsService(commands, app.database, owners, links)
+    app.serve(ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"], desk)
     pm_links = records_pm.PmTaskLinks(settings.service.links_url)
     pm_tasks = PmTasksService(commands, app.database, owners, pm_links, consumer.catch_up, instants.now)
     app.serve(pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"], pm_tasks)

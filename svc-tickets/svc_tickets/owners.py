@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from chassis.auth.clients import ServiceClient
 from chassis.db.database import Database
-from makeready.catalog.v1 import catalog_pb2
-from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceStub
+from makeready.catalog.v1 import places_pb2
+from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceStub
 from makeready.events.v1.events_pb2 import References
 from makeready.identity.v1 import staff_pb2
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from svc_tickets.consumers import put_references
 
 if TYPE_CHECKING:  # names of the stub files alone
-    from makeready.catalog.v1.catalog_pb2_grpc import ReferencesServiceAsyncStub
+    from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub
     from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub
 
 
@@ -46,7 +46,7 @@ class Owners:
         staff_external_ids: Sequence[str] = (),
     ) -> None:
         """Takes into the replicas whatever of these exists. Raises Unavailable where an owner does not answer."""
-        of_catalog = catalog_pb2.BatchGetReferencesRequest(
+        of_catalog = places_pb2.BatchGetReferencesRequest(
             property_ids=_possible(property_ids),
             unit_ids=_possible(unit_ids),
             asset_ids=_possible(asset_ids),
@@ -69,7 +69,7 @@ class Owners:
             async with self._database.transaction() as connection:
                 await put_references(connection, found)
 
-    async def _ask_catalog(self, request: catalog_pb2.BatchGetReferencesRequest) -> References:
+    async def _ask_catalog(self, request: places_pb2.BatchGetReferencesRequest) -> References:
         answer = await self._catalog.call(self._references.BatchGetReferences, request, company_id=request.company_id)
         return answer.references
 

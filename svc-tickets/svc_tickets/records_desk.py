@@ -8,7 +8,7 @@ import msgspec
 from asyncpg import Record
 
 from chassis.records.bodies import LongText, RecordId, Text
-from makeready.tickets.v1 import desk_pb2 as pb
+from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from svc_tickets import rules
 from svc_tickets.records import ShortText, actor_of
 

@@ -14,7 +14,7 @@ from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
 from chassis.writes.commands import Command, CommandRunner, fields
 from makeready.common.v1.documents_pb2 import Document
-from makeready.tickets.v1 import desk_pb2 as pb
+from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from svc_tickets import queries_desk as q
 from svc_tickets import queries_opening, queries_quiet, records, records_desk, rules, rules_desk, rules_quiet
 from svc_tickets.owners import Owners
@@ -29,7 +29,7 @@ Response = TypeVar("Response", bound=Message)
 Decide = Callable[[Command, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
-class TicketDeskService:
+class TicketCommandsService:
     """Opens, assigns, comments on, photographs and moves tickets for people of the company."""
 
     def __init__(self, commands: CommandRunner, database: Database, owners: Owners, links: records.TicketLinks) -> None:
@@ -144,9 +144,7 @@ class TicketDeskService:
 
         return await self.commands.run(call, request, pb.CommentOnTicketResponse, work)
 
-    async def PhotographTicket(
-        self, request: pb.PhotographTicketRequest, call: identity.Call
-    ) -> pb.PhotographTicketResponse:
+    async def AddTicketPhoto(self, request: pb.AddTicketPhotoRequest, call: identity.Call) -> pb.AddTicketPhotoResponse:
         wanted = bodies.check(records_desk.Photo, fields(request, "photo_url"))
         rules_desk.check_photo_url(wanted.photo_url)
         author = _label(_AUTHORS, request, "by")
@@ -157,7 +155,7 @@ class TicketDeskService:
                 await _add_comment(command, ticket["id"], rules_desk.PHOTO, wanted.photo_url, author, at)
             return {"photo_url": wanted.photo_url}
 
-        return await self._change(request, call, pb.PhotographTicketResponse, "ticket.photographed", author, photograph)
+        return await self._change(request, call, pb.AddTicketPhotoResponse, "ticket.photographed", author, photograph)
 
     async def SetTicketStatus(
         self, request: pb.SetTicketStatusRequest, call: identity.Call

@@ -10,12 +10,12 @@ from typing import Any
 
 from sqlalchemy import select
 
-from chassis.auth.identity import CALLER, OPERATOR, STAFF, Identity
+from chassis.auth.identity import INTEGRATION, OPERATOR, STAFF, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from makeready.common.v1.documents_pb2 import IMPORT_OUTCOME_REJECTED, ImportRow
-from makeready.common.v1.stale_pb2 import SweepStaleRequest
-from makeready.common.v1.stale_pb2_grpc import StaleServiceStub
+from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
+from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import consumers
@@ -41,7 +41,7 @@ class Company:
 
     @property
     def caller(self) -> Identity:
-        return Identity(CALLER, "gateway", self.id, 1, "write", 3)
+        return Identity(INTEGRATION, "gateway", self.id, 1, "write", 3)
 
 
 async def tell(database: Database, company_id: int, version: int, timezone: str, *, active: bool = True) -> None:
@@ -87,10 +87,10 @@ async def import_tickets(client: Any, company: Company, *rows: dict[str, Any], e
 async def sweep(house: RunningService, now: Any) -> dict[str, int]:
     """Does what is due as of `now` in all companies."""
     async with house.channel() as channel:
-        request = SweepStaleRequest()
+        request = RunScheduledSweepsRequest()
         request.now.FromDatetime(now)
-        stub = StaleServiceStub(channel)
-        answer = await house.call(stub.SweepStale, request, Identity(OPERATOR, "operator"))
+        stub = ScheduledSweepsServiceStub(channel)
+        answer = await house.call(stub.RunScheduledSweeps, request, Identity(OPERATOR, "operator"))
         return dict(answer.done)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import grpc
 import pytest
 
-from chassis.auth.identity import ADMINISTRATOR, CALLER, OPERATOR, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, STAFF, Identity
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.events.v1 import events_pb2
-from makeready.tickets.v1 import desk_pb2
-from makeready.tickets.v1.desk_pb2_grpc import TicketDeskServiceStub
+from makeready.tickets.v1 import ticket_commands_pb2
+from makeready.tickets.v1.ticket_commands_pb2_grpc import TicketCommandsServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from svc_tickets import consumers
 from testkit.event_contract import check_outbox
@@ -32,7 +32,7 @@ class Client:
 
     def __init__(self, house: RunningService, channel: grpc.aio.Channel) -> None:
         self.house = house
-        self.stubs: list[Any] = [TicketsServiceStub(channel), TicketDeskServiceStub(channel)]
+        self.stubs: list[Any] = [TicketsServiceStub(channel), TicketCommandsServiceStub(channel)]
 
     async def __call__(self, rpc: str, request: Any, who: Identity | None = None) -> Any:
         (method,) = (getattr(stub, rpc) for stub in self.stubs if hasattr(stub, rpc))
@@ -40,7 +40,7 @@ class Client:
 
 
 def caller(company_id: int = COMPANY, api_key_id: int = 1, administrator_id: int | None = 3) -> Identity:
-    return Identity(CALLER, "gateway", company_id, api_key_id, "write", administrator_id)
+    return Identity(INTEGRATION, "gateway", company_id, api_key_id, "write", administrator_id)
 
 
 @pytest.fixture(scope="session")
@@ -126,7 +126,9 @@ async def client(house: RunningService) -> AsyncIterator[Client]:
 @pytest.fixture
 async def reached(owners: dict[str, RunningService], client: Client, operator: Identity) -> dict[str, RunningService]:
     """Both owners, once svc-tickets has found out that they are there."""
-    nobodys = desk_pb2.AssignTicketRequest(idempotency_key="reach", ticket_id=1, assignee_id=10**15, vendor_id=10**15)
+    nobodys = ticket_commands_pb2.AssignTicketRequest(
+        idempotency_key="reach", ticket_id=1, assignee_id=10**15, vendor_id=10**15
+    )
     async with asyncio.timeout(20):
         while True:
             try:

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from chassis.auth.identity import OPERATOR, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
-from makeready.tickets.v1 import desk_pb2
+from makeready.tickets.v1 import ticket_commands_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import rules_desk
 
@@ -84,7 +84,7 @@ async def test_what_is_so_already_changes_nothing(
     first = await act(client, rpc, staff, ticket_id=ticket_id, **CHANGES[rpc])
     assert await act(client, rpc, operator, ticket_id=ticket_id, **CHANGES[rpc]) == first
     assert [one["actor"] for one in await audited(client, administrator, "ticket", ticket_id)] == ["staff:30"]
-    assert len(await comments_of(client, operator, ticket_id)) == (1 if rpc == "PhotographTicket" else 0)
+    assert len(await comments_of(client, operator, ticket_id)) == (1 if rpc == "AddTicketPhoto" else 0)
 
 
 async def test_many_at_once_come_one_after_the_other(
@@ -178,7 +178,7 @@ async def test_all_that_was_said_and_shown_is_listed_with_whose_it_is(
 ) -> None:
     await act(client, "CommentOnTicket", staff, ticket_id=ticket_id, body="It drips", by="AUTHOR_RESIDENT")
     photo = "https://photos.test/1.jpg"
-    await act(client, "PhotographTicket", operator, ticket_id=ticket_id, photo_url=photo, by="AUTHOR_VENDOR")
+    await act(client, "AddTicketPhoto", operator, ticket_id=ticket_id, photo_url=photo, by="AUTHOR_VENDOR")
     await act(client, "SetTicketStatus", administrator, ticket_id=ticket_id, status="Completed", note=NOTE)
     await change(client, ticket_id, {"status": "Completed", "note": f"{NOTE} again"})
     assert await comments_of(client, staff, ticket_id) == [
@@ -198,7 +198,7 @@ async def test_the_ticket_shows_the_newest_photo_and_the_list_keeps_all(client: 
     first, *urls = [f"https://photos.test/{n}.jpg" for n in range(3)]
     ticket_id = (await open_ticket(client, staff, by="OPENER_RESIDENT", photo_url=first))["entity_id"]
     for url in urls:
-        answer = json.loads(await act(client, "PhotographTicket", staff, ticket_id=ticket_id, photo_url=url))
+        answer = json.loads(await act(client, "AddTicketPhoto", staff, ticket_id=ticket_id, photo_url=url))
         assert answer["photo_url"] == url
     assert await comments_of(client, staff, ticket_id) == [
         ("photo", first, "resident", "staff:30"),
@@ -213,9 +213,9 @@ async def test_the_ticket_shows_the_newest_photo_and_the_list_keeps_all(client: 
         ("CommentOnTicket", {"body": " \n"}, "body"),
         ("CommentOnTicket", {"body": "x" * 20_001}, "body"),
         ("CommentOnTicket", {"body": "a\0b"}, "NUL"),
-        ("PhotographTicket", {"photo_url": ""}, "photo_url"),
-        ("PhotographTicket", {"photo_url": "photo.jpg"}, "photo_url"),
-        ("PhotographTicket", {"photo_url": "https://photos.test/" + "x" * 2000}, "photo_url"),
+        ("AddTicketPhoto", {"photo_url": ""}, "photo_url"),
+        ("AddTicketPhoto", {"photo_url": "photo.jpg"}, "photo_url"),
+        ("AddTicketPhoto", {"photo_url": "https://photos.test/" + "x" * 2000}, "photo_url"),
     ],
 )
 async def test_a_bad_comment_or_photo_is_refused(
@@ -235,7 +235,7 @@ async def test_a_long_list_of_comments_comes_in_pages(
         "FROM generate_series(1, 401) n"
     )
     await database.execute(Statement(text(rows)))
-    request, found = desk_pb2.ListTicketCommentsRequest(ticket_id=ticket_id), []
+    request, found = ticket_commands_pb2.ListTicketCommentsRequest(ticket_id=ticket_id), []
     for many in (200, 200, 1):
         answer = await client("ListTicketComments", request, staff)
         assert len(answer.comments) == many and answer.HasField("next_after_comment_id") is (many == 200)
@@ -245,7 +245,7 @@ async def test_a_long_list_of_comments_comes_in_pages(
 
 
 async def test_nobody_else_reads_the_comments(client: Any, ticket_id: int) -> None:
-    request = desk_pb2.ListTicketCommentsRequest(ticket_id=ticket_id)
+    request = ticket_commands_pb2.ListTicketCommentsRequest(ticket_id=ticket_id)
     refused = await refusal_of(client("ListTicketComments", request, Identity(OPERATOR, "operator", 8)))
     assert (refused.status, refused.message) == (404, "The company has no ticket with that id.")
 
@@ -342,7 +342,7 @@ async def test_a_photo_that_the_company_wants_is_wanted_of_staff_and_one_is_enou
         done = {"ticket_id": ticket_id, "status": "Completed", "note": NOTE}
         refused = await refusal_of(act(client, "SetTicketStatus", staff, **done))
         assert refused.status == 422 and "photo" in refused.message
-        await act(client, "PhotographTicket", staff, ticket_id=ticket_id, photo_url="https://photos.test/1.jpg")
+        await act(client, "AddTicketPhoto", staff, ticket_id=ticket_id, photo_url="https://photos.test/1.jpg")
         assert json.loads(await act(client, "SetTicketStatus", staff, **done))["status"] == "Completed"
     finally:
         await client("UpdateTicketPolicy", pb.UpdateTicketPolicyRequest(photo_required_to_complete=False), operator)
@@ -353,13 +353,13 @@ async def test_a_photo_that_the_company_wants_is_wanted_of_staff_and_one_is_enou
 
 @pytest.mark.parametrize(
     ("rpc", "author"),
-    [(rpc, author) for rpc in ("CommentOnTicket", "PhotographTicket") for author in rules_desk.AUTHORS]
+    [(rpc, author) for rpc in ("CommentOnTicket", "AddTicketPhoto") for author in rules_desk.AUTHORS]
     + [("AssignTicket", "staff"), ("SetTicketStatus", "staff")],
 )
 async def test_what_staff_and_vendors_do_breaks_a_residents_silence(
     client: Any, staff: Any, database: Database, rpc: str, author: str
 ) -> None:
-    has_author = rpc in ("CommentOnTicket", "PhotographTicket")
+    has_author = rpc in ("CommentOnTicket", "AddTicketPhoto")
     ticket = await open_ticket(client, staff, by="OPENER_RESIDENT")
     before, _ = await quiet_of(database, ticket["entity_id"])
     sent = CHANGES[rpc] | ({"by": f"AUTHOR_{author.upper()}"} if has_author else {})

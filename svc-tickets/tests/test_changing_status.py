@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text, update
 
-from chassis.auth.identity import CALLER, OPERATOR, Identity
+from chassis.auth.identity import INTEGRATION, OPERATOR, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.refusals import Refusal
@@ -172,7 +172,7 @@ async def strict(database: Database, client: Any) -> Identity:
         await database.execute(Statement(text(statement)))
     policy = pb.UpdateTicketPolicyRequest(photo_required_to_complete=True)
     await client("UpdateTicketPolicy", policy, Identity(OPERATOR, "operator", company_id))
-    return Identity(CALLER, "gateway", company_id, 5, "write", 3)
+    return Identity(INTEGRATION, "gateway", company_id, 5, "write", 3)
 
 
 async def with_photo(database: Database, ticket_id: int, photo_url: str | None) -> None:

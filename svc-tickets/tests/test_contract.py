@@ -10,18 +10,18 @@ from sqlalchemy import text
 
 from chassis.auth.identity import KINDS, Identity
 from chassis.db.database import Database
-from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, stale_pb2
+from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
-from makeready.tickets.v1 import desk_pb2, pm_tasks_pb2
+from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import rules, rules_desk, tables
 from testkit.revise import differences
 
 SERVICES = [
     pb.DESCRIPTOR.services_by_name["TicketsService"],
-    desk_pb2.DESCRIPTOR.services_by_name["TicketDeskService"],
+    ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"],
     pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"],
-    stale_pb2.DESCRIPTOR.services_by_name["StaleService"],
+    sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"],
     audit_pb2.DESCRIPTOR.services_by_name["AuditService"],
     events_pb2.DESCRIPTOR.services_by_name["OutboxService"],
     events_pb2.DESCRIPTOR.services_by_name["ConsumerService"],
@@ -36,7 +36,7 @@ def test_the_proto_lists_the_statuses_of_the_rules_in_their_order() -> None:
 
 @pytest.mark.parametrize(("enum", "words"), [("Opener", tuple(rules_desk.SOURCES)), ("Author", rules_desk.AUTHORS)])
 def test_the_proto_lists_who_acts_as_the_rules_do(enum: str, words: tuple[str, ...]) -> None:
-    values = desk_pb2.DESCRIPTOR.enum_types_by_name[enum].values[1:]
+    values = ticket_commands_pb2.DESCRIPTOR.enum_types_by_name[enum].values[1:]
     assert tuple(value.GetOptions().Extensions[options_pb2.label] for value in values) == words
 
 

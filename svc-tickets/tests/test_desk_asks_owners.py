@@ -11,8 +11,8 @@ from sqlalchemy import text
 from chassis.auth.identity import OPERATOR, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
-from makeready.catalog.v1 import catalog_pb2, vendors_pb2
-from makeready.catalog.v1.catalog_pb2_grpc import PropertiesServiceStub, UnitsServiceStub
+from makeready.catalog.v1 import places_pb2, vendors_pb2
+from makeready.catalog.v1.places_pb2_grpc import PropertiesServiceStub, UnitsServiceStub
 from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1.documents_pb2 import ImportRow
 from makeready.identity.v1 import identity_pb2, staff_pb2
@@ -50,9 +50,9 @@ async def test_a_ticket_is_opened_and_assigned_before_any_reference_has_come(cli
         people = staff_pb2.ImportStaffRequest(rows=row(external_id=f"S{tag}", name="Cy"))
         await gateway.call(StaffServiceStub(channel).ImportStaff, people, who)
     async with catalog.channel() as channel:
-        places = catalog_pb2.ImportPropertiesRequest(rows=row(external_id=f"P{tag}", name="Oak", address="1 Oak"))
+        places = places_pb2.ImportPropertiesRequest(rows=row(external_id=f"P{tag}", name="Oak", address="1 Oak"))
         await catalog.call(PropertiesServiceStub(channel).ImportProperties, places, who)
-        units = catalog_pb2.ImportUnitsRequest(rows=row(external_id=f"U{tag}", property=f"P{tag}", name="Oak 1"))
+        units = places_pb2.ImportUnitsRequest(rows=row(external_id=f"U{tag}", property=f"P{tag}", name="Oak 1"))
         await catalog.call(UnitsServiceStub(channel).ImportUnits, units, who)
         vendors = vendors_pb2.ImportVendorsRequest(rows=row(external_id=f"V{tag}", name="Fixers"))
         await catalog.call(VendorsServiceStub(channel).ImportVendors, vendors, who)

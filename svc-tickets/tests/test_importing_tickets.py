@@ -10,11 +10,11 @@ import grpc
 import pytest
 from sqlalchemy import func, select
 
-from chassis.auth.identity import CALLER, OPERATOR, Identity
+from chassis.auth.identity import INTEGRATION, OPERATOR, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
-from makeready.catalog.v1 import catalog_pb2, vendors_pb2
-from makeready.catalog.v1.catalog_pb2_grpc import PropertiesServiceStub
+from makeready.catalog.v1 import places_pb2, vendors_pb2
+from makeready.catalog.v1.places_pb2_grpc import PropertiesServiceStub
 from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1 import documents_pb2 as common
 from makeready.events.v1 import events_pb2
@@ -122,7 +122,7 @@ async def test_what_the_replicas_lack_is_asked_of_its_owners(client: Any, owners
         await owners["gateway"].call(StaffServiceStub(channel).ImportStaff, staff, who)
     async with owners["svc-catalog"].channel() as channel:
         house = {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}
-        places = catalog_pb2.ImportPropertiesRequest(rows=sent(house))
+        places = places_pb2.ImportPropertiesRequest(rows=sent(house))
         await owners["svc-catalog"].call(PropertiesServiceStub(channel).ImportProperties, places, who)
         vendors = vendors_pb2.ImportVendorsRequest(rows=sent({"external_id": "V1", "name": "Cascade Elevator"}))
         await owners["svc-catalog"].call(VendorsServiceStub(channel).ImportVendors, vendors, who)
@@ -132,7 +132,9 @@ async def test_what_the_replicas_lack_is_asked_of_its_owners(client: Any, owners
     assert [r.outcome for r in results] == [CREATED, REJECTED, REJECTED], [r.reason for r in results]
     assert [r.field for r in results] == ["", "assignee", "property"]
     page = (
-        await client("ListTickets", pb.ListTicketsRequest(limit=2), Identity(CALLER, "gateway", company, 1, "read"))
+        await client(
+            "ListTickets", pb.ListTicketsRequest(limit=2), Identity(INTEGRATION, "gateway", company, 1, "read")
+        )
     ).page
     (ticket,) = json.loads(page.data)
     assert ticket["property"]["name"] == "Elm Court" and ticket["assignee"]["name"] == "Ada Byrne"

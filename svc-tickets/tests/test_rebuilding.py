@@ -15,19 +15,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from chassis.auth.identity import CALLER, OPERATOR, SERVICE, Identity
+from chassis.auth.identity import INTEGRATION, OPERATOR, SERVICE, Identity
 from chassis.db import migrations
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from chassis.replicas import resync
-from makeready.catalog.v1 import catalog_pb2, vendors_pb2
-from makeready.catalog.v1.catalog_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
+from makeready.catalog.v1 import places_pb2, vendors_pb2
+from makeready.catalog.v1.places_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
 from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1 import documents_pb2 as common
 from makeready.events.v1 import replicas_pb2 as pb
 from makeready.events.v1.events_pb2 import PropertyReference, References
-from makeready.events.v1.replicas_pb2_grpc import OwnerServiceStub, ReplicasServiceStub
+from makeready.events.v1.replicas_pb2_grpc import ReplicaSourceServiceStub, ReplicasServiceStub
 from makeready.identity.v1 import identity_pb2, staff_pb2
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
@@ -117,9 +117,9 @@ async def make_company(owners: dict[str, RunningService]) -> int:
     catalog = owners["svc-catalog"]
     async with catalog.channel() as channel:
         for method, request in (
-            (PropertiesServiceStub(channel).ImportProperties, catalog_pb2.ImportPropertiesRequest(rows=sent(*houses))),
-            (UnitsServiceStub(channel).ImportUnits, catalog_pb2.ImportUnitsRequest(rows=sent(unit))),
-            (AssetsServiceStub(channel).ImportAssets, catalog_pb2.ImportAssetsRequest(rows=sent(boiler))),
+            (PropertiesServiceStub(channel).ImportProperties, places_pb2.ImportPropertiesRequest(rows=sent(*houses))),
+            (UnitsServiceStub(channel).ImportUnits, places_pb2.ImportUnitsRequest(rows=sent(unit))),
+            (AssetsServiceStub(channel).ImportAssets, places_pb2.ImportAssetsRequest(rows=sent(boiler))),
             (VendorsServiceStub(channel).ImportVendors, vendors_pb2.ImportVendorsRequest(rows=sent(firm))),
         ):
             results = (await catalog.call(method, request, who)).results
@@ -147,12 +147,24 @@ async def test_each_rpc_is_open_to_its_kind_alone(lost: Lost, owners: dict[str, 
     calls = [
         (lost.service, ReplicasServiceStub, "ListReplicas", pb.ListReplicasRequest(), OPERATOR),
         (lost.service, ReplicasServiceStub, "RebuildReplicas", pb.RebuildReplicasRequest(kind="staff"), OPERATOR),
-        (owners["svc-catalog"], OwnerServiceStub, "ListReferences", pb.ListReferencesRequest(kind="units"), SERVICE),
-        (owners["gateway"], OwnerServiceStub, "ListReferences", pb.ListReferencesRequest(kind="staff"), SERVICE),
+        (
+            owners["svc-catalog"],
+            ReplicaSourceServiceStub,
+            "ListReferences",
+            pb.ListReferencesRequest(kind="units"),
+            SERVICE,
+        ),
+        (
+            owners["gateway"],
+            ReplicaSourceServiceStub,
+            "ListReferences",
+            pb.ListReferencesRequest(kind="staff"),
+            SERVICE,
+        ),
     ]
     for running, stub, rpc, request, kind in calls:
         async with running.channel() as channel:
-            for who in (ANYBODY, service, Identity(CALLER, "gateway", 7, 1, "write")):
+            for who in (ANYBODY, service, Identity(INTEGRATION, "gateway", 7, 1, "write")):
                 if who.kind == kind:
                     await running.call(getattr(stub(channel), rpc), request, who)
                     continue
@@ -170,7 +182,7 @@ async def test_an_owner_tells_every_field_of_its_rows(company: int, owners: dict
         async with owners[name].channel() as channel:
             for kind in kinds:
                 request = pb.ListReferencesRequest(kind=kind, after=pb.Place(company_id=company - 1, id=2**62))
-                answer = await owners[name].call(OwnerServiceStub(channel).ListReferences, request, service)
+                answer = await owners[name].call(ReplicaSourceServiceStub(channel).ListReferences, request, service)
                 rows = getattr(answer.references, kind)
                 assert rows, kind
                 told = {one.name for row in rows for one, _ in row.ListFields()}
@@ -278,7 +290,7 @@ async def test_a_lost_database_has_all_nested_objects_again(
     who = Identity(OPERATOR, "operator", company)
     done = await lost(TicketsServiceStub, "ImportTickets", tickets_pb2.ImportTicketsRequest(rows=rows), who)
     assert [one.outcome for one in done.results] == [common.IMPORT_OUTCOME_CREATED] * 2, done
-    caller = Identity(CALLER, "gateway", company, 1, "read")
+    caller = Identity(INTEGRATION, "gateway", company, 1, "read")
     page = (await lost(TicketsServiceStub, "ListTickets", tickets_pb2.ListTicketsRequest(limit=5), caller)).page
     first, second = json.loads(page.data)
     assert (first["property"]["name"], first["unit"]["name"], first["unit_number"]) == ("House 0", "Unit 1", "1")

@@ -8,18 +8,20 @@ from chassis.auth.identity import OPERATOR, Identity
 from chassis.refusals import Refusal
 from makeready.common.v1.audit_pb2 import ListAuditRequest
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
-from makeready.common.v1.stale_pb2 import SweepStaleRequest
-from makeready.common.v1.stale_pb2_grpc import StaleServiceStub
+from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
+from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from testkit.services import RunningService
 
 
 @pytest.mark.parametrize("seconds", [2**62, -(2**62), 253_402_300_800, -62_135_596_801, -1])
 async def test_an_instant_that_no_sweep_can_have_is_refused(house: RunningService, seconds: int) -> None:
-    request = SweepStaleRequest()
+    request = RunScheduledSweepsRequest()
     request.now.seconds = seconds
     async with house.channel() as channel:
         with pytest.raises(Refusal) as refusal:
-            await house.call(StaleServiceStub(channel).SweepStale, request, Identity(OPERATOR, "operator"))
+            await house.call(
+                ScheduledSweepsServiceStub(channel).RunScheduledSweeps, request, Identity(OPERATOR, "operator")
+            )
     assert (refusal.value.status, refusal.value.message) == (400, "now must lie in the years 1971 to 8999.")
 
 

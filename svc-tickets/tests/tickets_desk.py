@@ -12,7 +12,7 @@ from chassis.db.database import Database
 from chassis.db.statements import Statement
 from makeready.common.v1 import audit_pb2
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
-from makeready.tickets.v1 import desk_pb2 as pb
+from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from makeready.tickets.v1.tickets_pb2 import TicketStatus
 from svc_tickets import tables as t
 
@@ -20,7 +20,7 @@ from svc_tickets import tables as t
 CHANGES: dict[str, dict[str, Any]] = {
     "AssignTicket": {"assignee_id": 30},
     "CommentOnTicket": {"body": "The part is ordered"},
-    "PhotographTicket": {"photo_url": "https://photos.test/after.jpg"},
+    "AddTicketPhoto": {"photo_url": "https://photos.test/after.jpg"},
     "SetTicketStatus": {"status": "In Progress"},
 }
 

@@ -18,7 +18,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from chassis.auth.clients import refusal_of
-from chassis.auth.identity import CALLER, OPERATOR, Identity, TokenSigner
+from chassis.auth.identity import INTEGRATION, OPERATOR, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.messaging.outbox import Outbox
 from makeready.common.v1 import retention_pb2
@@ -114,7 +114,7 @@ class House:
 
 
 def caller(company_id: int, api_key_id: int = 1, administrator_id: int | None = 3) -> Identity:
-    return Identity(CALLER, "gateway", company_id, api_key_id, "write", administrator_id)
+    return Identity(INTEGRATION, "gateway", company_id, api_key_id, "write", administrator_id)
 
 
 def operator(company_id: int = 0) -> Identity:

@@ -24,7 +24,7 @@ from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
-from makeready.identity.v1.staff_desk_pb2_grpc import StaffDeskServiceStub
+from makeready.identity.v1.staff_commands_pb2_grpc import StaffCommandsServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from testkit.raw_http import Api, free_port
 from testkit.stub_contexts import Contexts
@@ -119,7 +119,7 @@ class Operator:
             CompaniesServiceStub(channel),
             KeysServiceStub(channel),
             StaffServiceStub(channel),
-            StaffDeskServiceStub(channel),
+            StaffCommandsServiceStub(channel),
             ActorsServiceStub(channel),
             AuditServiceStub(channel),
         ]

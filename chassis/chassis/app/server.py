@@ -37,7 +37,7 @@ from chassis.writes.audit import Audit
 from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import LEDGER
 from chassis.writes.retention import Drop, Retention, every_slot
-from makeready.common.v1 import audit_pb2, documents_pb2, options_pb2, retention_pb2, stale_pb2
+from makeready.common.v1 import audit_pb2, documents_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
 
 GRACE_SECONDS = 10
@@ -153,7 +153,7 @@ class App:
         """This process does these by the clock."""
         stale = ScheduledSweeps(sweeps)
         self.background("stale", functools.partial(every_slot, stale.sweep, period_seconds=STALE_SECONDS))
-        self.serve(stale_pb2.DESCRIPTOR.services_by_name["StaleService"], stale)
+        self.serve(sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"], stale)
 
     def serve(self, service: ServiceDescriptor, implementation: object) -> None:
         """Serves every RPC of the service with the method of the same name, for the kinds that its proto names."""

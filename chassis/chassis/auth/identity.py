@@ -26,9 +26,10 @@ TOKEN_SECONDS = 60
 REUSE_SECONDS = 40  # leaves 20 s for the call and for clocks that disagree
 CACHED_MAX = 4096
 
-CALLER, SERVICE, OPERATOR, STAFF, ADMINISTRATOR = "caller", "service", "operator", "staff", "administrator"
+# Stored actors such as `caller:3` name an integration so.
+INTEGRATION, SERVICE, OPERATOR, STAFF, ADMINISTRATOR = "caller", "service", "operator", "staff", "administrator"
 KINDS = {
-    CALLER: options_pb2.KIND_CALLER,
+    INTEGRATION: options_pb2.KIND_INTEGRATION,
     SERVICE: options_pb2.KIND_SERVICE,
     OPERATOR: options_pb2.KIND_OPERATOR,
     STAFF: options_pb2.KIND_STAFF,
@@ -55,7 +56,7 @@ class Identity:
     @property
     def actor(self) -> str:
         """Who it is, as the audit log and the claims of the back office name them: "administrator:7"."""
-        of_company = {CALLER: self.api_key_id, ADMINISTRATOR: self.administrator_id, STAFF: self.staff_id}
+        of_company = {INTEGRATION: self.api_key_id, ADMINISTRATOR: self.administrator_id, STAFF: self.staff_id}
         return f"{self.kind}:{of_company[self.kind]}" if self.kind in of_company else self.issuer
 
 
@@ -69,7 +70,7 @@ class Call:
 
 def caller(call: Call) -> Identity:
     """The integration behind an RPC that callers alone may call."""
-    assert call.identity.kind == CALLER and call.identity.company_id > 0
+    assert call.identity.kind == INTEGRATION and call.identity.company_id > 0
     return call.identity
 
 
@@ -84,7 +85,7 @@ def _may_issue(issuer: str, kind: str) -> bool:
     """The gateway alone vouches for people and callers; a stolen service key opens nothing of theirs."""
     if issuer == "operator":
         return kind == OPERATOR
-    return kind == SERVICE or (issuer == "gateway" and kind in (CALLER, STAFF, ADMINISTRATOR))
+    return kind == SERVICE or (issuer == "gateway" and kind in (INTEGRATION, STAFF, ADMINISTRATOR))
 
 
 class TokenSigner:

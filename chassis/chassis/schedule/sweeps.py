@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from chassis.auth.identity import Call
 from chassis.refusals import invalid_request
 from chassis.schedule import instants
-from makeready.common.v1 import stale_pb2 as pb
+from makeready.common.v1 import sweeps_pb2 as pb
 
 PERIOD_SECONDS = 900  # the timezones' offsets are multiples of it
 YEARS = range(1971, 9000)  # what local dates, and the times to come, can be reckoned for
@@ -36,13 +36,15 @@ class ScheduledSweeps:
             raise faults[0]
         return done
 
-    async def SweepStale(self, request: pb.SweepStaleRequest, _call: Call) -> pb.SweepStaleResponse:
+    async def RunScheduledSweeps(
+        self, request: pb.RunScheduledSweepsRequest, _call: Call
+    ) -> pb.RunScheduledSweepsResponse:
         try:
             now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
         except ValueError:  # no calendar has it
             now = datetime.datetime.min
         if now.year not in YEARS:
             raise invalid_request(f"now must lie in the years {YEARS.start} to {YEARS.stop - 1}.", "now")
-        response = pb.SweepStaleResponse(done=await self.sweep(now))
+        response = pb.RunScheduledSweepsResponse(done=await self.sweep(now))
         response.now.FromDatetime(now)
         return response

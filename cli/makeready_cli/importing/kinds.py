@@ -12,23 +12,23 @@ from typing import Any, Protocol
 
 import grpc
 
-from makeready.catalog.v1 import catalog_pb2 as catalog
 from makeready.catalog.v1 import inspections_pb2 as inspections
 from makeready.catalog.v1 import meters_pb2 as meters
 from makeready.catalog.v1 import notices_pb2 as notices
+from makeready.catalog.v1 import places_pb2 as catalog
 from makeready.catalog.v1 import vendors_pb2 as vendors
-from makeready.catalog.v1.catalog_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
 from makeready.catalog.v1.inspections_pb2_grpc import InspectionsServiceStub
 from makeready.catalog.v1.meters_pb2_grpc import MetersServiceStub
 from makeready.catalog.v1.notices_pb2_grpc import NoticesServiceStub
+from makeready.catalog.v1.places_pb2_grpc import AssetsServiceStub, PropertiesServiceStub, UnitsServiceStub
 from makeready.catalog.v1.vendors_pb2_grpc import VendorsServiceStub
 from makeready.common.v1 import documents_pb2 as common
 from makeready.identity.v1 import staff_pb2 as staff
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
-from makeready.occupancy.v1 import occupancy_pb2 as occupancy
 from makeready.occupancy.v1 import turn_tasks_pb2 as turn_tasks
-from makeready.occupancy.v1.occupancy_pb2_grpc import TurnsServiceStub
+from makeready.occupancy.v1 import turns_pb2 as occupancy
 from makeready.occupancy.v1.turn_tasks_pb2_grpc import TurnTasksServiceStub
+from makeready.occupancy.v1.turns_pb2_grpc import TurnsServiceStub
 from makeready.tickets.v1 import pm_tasks_pb2 as pm_tasks
 from makeready.tickets.v1 import tickets_pb2 as tickets
 from makeready.tickets.v1.pm_tasks_pb2_grpc import PmTasksServiceStub

@@ -18,7 +18,7 @@ import structlog
 from asyncpg import Record
 from prometheus_client import Gauge
 
-from chassis.auth.identity import CALLER, Identity
+from chassis.auth.identity import INTEGRATION, Identity
 from chassis.db.database import LOST, Database, DatabaseUnavailable
 from chassis.schedule.instants import printed
 from gateway.identity import queries, records, rules
@@ -200,7 +200,7 @@ def _caller(row: Record) -> Caller:
         revoked=row["revoked_at"] is not None,
         company_active=row["active"],
         identity=Identity(
-            CALLER,
+            INTEGRATION,
             "gateway",
             company_id=row["company_id"],
             api_key_id=row["id"],

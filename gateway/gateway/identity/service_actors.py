@@ -16,12 +16,12 @@ class ActorsService:
         self.database = database
         self.issuer = issuer
 
-    async def Vouch(self, request: pb.VouchRequest, _call: Call) -> pb.VouchResponse:
+    async def IssueActorToken(self, request: pb.IssueActorTokenRequest, _call: Call) -> pb.IssueActorTokenResponse:
         if request.WhichOneof("actor") == "staff_id":
             who = await self._member(request.company_id, request.staff_id)
         else:
             who = await self._administrator(request.company_id, request.administrator_email)
-        return pb.VouchResponse(token=self.issuer.token(request.audience, who))
+        return pb.IssueActorTokenResponse(token=self.issuer.token(request.audience, who))
 
     async def _administrator(self, company_id: int, email: str) -> Identity:
         address = email.strip().lower()

@@ -16,13 +16,13 @@ from gateway.identity import queries, queries_staff, rules
 from gateway.identity.records_import import MemberFields
 from gateway.identity.service import no_company
 from makeready.events.v1.events_pb2 import References
-from makeready.identity.v1 import staff_desk_pb2 as pb
+from makeready.identity.v1 import staff_commands_pb2 as pb
 
 PAGE_MAX = 200
 _SAID = ("name", "email", "title", "external_id")
 
 
-class StaffDeskService:
+class StaffCommandsService:
     """Adds, changes and lists members of staff. What other contexts keep of them goes out as references."""
 
     def __init__(self, database: Database, commands: CommandRunner) -> None:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!makeready/common/v1/options.proto\x12\x13makeready.common.v1\x1a google/protobuf/descriptor.proto*z\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n\x0bKIND_CALLER\x10\x01\x12\x10\n\x0cKIND_SERVICE\x10\x02\x12\x11\n\rKIND_OPERATOR\x10\x03\x12\x0e\n\nKIND_STAFF\x10\x04\x12\x16\n\x12KIND_ADMINISTRATOR\x10\x05:L\n\x07\x61llowed\x12\x1e.google.protobuf.MethodOptions\x18\xb5\x87\x03 \x03(\x0e\x32\x19.makeready.common.v1.Kind:2\n\x05label\x12!.google.protobuf.EnumValueOptions\x18\xb6\x87\x03 \x01(\t:1\n\x08requires\x12\x1d.google.protobuf.FieldOptions\x18\xb7\x87\x03 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!makeready/common/v1/options.proto\x12\x13makeready.common.v1\x1a google/protobuf/descriptor.proto*\x7f\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10KIND_INTEGRATION\x10\x01\x12\x10\n\x0cKIND_SERVICE\x10\x02\x12\x11\n\rKIND_OPERATOR\x10\x03\x12\x0e\n\nKIND_STAFF\x10\x04\x12\x16\n\x12KIND_ADMINISTRATOR\x10\x05:L\n\x07\x61llowed\x12\x1e.google.protobuf.MethodOptions\x18\xb5\x87\x03 \x03(\x0e\x32\x19.makeready.common.v1.Kind:2\n\x05label\x12!.google.protobuf.EnumValueOptions\x18\xb6\x87\x03 \x01(\t:1\n\x08requires\x12\x1d.google.protobuf.FieldOptions\x18\xb7\x87\x03 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,5 +33,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.common.v1.options
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_KIND']._serialized_start=92
-  _globals['_KIND']._serialized_end=214
+  _globals['_KIND']._serialized_end=219
 # @@protoc_insertion_point(module_scope)

@@ -26,7 +26,7 @@ class _Kind:
 class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Kind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     KIND_UNSPECIFIED: _Kind.ValueType  # 0
-    KIND_CALLER: _Kind.ValueType  # 1
+    KIND_INTEGRATION: _Kind.ValueType  # 1
     """An integration with an API key, let in by the gateway."""
     KIND_SERVICE: _Kind.ValueType  # 2
     """Another of our own services."""
@@ -41,7 +41,7 @@ class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
     """Kind says what sort of party presents an identity token."""
 
 KIND_UNSPECIFIED: Kind.ValueType  # 0
-KIND_CALLER: Kind.ValueType  # 1
+KIND_INTEGRATION: Kind.ValueType  # 1
 """An integration with an API key, let in by the gateway."""
 KIND_SERVICE: Kind.ValueType  # 2
 """Another of our own services."""

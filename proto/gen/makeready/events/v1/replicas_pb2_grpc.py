@@ -25,8 +25,8 @@ if _version_not_supported:
     )
 
 
-class OwnerServiceStub:
-    """OwnerService is served by every owner of rows that other contexts keep as replicas.
+class ReplicaSourceServiceStub:
+    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas.
     """
 
     def __init__(self, channel):
@@ -36,14 +36,14 @@ class OwnerServiceStub:
             channel: A grpc.Channel.
         """
         self.ListReferences = channel.unary_unary(
-                '/makeready.events.v1.OwnerService/ListReferences',
+                '/makeready.events.v1.ReplicaSourceService/ListReferences',
                 request_serializer=makeready_dot_events_dot_v1_dot_replicas__pb2.ListReferencesRequest.SerializeToString,
                 response_deserializer=makeready_dot_events_dot_v1_dot_replicas__pb2.ListReferencesResponse.FromString,
                 _registered_method=True)
 
 
-class OwnerServiceServicer:
-    """OwnerService is served by every owner of rows that other contexts keep as replicas.
+class ReplicaSourceServiceServicer:
+    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas.
     """
 
     def ListReferences(self, request, context):
@@ -54,7 +54,7 @@ class OwnerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
 
-def add_OwnerServiceServicer_to_server(servicer, server):
+def add_ReplicaSourceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'ListReferences': grpc.unary_unary_rpc_method_handler(
                     servicer.ListReferences,
@@ -63,14 +63,14 @@ def add_OwnerServiceServicer_to_server(servicer, server):
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
-            'makeready.events.v1.OwnerService', rpc_method_handlers)
+            'makeready.events.v1.ReplicaSourceService', rpc_method_handlers)
     server.add_generic_rpc_handlers((generic_handler,))
-    server.add_registered_method_handlers('makeready.events.v1.OwnerService', rpc_method_handlers)
+    server.add_registered_method_handlers('makeready.events.v1.ReplicaSourceService', rpc_method_handlers)
 
 
  # This class is part of an EXPERIMENTAL API.
-class OwnerService:
-    """OwnerService is served by every owner of rows that other contexts keep as replicas.
+class ReplicaSourceService:
+    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas.
     """
 
     @staticmethod
@@ -87,7 +87,7 @@ class OwnerService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/makeready.events.v1.OwnerService/ListReferences',
+            '/makeready.events.v1.ReplicaSourceService/ListReferences',
             makeready_dot_events_dot_v1_dot_replicas__pb2.ListReferencesRequest.SerializeToString,
             makeready_dot_events_dot_v1_dot_replicas__pb2.ListReferencesResponse.FromString,
             options,

@@ -26,26 +26,26 @@ class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ig
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
-class OwnerServiceStub:
-    """OwnerService is served by every owner of rows that other contexts keep as replicas."""
+class ReplicaSourceServiceStub:
+    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
-    def __new__(cls, channel: _aio.Channel) -> OwnerServiceAsyncStub: ...
+    def __new__(cls, channel: _aio.Channel) -> ReplicaSourceServiceAsyncStub: ...
     ListReferences: _grpc.UnaryUnaryMultiCallable[_replicas_pb2.ListReferencesRequest, _replicas_pb2.ListReferencesResponse]
     """Lists rows of one kind as they are now, of all companies."""
 
 @_typing.type_check_only
-class OwnerServiceAsyncStub(OwnerServiceStub):
-    """OwnerService is served by every owner of rows that other contexts keep as replicas."""
+class ReplicaSourceServiceAsyncStub(ReplicaSourceServiceStub):
+    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListReferences: _aio.UnaryUnaryMultiCallable[_replicas_pb2.ListReferencesRequest, _replicas_pb2.ListReferencesResponse]  # type: ignore[assignment]
     """Lists rows of one kind as they are now, of all companies."""
 
-class OwnerServiceServicer(metaclass=_abc_1.ABCMeta):
-    """OwnerService is served by every owner of rows that other contexts keep as replicas."""
+class ReplicaSourceServiceServicer(metaclass=_abc_1.ABCMeta):
+    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas."""
 
     @_abc_1.abstractmethod
     def ListReferences(
@@ -55,7 +55,7 @@ class OwnerServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_replicas_pb2.ListReferencesResponse, _abc.Awaitable[_replicas_pb2.ListReferencesResponse]]:
         """Lists rows of one kind as they are now, of all companies."""
 
-def add_OwnerServiceServicer_to_server(servicer: OwnerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
+def add_ReplicaSourceServiceServicer_to_server(servicer: ReplicaSourceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class ReplicasServiceStub:
     """ReplicasService is served by every context that keeps replicas."""

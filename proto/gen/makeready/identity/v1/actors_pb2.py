@@ -25,19 +25,19 @@ _sym_db = _symbol_database.Default()
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/identity/v1/actors.proto\x12\x15makeready.identity.v1\x1a!makeready/common/v1/options.proto\"p\n\x0cVouchRequest\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\x10\n\x08\x61udience\x18\x02 \x01(\t\x12\x1d\n\x13\x61\x64ministrator_email\x18\x03 \x01(\tH\x00\x12\x12\n\x08staff_id\x18\x04 \x01(\x03H\x00\x42\x07\n\x05\x61\x63tor\"\x1e\n\rVouchResponse\x12\r\n\x05token\x18\x01 \x01(\t2m\n\rActorsService\x12\\\n\x05Vouch\x12#.makeready.identity.v1.VouchRequest\x1a$.makeready.identity.v1.VouchResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/identity/v1/actors.proto\x12\x15makeready.identity.v1\x1a!makeready/common/v1/options.proto\"z\n\x16IssueActorTokenRequest\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\x10\n\x08\x61udience\x18\x02 \x01(\t\x12\x1d\n\x13\x61\x64ministrator_email\x18\x03 \x01(\tH\x00\x12\x12\n\x08staff_id\x18\x04 \x01(\x03H\x00\x42\x07\n\x05\x61\x63tor\"(\n\x17IssueActorTokenResponse\x12\r\n\x05token\x18\x01 \x01(\t2\x8b\x01\n\rActorsService\x12z\n\x0fIssueActorToken\x12-.makeready.identity.v1.IssueActorTokenRequest\x1a..makeready.identity.v1.IssueActorTokenResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.identity.v1.actors_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ACTORSSERVICE'].methods_by_name['Vouch']._loaded_options = None
-  _globals['_ACTORSSERVICE'].methods_by_name['Vouch']._serialized_options = b'\220\002\001\252\273\030\001\003'
-  _globals['_VOUCHREQUEST']._serialized_start=96
-  _globals['_VOUCHREQUEST']._serialized_end=208
-  _globals['_VOUCHRESPONSE']._serialized_start=210
-  _globals['_VOUCHRESPONSE']._serialized_end=240
-  _globals['_ACTORSSERVICE']._serialized_start=242
-  _globals['_ACTORSSERVICE']._serialized_end=351
+  _globals['_ACTORSSERVICE'].methods_by_name['IssueActorToken']._loaded_options = None
+  _globals['_ACTORSSERVICE'].methods_by_name['IssueActorToken']._serialized_options = b'\220\002\001\252\273\030\001\003'
+  _globals['_ISSUEACTORTOKENREQUEST']._serialized_start=96
+  _globals['_ISSUEACTORTOKENREQUEST']._serialized_end=218
+  _globals['_ISSUEACTORTOKENRESPONSE']._serialized_start=220
+  _globals['_ISSUEACTORTOKENRESPONSE']._serialized_end=260
+  _globals['_ACTORSSERVICE']._serialized_start=263
+  _globals['_ACTORSSERVICE']._serialized_end=402
 # @@protoc_insertion_point(module_scope)

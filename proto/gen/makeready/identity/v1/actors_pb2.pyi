@@ -17,7 +17,7 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
-class VouchRequest(_message.Message):
+class IssueActorTokenRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     COMPANY_ID_FIELD_NUMBER: _builtins.int
@@ -46,10 +46,10 @@ class VouchRequest(_message.Message):
     _WhichOneofArgType_actor: _TypeAlias = _typing.Literal["actor", b"actor"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_actor) -> _WhichOneofReturnType_actor | None: ...
 
-Global___VouchRequest: _TypeAlias = VouchRequest  # noqa: Y015
+Global___IssueActorTokenRequest: _TypeAlias = IssueActorTokenRequest  # noqa: Y015
 
 @_typing.final
-class VouchResponse(_message.Message):
+class IssueActorTokenResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TOKEN_FIELD_NUMBER: _builtins.int
@@ -65,4 +65,4 @@ class VouchResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___VouchResponse: _TypeAlias = VouchResponse  # noqa: Y015
+Global___IssueActorTokenResponse: _TypeAlias = IssueActorTokenResponse  # noqa: Y015

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ActorsServiceStub:
-    """ActorsService vouches for the people of a company.
+    """ActorsService issues tokens by which the people of a company call other services.
     """
 
     def __init__(self, channel):
@@ -35,18 +35,18 @@ class ActorsServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.Vouch = channel.unary_unary(
-                '/makeready.identity.v1.ActorsService/Vouch',
-                request_serializer=makeready_dot_identity_dot_v1_dot_actors__pb2.VouchRequest.SerializeToString,
-                response_deserializer=makeready_dot_identity_dot_v1_dot_actors__pb2.VouchResponse.FromString,
+        self.IssueActorToken = channel.unary_unary(
+                '/makeready.identity.v1.ActorsService/IssueActorToken',
+                request_serializer=makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenRequest.SerializeToString,
+                response_deserializer=makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenResponse.FromString,
                 _registered_method=True)
 
 
 class ActorsServiceServicer:
-    """ActorsService vouches for the people of a company.
+    """ActorsService issues tokens by which the people of a company call other services.
     """
 
-    def Vouch(self, request, context):
+    def IssueActorToken(self, request, context):
         """Returns a token by which the named person calls one service, for less than a minute.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -56,10 +56,10 @@ class ActorsServiceServicer:
 
 def add_ActorsServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'Vouch': grpc.unary_unary_rpc_method_handler(
-                    servicer.Vouch,
-                    request_deserializer=makeready_dot_identity_dot_v1_dot_actors__pb2.VouchRequest.FromString,
-                    response_serializer=makeready_dot_identity_dot_v1_dot_actors__pb2.VouchResponse.SerializeToString,
+            'IssueActorToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.IssueActorToken,
+                    request_deserializer=makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenRequest.FromString,
+                    response_serializer=makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -70,11 +70,11 @@ def add_ActorsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ActorsService:
-    """ActorsService vouches for the people of a company.
+    """ActorsService issues tokens by which the people of a company call other services.
     """
 
     @staticmethod
-    def Vouch(request,
+    def IssueActorToken(request,
             target,
             options=(),
             channel_credentials=None,
@@ -87,9 +87,9 @@ class ActorsService:
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/makeready.identity.v1.ActorsService/Vouch',
-            makeready_dot_identity_dot_v1_dot_actors__pb2.VouchRequest.SerializeToString,
-            makeready_dot_identity_dot_v1_dot_actors__pb2.VouchResponse.FromString,
+            '/makeready.identity.v1.ActorsService/IssueActorToken',
+            makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenRequest.SerializeToString,
+            makeready_dot_identity_dot_v1_dot_actors__pb2.IssueActorTokenResponse.FromString,
             options,
             channel_credentials,
             insecure,
