@@ -127,7 +127,7 @@ def end_to_end_imports_nothing() -> list[str]:
 
 
 def breaking() -> list[str]:
-    """Against the contracts as released; `make proto-release` keeps new ones."""
+    """Against the contracts as released; `make release-contracts` keeps new ones."""
     return command(buf(), "breaking", "proto", "--against", RELEASED)
 
 

@@ -1,4 +1,4 @@
-"""Every migrated database is what its service's tables.py says."""
+"""Every migrated database is what its service's tables.py says, and serves the code of the last release too."""
 
 from __future__ import annotations
 
@@ -6,25 +6,55 @@ import asyncio
 import importlib
 
 import pytest
+from sqlalchemy import MetaData
 
 from chassis import migrations
+from makeready_local.expansion import taken
 from makeready_local.revise import differences
-from makeready_local.schemas import declare, schema
+from makeready_local.schemas import PROJECTS, allowed, declare, dump, folder, load, package, read, schema
 from makeready_local.testing import PostgresServer
 
-PACKAGES = ("gateway", "svc_catalog", "svc_tickets", "svc_occupancy", "svc_webhooks")
 
-
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("project", PROJECTS)
 async def test_a_migrated_database_equals_the_tables_and_migrating_twice_changes_nothing(
-    postgres_server: PostgresServer, package: str
+    postgres_server: PostgresServer, project: str
 ) -> None:
-    metadata = importlib.import_module(f"{package}.tables").metadata
-    migrated, declared = (postgres_server.create_database(f"{package}_{one}") for one in ("migrated", "declared"))
-    await asyncio.to_thread(migrations.migrate, migrated, package, metadata)
+    name = package(project)
+    metadata = metadata_of(project)
+    migrated, declared = (postgres_server.create_database(f"{name}_{one}") for one in ("migrated", "declared"))
+    await asyncio.to_thread(migrations.migrate, migrated, name, metadata)
     await declare(declared, metadata)
     assert await differences(migrated, metadata) == []
     found = await schema(migrated)
     assert found == await schema(declared)
-    await asyncio.to_thread(migrations.migrate, migrated, package, metadata)
+    await asyncio.to_thread(migrations.migrate, migrated, name, metadata)
     assert await schema(migrated) == found
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+async def test_the_schema_that_is_kept_as_sql_is_what_migrations_make(
+    postgres_server: PostgresServer, project: str
+) -> None:
+    url = postgres_server.create_database("current")
+    await asyncio.to_thread(migrations.migrate, url, package(project), metadata_of(project))
+    assert dump(url) == (folder(project) / "current.sql").read_text(), "run `make schemas` and look at what changed"
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+async def test_migrations_leave_the_code_of_the_last_release_what_it_uses(
+    postgres_server: PostgresServer, project: str
+) -> None:
+    """Where it fails, add first and take away a release later; or say in `allowed.toml` why nothing can break."""
+    released, head = (postgres_server.create_database(name) for name in ("released", "head"))
+    sql = (folder(project) / "released.sql").read_text()
+    await load(released, sql)
+    assert dump(released) == sql, "released.sql is not what `make release-contracts` wrote"
+    await asyncio.to_thread(migrations.migrate, head, package(project), metadata_of(project))
+    reasons = allowed(project)
+    assert taken(await read(released), await read(head)) == sorted(reasons)
+    assert all(reasons.values())
+
+
+def metadata_of(project: str) -> MetaData:
+    metadata: MetaData = importlib.import_module(f"{package(project)}.tables").metadata
+    return metadata
