@@ -21,7 +21,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from prometheus_client import Counter, Histogram, start_http_server
 from sqlalchemy import MetaData, Table
 
-from chassis import lean, logs  # noqa: F401 - see there
+from chassis import logs
 from chassis.acts import Acts
 from chassis.audit import Audit
 from chassis.clients import MESSAGE_BYTES_MAX, REFUSAL, Peer
