@@ -52,7 +52,7 @@ def migrate(url: str, package: str, metadata: MetaData) -> None:
         unknown = set(MigrationContext.configure(connection).get_current_heads()) - known
         if unknown:
             raise DatabaseUnavailable(
-                f"revision {min(unknown)} of the database is unknown here: a later release made it; migrate with that one"
+                f"revision {min(unknown)} of the database is unknown here: a later release made it"
             )
         command.upgrade(config, "head")
 
