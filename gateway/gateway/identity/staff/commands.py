@@ -1,4 +1,4 @@
-"""The RPCs by which people keep a company's staff, by the rules of an import's rows."""
+"""The RPCs by which people add, change and list a company's staff. The fields obey the rules of an import's rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from chassis.db.database import Database
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
 from chassis.writes.commands import Command, CommandRunner, fields
-from gateway.identity import queries, queries_staff, rules
-from gateway.identity.records_import import MemberFields
-from gateway.identity.service import no_company
+from gateway.identity import rules
+from gateway.identity.companies import queries as companies
+from gateway.identity.companies.rules import no_company
+from gateway.identity.staff import queries
+from gateway.identity.staff.inputs import MemberFields
 from makeready.events.v1.events_pb2 import References
 from makeready.identity.v1 import staff_commands_pb2 as pb
 
@@ -33,10 +35,10 @@ class StaffCommandsService:
         values = _given(request)
 
         async def work(command: Command) -> pb.AddStaffResponse:
-            if await queries.company(command.connection, command.company_id) is None:
+            if await companies.company(command.connection, command.company_id) is None:
                 raise no_company()
             try:
-                row = await queries_staff.added_member(command.connection, command.company_id, values, command.now)
+                row = await queries.added_member(command.connection, command.company_id, values, command.now)
             except UniqueViolationError as fault:
                 raise _taken(fault) from None
             await command.audit("staff.added", "staff", row["id"], {}, _audited(row))
@@ -49,13 +51,13 @@ class StaffCommandsService:
         values = _given(request)
 
         async def work(command: Command) -> pb.UpdateStaffResponse:
-            before = await queries_staff.member_for_update(command.connection, command.company_id, request.staff_id)
+            before = await queries.member_for_update(command.connection, command.company_id, request.staff_id)
             if before is None:
                 raise Refusal(404, "not_found", "The company has no member of staff with that id; check the id.")
             if all(before[name] == value for name, value in values.items()):
                 return pb.UpdateStaffResponse(staff=_shown(before))
             try:
-                row = await queries_staff.changed_member(command.connection, before, values)
+                row = await queries.changed_member(command.connection, before, values)
             except UniqueViolationError as fault:
                 raise _taken(fault) from None
             await command.audit("staff.updated", "staff", row["id"], _audited(before), _audited(row))
@@ -68,7 +70,7 @@ class StaffCommandsService:
         limit = request.limit if request.HasField("limit") else PAGE_MAX
         if not 1 <= limit <= PAGE_MAX:
             raise invalid_request(f"limit must be from 1 to {PAGE_MAX}.", "limit")
-        found = await queries_staff.staff_page(self.database, identity.company_id(call), request.after_id, limit + 1)
+        found = await queries.staff_page(self.database, identity.company_id(call), request.after_id, limit + 1)
         answer = pb.ListStaffResponse(staff=map(_shown, found[:limit]))
         if len(found) > limit:
             answer.next_after_id = found[limit - 1]["id"]
@@ -83,10 +85,7 @@ def _given(request: Any) -> dict[str, Any]:
     if values.get("name", "") is None:
         raise invalid_request("name can't be cleared.", "name")
     if values.get("email") is not None:
-        try:
-            values["email"] = rules.email(values["email"])
-        except ValueError as error:
-            raise invalid_request(str(error), "email") from None
+        values["email"] = rules.checked(rules.email, values["email"], "email")
     return values
 
 

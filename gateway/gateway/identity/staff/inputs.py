@@ -1,4 +1,4 @@
-"""The rows of a file in an import, and the same fields as people say them."""
+"""The fields of a member of staff as a command sets them, and as a row of an import does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.identity import rules
 
 
 class MemberFields(msgspec.Struct, kw_only=True):
-    """What people say of a member of staff, of which a change may leave out anything."""
+    """The fields that a command sets; an update names only those that change."""
 
     name: Annotated[str, Text(longest=rules.NAME_POINTS_MAX, blank=False)] | None = None
     email: Annotated[str, Text(longest=rules.EMAIL_POINTS_MAX)] | None = None

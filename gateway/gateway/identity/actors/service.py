@@ -5,7 +5,8 @@ from __future__ import annotations
 from chassis.auth.identity import ADMINISTRATOR, STAFF, Call, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.refusals import Refusal
-from gateway.identity import queries, queries_staff
+from gateway.identity.administrators import queries as administrators
+from gateway.identity.staff import queries as staff
 from makeready.identity.v1 import actors_pb2 as pb
 
 
@@ -26,12 +27,12 @@ class ActorsService:
     async def _administrator(self, company_id: int, email: str) -> Identity:
         address = email.strip().lower()
         # NUL can't be stored, so nobody has it.
-        found = None if "\0" in address else await queries.administrator(self.database, address)
+        found = None if "\0" in address else await administrators.administrator(self.database, address)
         if found is None or company_id not in (0, found["company_id"]):
             raise Refusal(404, "not_found", "No administrator of that company has that email; create one first.")
         return Identity(ADMINISTRATOR, self.issuer.name, found["company_id"], administrator_id=found["id"])
 
     async def _member(self, company_id: int, staff_id: int) -> Identity:
-        if not await queries_staff.staff_references(self.database, company_id, [staff_id], []):
+        if not await staff.staff_references(self.database, company_id, [staff_id], []):
             raise Refusal(404, "not_found", "No member of that company's staff has that id.")
         return Identity(STAFF, self.issuer.name, company_id, staff_id=staff_id)

@@ -13,20 +13,20 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from chassis.db.database import Connection, Database
 from chassis.db.statements import TEXTS, Statement, param
 from chassis.imports.importer import ImportTable
-from gateway.identity import tables as t
+from gateway.identity.staff.tables import staff
 
-STAFF = ImportTable(t.staff, "name", "email", "title", "created_at")
+STAFF = ImportTable(staff, "name", "email", "title", "created_at")
 
 _company_id = bindparam("company_id", type_=BigInteger)
-_of_company = t.staff.c.company_id == _company_id
+_of_company = staff.c.company_id == _company_id
 
 # The fields of makeready.events.v1.StaffReference.
 _REFERENCES = Statement(
-    select(*(t.staff.c[name] for name in ("id", "version", "company_id", "name", "external_id"))).where(
+    select(*(staff.c[name] for name in ("id", "version", "company_id", "name", "external_id"))).where(
         _of_company,
         or_(
-            t.staff.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))),
-            t.staff.c.external_id == func.any(bindparam("external_ids", type_=TEXTS)),
+            staff.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))),
+            staff.c.external_id == func.any(bindparam("external_ids", type_=TEXTS)),
         ),
     )
 )
@@ -44,22 +44,22 @@ _SET = ("name", "email", "title", "external_id")
 _staff_id = bindparam("staff_id", type_=BigInteger)
 
 _STAFF_PAGE = Statement(
-    select(t.staff)
-    .where(_of_company, t.staff.c.id > bindparam("after_id", type_=BigInteger))
-    .order_by(t.staff.c.id)
+    select(staff)
+    .where(_of_company, staff.c.id > bindparam("after_id", type_=BigInteger))
+    .order_by(staff.c.id)
     .limit(bindparam("rows", type_=Integer))
 )
-_FOR_UPDATE = Statement(select(t.staff).where(_of_company, t.staff.c.id == _staff_id).with_for_update(key_share=True))
+_FOR_UPDATE = Statement(select(staff).where(_of_company, staff.c.id == _staff_id).with_for_update(key_share=True))
 _ADDED = Statement(
-    insert(t.staff)
-    .values({name: param(name, t.staff.c[name].type) for name in ("company_id", *_SET, "created_at", "source")})
-    .returning(*t.staff.c)
+    insert(staff)
+    .values({name: param(name, staff.c[name].type) for name in ("company_id", *_SET, "created_at", "source")})
+    .returning(*staff.c)
 )
 _CHANGED = Statement(
-    update(t.staff)
-    .where(_of_company, t.staff.c.id == _staff_id)
-    .values({name: param(f"new_{name}", t.staff.c[name].type) for name in _SET} | {"version": t.staff.c.version + 1})
-    .returning(*t.staff.c)
+    update(staff)
+    .where(_of_company, staff.c.id == _staff_id)
+    .values({name: param(f"new_{name}", staff.c[name].type) for name in _SET} | {"version": staff.c.version + 1})
+    .returning(*staff.c)
 )
 
 

@@ -17,7 +17,10 @@ from google.protobuf.message_factory import GetMessageClass
 from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
 from chassis.db.database import Database
 from chassis.refusals import Refusal
-from gateway.identity import passwords, rules, service, tables
+from gateway import tables
+from gateway.identity.administrators import passwords
+from gateway.identity.keys import rules, service
+from gateway.identity.keys.tables import api_key
 from makeready.common.v1 import options_pb2
 from makeready.events.v1.events_pb2 import Event
 from makeready.identity.v1 import actors_pb2, staff_commands_pb2, staff_pb2
@@ -228,7 +231,7 @@ def test_proto_rules_and_table_name_the_same_scopes() -> None:
         if value.number
     }
     assert labels == service.SCOPES == dict(enumerate(rules.SCOPES, start=1))
-    (check,) = [one for one in tables.api_key.constraints if one.name == "api_key_scope"]
+    (check,) = [one for one in api_key.constraints if one.name == "api_key_scope"]
     assert re.findall(r"'(\w+)'", str(check.sqltext)) == list(rules.SCOPES)  # type: ignore[attr-defined]
 
 

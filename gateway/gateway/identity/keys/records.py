@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from gateway.identity import rules
+from gateway.identity.keys import rules
 
 encode = msgspec.json.Encoder().encode
 
