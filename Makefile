@@ -25,8 +25,8 @@ lint: install-test  ## Style, types, import contracts, contracts between service
 bench: install-test  ## Measure us beside a monolith of the usual parts; writes docs/performance.md
 	@.venv/bin/python -m harness $(ARGS)
 
-soak: install-test  ## Webhooks under fire: a kill -9 every few seconds, every delivery accounted for (10 minutes)
-	@PYTHONPATH=. .venv/bin/python -m tests.fire.soak $(ARGS)
+soak: install-test  ## Webhooks under kills: a kill -9 every few seconds, every delivery accounted for (10 minutes)
+	@PYTHONPATH=. .venv/bin/python -m tests.chaos.soak $(ARGS)
 
 install:
 	@. .ci/python && "$$PYTHON" deploy/local/install.py run

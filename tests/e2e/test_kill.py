@@ -1,5 +1,5 @@
 """A process of `make run` is killed with -9 during a run of creates, and all of it is started anew: nothing that was
-acknowledged is lost, nothing happens twice. tests/fire kills each process alone, in every write.
+acknowledged is lost, nothing happens twice. tests/chaos kills each process alone, in every write.
 """
 
 from __future__ import annotations

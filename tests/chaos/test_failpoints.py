@@ -8,10 +8,10 @@ import pytest
 
 from chassis.runtime.failpoints import POINTS
 
-from .fire_effects import Effect
-from .fire_house import House
-from .fire_matrix import SUMMARY, Case, Fire, Outcome, cases, told
-from .fire_writes import Caller, Records
+from .effects import Effect
+from .harness import Harness
+from .kill_matrix import SUMMARY, Case, KillMatrix, Outcome, cases, told
+from .writes import Caller, Records
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = cases()
@@ -25,8 +25,10 @@ ELSEWHERE = {
 
 
 @pytest.fixture(scope="module")
-async def fire(house: House, caller: Caller, records: Records, alone: dict[str, Effect]) -> AsyncIterator[Fire]:
-    yield Fire(house, caller, records, alone)
+async def matrix(
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect]
+) -> AsyncIterator[KillMatrix]:
+    yield KillMatrix(harness, caller, records, alone)
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +37,10 @@ def outcomes() -> dict[Case, Outcome]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case).replace(" ", "_"))
-async def test_a_write_cut_off_anywhere_happens_once(fire: Fire, outcomes: dict[Case, Outcome], case: Case) -> None:
-    outcomes[case] = await fire.outcome(case)
+async def test_a_write_cut_off_anywhere_happens_once(
+    matrix: KillMatrix, outcomes: dict[Case, Outcome], case: Case
+) -> None:
+    outcomes[case] = await matrix.outcome(case)
     if case.victim == "service" and case.point.startswith("write-"):  # its death alone decides what is left
         assert outcomes[case].replayed == (case.point == "write-after-commit")
     SUMMARY["cases"] = told(outcomes)

@@ -1,4 +1,4 @@
-"""One house for all that is done to it; each test puts back up what it knocks down."""
+"""One running Makeready for the session; each test starts again what it has killed or stopped."""
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
@@ -9,10 +9,10 @@ from testkit.event_contract import check_envelope
 from testkit.plugin import server_folder
 
 from ..e2e.receiver import Receiver
-from .fire_effects import Effect, counted, since
-from .fire_house import HEARD, HOOK, House, standing
-from .fire_matrix import SUMMARY
-from .fire_writes import KINDS, Caller, Records, Write, connections
+from .effects import Effect, counted, since
+from .harness import HEARD, HOOK, Harness, running_harness
+from .kill_matrix import SUMMARY
+from .writes import KINDS, Caller, Records, Write, connections
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -24,23 +24,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def fire_receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    with Receiver(tmp_path_factory.mktemp("fire")) as running:
+def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    with Receiver(tmp_path_factory.mktemp("chaos")) as running:
         yield running
     for delivery in running.deliveries:
         check_envelope(delivery.body)
 
 
 @pytest.fixture(scope="session")
-def house(fire_receiver: Receiver) -> Iterator[House]:
-    with server_folder() as folder, standing(folder, fire_receiver) as running:
+def harness(receiver: Receiver) -> Iterator[Harness]:
+    with server_folder() as folder, running_harness(folder, receiver) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-async def caller(house: House) -> AsyncIterator[Caller]:
+async def caller(harness: Harness) -> AsyncIterator[Caller]:
     async with connections() as session:
-        made = Caller(house, await house.company("Fire"), session)
+        made = Caller(harness, await harness.company("Chaos"), session)
         await made.mint(60)
         hears_all = Write(
             "hears all", "POST", "/webhooks", {"destination_url": f"https://receiver.test{HOOK}", "events": HEARD}
@@ -57,14 +57,14 @@ def records(caller: Caller) -> Records:
 
 
 @pytest.fixture(scope="session")
-async def alone(house: House, caller: Caller, records: Records) -> dict[str, Effect]:
+async def alone(harness: Harness, caller: Caller, records: Records) -> dict[str, Effect]:
     """What each kind of write leaves that nothing disturbs: each other must leave the same."""
     found = {}
     for name, kind in KINDS.items():
-        before = await counted(house, kind.service)
+        before = await counted(harness, kind.service)
         reply = await caller.send(kind.make(records), caller.api_key(), f"alone {name}")
         assert reply.status in (200, 201) and not reply.replayed, reply
-        found[name] = since(before, await counted(house, kind.service))
+        found[name] = since(before, await counted(harness, kind.service))
         assert found[name]["idempotency"] == 1
         assert sum(count for what, count in found[name].items() if ".public." in what) == (kind.event != "")
     return found

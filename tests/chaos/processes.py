@@ -1,4 +1,4 @@
-"""The processes of a Makeready of its own, each started, struck, held and started again by itself."""
+"""The processes of a Makeready of its own: each can be started, killed at a failpoint, held, and started again."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ from ..e2e.system import System
 SERVICES = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks", "gateway")
 # Longer than anything takes: a test fails there instead of waiting for ever, and nothing else hangs on it.
 PATIENCE_SECONDS = 120
-RING = "1:" + base64.b64encode(b"fire" * 8).decode()
+RING = "1:" + base64.b64encode(b"ring" * 8).decode()
 
 
 class Listener(Protocol):
@@ -53,8 +53,8 @@ class Processes:
         self.receiver = receiver
         self.names = (*SERVICES, *(f"svc-webhooks {number}" for number in range(2, dispatchers + 1)))
         settings = {} if fsync else {"fsync": "off"}
-        self.postgres = Postgres(folder / "postgres", "fire", log=folder / "postgres.log", settings=settings)
-        self.nats = Nats(folder / "nats", "fire", log=folder / "nats.log")
+        self.postgres = Postgres(folder / "postgres", "chaos", log=folder / "postgres.log", settings=settings)
+        self.nats = Nats(folder / "nats", "chaos", log=folder / "nats.log")
         self.services: dict[str, RunningService] = {}
         self.system = System(folder / "state")
         self.system.ports = {f"MAKEREADY_{name}_PORT": str(free_port()) for name in ("API", "ADMIN")}
@@ -69,7 +69,7 @@ class Processes:
 
     # Set up
 
-    def stand(self, undo: ExitStack) -> None:
+    def start_all(self, undo: ExitStack) -> None:
         """Starts everything; what is to be done afterwards is put into `undo`."""
         for server in (self.postgres, self.nats):
             server.start()
@@ -87,7 +87,7 @@ class Processes:
             self.services[name] = RunningService(service, keys, url, self.nats.url, log, target, targets)
             self._more[name] = {
                 "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
-                "MAKEREADY_STRIKE_FILE": str(self._strike_file(name)),
+                "MAKEREADY_STRIKE_FILE": str(self._failpoint_file(name)),
             }
             if service == "svc-webhooks":
                 self._more[name] |= self._webhooks
@@ -95,13 +95,13 @@ class Processes:
         with ThreadPoolExecutor(2) as side_by_side:
             list(side_by_side.map(lambda name: self.services[name].migrate(), SERVICES))
             for name in self.names:
-                undo.callback(self._put_down, name)
+                undo.callback(self._stop, name)
             list(side_by_side.map(self._start, self.names))
         self._wait_open()
         self._write_runtime(keys)
         self.system.contract = Contract(self.system.get("/openapi.json").json)
 
-    def _put_down(self, name: str) -> None:
+    def _stop(self, name: str) -> None:
         process = self.services[name].process
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGCONT)
@@ -121,18 +121,18 @@ class Processes:
         }
         (self.system.state / "runtime.json").write_text(json.dumps(found))
 
-    # Strike, hold, and go on
+    # Kill, hold, and go on
 
-    def _strike_file(self, name: str) -> Path:
-        return self.folder / f"{name}.strike"
+    def _failpoint_file(self, name: str) -> Path:
+        return self.folder / f"{name}.failpoint"
 
-    def strike(self, name: str, point: str, how: str = "kill") -> None:
-        """Whoever comes to the point in this service next is killed there, or held."""
-        made = self._strike_file(name).with_suffix(".new")
+    def arm(self, name: str, point: str, how: str = "kill") -> None:
+        """Arms the failpoint: the process of this service that comes to it next is killed there, or held."""
+        made = self._failpoint_file(name).with_suffix(".new")
         made.write_text(f"{point} {how}")
-        made.rename(self._strike_file(name))
+        made.rename(self._failpoint_file(name))
 
-    async def struck(self, name: str) -> None:
+    async def killed_at_point(self, name: str) -> None:
         """Waits until the service was killed at its point."""
         process = self.services[name].process
         assert process is not None
@@ -141,7 +141,7 @@ class Processes:
 
     async def held(self, name: str) -> None:
         """Waits until the service is stopped at its point."""
-        await until(lambda: not self._strike_file(name).exists() and self.is_stopped(name), f"{name} was not held")
+        await until(lambda: not self._failpoint_file(name).exists() and self.is_stopped(name), f"{name} was not held")
 
     def is_stopped(self, name: str) -> bool:
         return Path(f"/proc/{self.pid(name)}/stat").read_text().rpartition(")")[2].split()[0] == "T"
@@ -185,12 +185,12 @@ class Processes:
                 return
 
     async def mend(self, *names: str) -> None:
-        """Whatever went wrong: these services, or all, run, and nobody is struck any more."""
+        """Whatever went wrong: these services, or all, run, and no failpoint is armed any more."""
         for server in (self.postgres, self.nats):
             server.start()
         for name in names or self.names:
             service = self.services[name]
-            self._strike_file(name).unlink(missing_ok=True)
+            self._failpoint_file(name).unlink(missing_ok=True)
             if service.process is None or service.process.poll() is not None:
                 await self.start(name)
             elif self.is_stopped(name):

@@ -4,8 +4,8 @@ those that other processes write into meanwhile."""
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from .fire_house import House
-from .fire_writes import KINDS, Write
+from .harness import Harness
+from .writes import KINDS, Write
 
 # Filled by what other services send, when it comes.
 BY_OTHERS = {"inbox", "reconciled", "outbox_confirmation", "event", "delivery", "attempt", "alembic_version", "company"}
@@ -13,9 +13,9 @@ BY_OTHERS = {"inbox", "reconciled", "outbox_confirmation", "event", "delivery", 
 Effect = Counter[str]
 
 
-async def counted(house: House, service: str) -> Effect:
+async def counted(harness: Harness, service: str) -> Effect:
     """Rows by table, the sum of their versions, and events by subject."""
-    tables = await house.query(
+    tables = await harness.query(
         service,
         "SELECT c.relname AS name, EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid"
         " AND a.attname = 'version') AS versioned FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -30,12 +30,12 @@ async def counted(house: House, service: str) -> Effect:
                 parts.append(f"SELECT '{name}.version', coalesce(sum(version), 0) FROM \"{name}\"")
             if name == "outbox":
                 parts.append("SELECT subject, count(*) FROM outbox GROUP BY subject")
-    rows = await house.query(service, " UNION ALL ".join(parts))
+    rows = await harness.query(service, " UNION ALL ".join(parts))
     return Counter({row["what"]: int(row["count"]) for row in rows})
 
 
-async def counted_all(house: House) -> dict[str, Effect]:
-    return {service: await counted(house, service) for service in sorted({kind.service for kind in KINDS.values()})}
+async def counted_all(harness: Harness) -> dict[str, Effect]:
+    return {service: await counted(harness, service) for service in sorted({kind.service for kind in KINDS.values()})}
 
 
 def sum_of(writes: Iterable[Write], service: str, alone: Mapping[str, Effect]) -> Effect:

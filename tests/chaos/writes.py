@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from ..e2e.system import Company
-from .fire_house import House
-from .fire_processes import PATIENCE_SECONDS
+from .harness import Harness
+from .processes import PATIENCE_SECONDS
 
 INSERTS = ("write-before-statement", "write-after-commit")
 DECIDES = ("write-before-statement", "write-locked", "write-decided", "write-before-commit", "write-after-commit")
@@ -144,15 +144,15 @@ class Reply(NamedTuple):
 class Caller:
     """HTTP as one company. Every answer is held to the published contract."""
 
-    def __init__(self, house: House, company: Company, session: aiohttp.ClientSession) -> None:
-        self.house = house
+    def __init__(self, harness: Harness, company: Company, session: aiohttp.ClientSession) -> None:
+        self.harness = harness
         self.company = company
         self._session = session
         self._keys: Iterator[str] = iter(())
 
     async def mint(self, keys: int) -> None:
         """Keys to share the writes among, for each may send 120 requests a minute."""
-        self._keys = itertools.cycle([await self.house.key(self.company) for _ in range(keys)])
+        self._keys = itertools.cycle([await self.harness.key(self.company) for _ in range(keys)])
 
     def api_key(self) -> str:
         return next(self._keys)
@@ -160,7 +160,7 @@ class Caller:
     async def send(self, write: Write, api_key: str, key: str) -> Reply:
         """One attempt."""
         headers = {"Authorization": f"Bearer {api_key}", "Idempotency-Key": key}
-        system = self.house.system
+        system = self.harness.system
         try:
             async with self._session.request(
                 write.method, system.base_url + write.path, json=write.body, headers=headers

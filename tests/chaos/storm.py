@@ -6,10 +6,10 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from .fire_effects import Effect, counted_all, since, sum_of
-from .fire_house import House
-from .fire_processes import PATIENCE_SECONDS
-from .fire_writes import KINDS, Caller, Records, Reply
+from .effects import Effect, counted_all, since, sum_of
+from .harness import Harness
+from .processes import PATIENCE_SECONDS
+from .writes import KINDS, Caller, Records, Reply
 
 CLIENTS = 8
 _storms = itertools.count(1)
@@ -18,9 +18,9 @@ _storms = itertools.count(1)
 class Storm:
     """One storm; `blow` once."""
 
-    def __init__(self, house: House, caller: Caller, records: Records, each: int) -> None:
+    def __init__(self, harness: Harness, caller: Caller, records: Records, each: int) -> None:
         """each: how many writes of each kind."""
-        self.house = house
+        self.harness = harness
         self.caller = caller
         self.number = next(_storms)
         made = [kind.make(records) for kind in KINDS.values() for _ in range(each)]
@@ -58,7 +58,7 @@ class Storm:
             reply = self.answers[number]
             assert again.replayed and again.status == reply.status, (write, reply, again)
             assert again.body == reply.body or "secret" in reply.json, (write, reply, again)
-        for service, counts in (await counted_all(self.house)).items():
+        for service, counts in (await counted_all(self.harness)).items():
             assert since(before[service], counts) == sum_of(self.writes, service, alone), service
 
     def outcomes(self) -> Counter[tuple[int, str]]:

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
-from .fire_house import House
+from .harness import Harness
 
 POSTGRES, NATS = "PostgreSQL", "NATS"
 DOWN_SECONDS_MAX = 1.0
@@ -27,9 +27,9 @@ class Kill:
 class Killer:
     """Takes the processes in random order, each once before any comes again, at least one of which is always up."""
 
-    def __init__(self, house: House, chance: random.Random, apart_seconds: tuple[float, float]) -> None:
+    def __init__(self, harness: Harness, chance: random.Random, apart_seconds: tuple[float, float]) -> None:
         self.kills: list[Kill] = []
-        self._house = house
+        self.harness = harness
         self._chance = chance
         self._apart_seconds = apart_seconds
         self._coming_back: set[asyncio.Task[None]] = set()
@@ -50,7 +50,7 @@ class Killer:
 
     def _next(self) -> str:
         if not self._line:
-            names = [POSTGRES, NATS, *self._house.names]
+            names = [POSTGRES, NATS, *self.harness.names]
             self._line = self._chance.sample(names, len(names))
         return self._line.pop()
 
@@ -62,11 +62,11 @@ class Killer:
         kill = Kill(who, time.time())
         self.kills.append(kill)
         if who == POSTGRES:
-            self._house.postgres.kill()
+            self.harness.postgres.kill()
         elif who == NATS:
-            self._house.nats.kill()
+            self.harness.nats.kill()
         else:
-            await self._house.kill(who)
+            await self.harness.kill(who)
         down_seconds = self._chance.uniform(0, DOWN_SECONDS_MAX)
         self._coming_back.add(asyncio.create_task(self._bring_back(kill, down_seconds), name=who))
 
@@ -74,9 +74,9 @@ class Killer:
         await asyncio.sleep(down_seconds)
         # The servers go with the thread that started them: this one.
         if kill.who == POSTGRES:
-            self._house.postgres.start()
+            self.harness.postgres.start()
         elif kill.who == NATS:
-            self._house.nats.start()
+            self.harness.nats.start()
         else:
             await self._started(kill.who)
         kill.back_at = time.time()
@@ -85,7 +85,7 @@ class Killer:
         """As whatever runs it would: a service that meets no database while it starts ends, and is started again."""
         for tries in range(STARTS_MAX):
             try:
-                await self._house.start(who)
+                await self.harness.start(who)
                 return
             except AssertionError:
                 if tries == STARTS_MAX - 1:

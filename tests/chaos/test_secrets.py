@@ -17,9 +17,9 @@ from makeready.webhooks.v1 import webhooks_pb2
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub
 
 from ..e2e.receiver import Receiver
-from .fire_house import House
-from .fire_processes import PATIENCE_SECONDS, RING, SERVICES
-from .fire_writes import Caller, Records, create_ticket
+from .harness import Harness
+from .processes import PATIENCE_SECONDS, RING, SERVICES
+from .writes import Caller, Records, create_ticket
 
 PREFIX_CHARACTERS = 12  # of a secret, which lists show
 NEW_KEY, LOST_KEY = os.urandom(32), os.urandom(32)
@@ -31,8 +31,8 @@ KEYS = [base64.b64decode(RING.partition(":")[2]), NEW_KEY, LOST_KEY]
 class Watch:
     """What may be nowhere, and everything that was said."""
 
-    def __init__(self, house: House, company_id: int, api_key: str) -> None:
-        self.house = house
+    def __init__(self, harness: Harness, company_id: int, api_key: str) -> None:
+        self.harness = harness
         self.company_id = company_id
         self.api_key = api_key
         self.secrets: list[str] = []
@@ -52,7 +52,7 @@ class Watch:
         sent = {"Idempotency-Key": key} if key else {}
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:  # the gateway may not have found again what was started anew
-                answer = await asyncio.to_thread(self.house.system.call, method, path, self.api_key, body, sent)
+                answer = await asyncio.to_thread(self.harness.system.call, method, path, self.api_key, body, sent)
                 if answer.status != 500:
                     break
                 await asyncio.sleep(0.2)
@@ -65,38 +65,38 @@ class Watch:
 
     async def makeready(self, *words: str) -> None:
         """Whatever its exit status."""
-        done = await asyncio.to_thread(self.house.system.run, *words)
+        done = await asyncio.to_thread(self.harness.system.run, *words)
         assert "Traceback" not in done.stderr
         self.said.append((done.stdout + done.stderr).encode())
 
     async def ring(self, *keys: str) -> None:
         """svc-webhooks, told to log all that it can, with this ring."""
-        await self.house.stop("svc-webhooks")
-        more = self.house._more["svc-webhooks"] | {"WEBHOOKS_VAULT_KEYS": ",".join(keys)}
-        service = self.house.services["svc-webhooks"]
+        await self.harness.stop("svc-webhooks")
+        more = self.harness._more["svc-webhooks"] | {"WEBHOOKS_VAULT_KEYS": ",".join(keys)}
+        service = self.harness.services["svc-webhooks"]
         await asyncio.to_thread(lambda: service.start(**more, MAKEREADY_LOG_LEVEL="debug"))
 
     async def sweep(self) -> None:
         await self.makeready("sweep", "webhooks")
         for name in SERVICES:
-            address = self.house._more[name]["MAKEREADY_METRICS_LISTEN"]
+            address = self.harness._more[name]["MAKEREADY_METRICS_LISTEN"]
             answer = await asyncio.to_thread(urllib.request.urlopen, f"http://{address}/metrics", timeout=10)
             self.said.append(answer.read())
 
     def arguments(self) -> Iterator[bytes]:
         """What everybody on the machine may read of the processes."""
         for name in SERVICES:
-            yield Path(f"/proc/{self.house.pid(name)}/cmdline").read_bytes()
+            yield Path(f"/proc/{self.harness.pid(name)}/cmdline").read_bytes()
 
     def files(self) -> Iterator[Path]:
         """Logs, what NATS keeps, and PostgreSQL's own files with its log of all writes."""
-        for path in self.house.folder.rglob("*"):
-            if path.is_file() and not path.is_symlink() and self.house.folder / "keys" not in path.parents:
+        for path in self.harness.folder.rglob("*"):
+            if path.is_file() and not path.is_symlink() and self.harness.folder / "keys" not in path.parents:
                 yield path
 
     async def tables(self, name: str) -> dict[str, str]:
         """Every table of a service's database in text form."""
-        connection = await asyncpg.connect(self.house.services[name].database_url)
+        connection = await asyncpg.connect(self.harness.services[name].database_url)
         try:
             tables = await connection.fetch(
                 "SELECT oid::regclass::text AS name FROM pg_class WHERE relkind IN ('r', 'p', 'm')"
@@ -111,20 +111,20 @@ class Watch:
 
 
 @pytest.fixture
-async def watch(house: House, caller: Caller) -> AsyncIterator[Watch]:
-    watching = Watch(house, caller.company.company_id, caller.api_key())
+async def watch(harness: Harness, caller: Caller) -> AsyncIterator[Watch]:
+    watching = Watch(harness, caller.company.company_id, caller.api_key())
     yield watching
     # Everything under the key of all other tests again.
     await watching.ring(RING, NEW)
-    await asyncio.to_thread(house.system.makeready, "vault", "reseal")
-    await house.stop("svc-webhooks")
-    await house.start("svc-webhooks")
+    await asyncio.to_thread(harness.system.makeready, "vault", "reseal")
+    await harness.stop("svc-webhooks")
+    await harness.start("svc-webhooks")
     await watching.http("GET", "/webhooks")  # the gateway has found it again
     await watching.sweep()
 
 
 async def test_nothing_that_is_left_holds_a_secret_or_a_key(
-    house: House, caller: Caller, records: Records, fire_receiver: Receiver, watch: Watch
+    harness: Harness, caller: Caller, records: Records, receiver: Receiver, watch: Watch
 ) -> None:
     ids = []
     for number in range(2):
@@ -137,7 +137,7 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
     await watch.ring(NEW, RING)
     await watch.makeready("vault", "reseal")
     assert watch.said[-1].endswith(b"encrypted anew under key new. No other key is needed.\n")
-    rotated = await house.operator(
+    rotated = await harness.operator(
         "svc-webhooks",
         AdministrationServiceStub,
         "RotateSecret",
@@ -147,7 +147,7 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
     watch.said.append(rotated.subscription.json)
 
     # Delivered, failed, and not even tried for want of the key or of any.
-    fire_receiver.answers["/secrets/1"] = [500]
+    receiver.answers["/secrets/1"] = [500]
     for ring in ((NEW, RING), (LOST,), ()):
         await watch.ring(*ring)
         assert (await caller.send(create_ticket(records), caller.api_key(), str(uuid.uuid4()))).status == 201
@@ -159,8 +159,8 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
         if not ring:
             refused = await watch.http("POST", "/webhooks", body, key="no vault")
             assert refused["error"]["code"] == "vault_unavailable"
-    assert fire_receiver.at("/secrets/0")[0].is_signed_with(watch.secrets[0])
-    assert fire_receiver.at("/secrets/1")[0].is_signed_with(watch.secrets[2])
+    assert receiver.at("/secrets/0")[0].is_signed_with(watch.secrets[0])
+    assert receiver.at("/secrets/1")[0].is_signed_with(watch.secrets[2])
     await watch.makeready("webhooks", "list", str(watch.company_id))
     for one in ids:
         await watch.makeready("--json", "webhooks", "deliveries", str(one))

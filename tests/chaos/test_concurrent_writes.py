@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from .fire_effects import Effect, counted, since
-from .fire_house import House
-from .fire_writes import KINDS, Caller, Records, Reply, Write, move_in, notice
+from .effects import Effect, counted, since
+from .harness import Harness
+from .writes import KINDS, Caller, Records, Reply, Write, move_in, notice
 
 CLIENTS = 50
 
@@ -24,11 +24,11 @@ def without_secret(body: bytes) -> Any:
 
 @pytest.mark.parametrize("name", KINDS)
 async def test_fifty_clients_with_one_key_have_one_effect(
-    house: House, caller: Caller, records: Records, alone: dict[str, Effect], name: str
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], name: str
 ) -> None:
     kind = KINDS[name]
-    write, api_key, key = kind.make(records), await house.key(caller.company), f"fifty {name}"
-    before = await counted(house, kind.service)
+    write, api_key, key = kind.make(records), await harness.key(caller.company), f"fifty {name}"
+    before = await counted(harness, kind.service)
     replies = await asyncio.gather(*(caller.send(write, api_key, key) for _ in range(CLIENTS)))
     firsts = [one for one in replies if one.status in (200, 201) and not one.replayed]
     replays = [one for one in replies if one.replayed]
@@ -44,11 +44,13 @@ async def test_fifty_clients_with_one_key_have_one_effect(
         assert again.json == without_secret(firsts[0].body)
     else:
         assert again.body == firsts[0].body
-    assert since(before, await counted(house, kind.service)) == alone[name]
+    assert since(before, await counted(harness, kind.service)) == alone[name]
 
 
-async def test_fifty_changes_of_one_ticket_happen_in_one_order(house: House, caller: Caller, records: Records) -> None:
-    ticket_id, api_key = records.ticket(), await house.key(caller.company)
+async def test_fifty_changes_of_one_ticket_happen_in_one_order(
+    harness: Harness, caller: Caller, records: Records
+) -> None:
+    ticket_id, api_key = records.ticket(), await harness.key(caller.company)
     statuses = ["In Progress", "On Hold", "Open", "Cancelled", "Completed"]
     with_them = {
         "Cancelled": {"cancellation_reason_code": "no_access_repeated"},
@@ -61,14 +63,14 @@ async def test_fifty_changes_of_one_ticket_happen_in_one_order(house: House, cal
     replies = await asyncio.gather(*(caller.insist(one, api_key, f"order {n}") for n, one in enumerate(writes)))
     assert {one.status for one in replies} == {200}
     assert Counter(one.json["status"] for one in replies) == Counter(one.body["status"] for one in writes)
-    history = await house.query(
+    history = await harness.query(
         "svc-tickets",
         "SELECT version, occurred_at, from_status, to_status FROM ticket_status_change WHERE ticket_id = $1 ORDER BY 1",
         ticket_id,
     )
     versions = [row["version"] for row in history]
     assert versions == list(range(versions[0], versions[0] + len(versions)))
-    (last,) = await house.query("svc-tickets", "SELECT version FROM ticket WHERE id = $1", ticket_id)
+    (last,) = await harness.query("svc-tickets", "SELECT version FROM ticket WHERE id = $1", ticket_id)
     assert last["version"] == versions[-1]
     instants = [row["occurred_at"] for row in history]
     assert instants == sorted(set(instants))
@@ -76,7 +78,7 @@ async def test_fifty_changes_of_one_ticket_happen_in_one_order(house: House, cal
     assert all(one[1] == other[0] for one, other in itertools.pairwise(moves)) and moves[0][0] == "Open"
     events = [
         (event.occurred_at.ToNanoseconds() // 1000, json.loads(event.public.change))
-        for event in (await house.events(caller.company.company_id)).values()
+        for event in (await harness.events(caller.company.company_id)).values()
         if event.public.entity_id == ticket_id and event.public.event == "ticket.status_changed"
     ]
     told = [(change["from"], change["to"]) for _, change in sorted(events, key=lambda one: one[0])]
@@ -85,14 +87,14 @@ async def test_fifty_changes_of_one_ticket_happen_in_one_order(house: House, cal
 
 
 async def test_fifty_move_ins_into_one_unit_have_one_winner_and_hold_nothing_of_the_others(
-    house: House, caller: Caller, records: Records, alone: dict[str, Effect]
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect]
 ) -> None:
-    unit_id, api_key = records.vacant_unit(), await house.key(caller.company)
-    before = await counted(house, "svc-occupancy")
+    unit_id, api_key = records.vacant_unit(), await harness.key(caller.company)
+    before = await counted(harness, "svc-occupancy")
     keys = [f"winner {n}" for n in range(CLIENTS)]
     replies = await asyncio.gather(*(caller.insist(move_in(unit_id), api_key, key) for key in keys))
     assert Counter((one.status, one.code) for one in replies) == {(201, ""): 1, (422, "invalid_request"): CLIENTS - 1}
-    assert since(before, await counted(house, "svc-occupancy")) == alone["move-in"]
+    assert since(before, await counted(harness, "svc-occupancy")) == alone["move-in"]
     losers = [key for key, reply in zip(keys, replies, strict=True) if reply.status == 422]
     # Free: another request may have them, and is no mismatch.
     others = [caller.send(move_in(records.vacant_unit()), api_key, key) for key in losers]
@@ -100,7 +102,7 @@ async def test_fifty_move_ins_into_one_unit_have_one_winner_and_hold_nothing_of_
 
 
 async def test_move_ins_notices_and_an_import_at_once_leave_one_resident_a_unit_and_tell_every_change(
-    house: House, caller: Caller, records: Records
+    harness: Harness, caller: Caller, records: Records
 ) -> None:
     lived_in, empty = [records.occupied_unit() for _ in range(6)], [records.vacant_unit() for _ in range(4)]
     units = [*lived_in, *empty]
@@ -133,15 +135,15 @@ async def test_move_ins_notices_and_an_import_at_once_leave_one_resident_a_unit_
         replies += await asyncio.gather(*sent)
     assert {(one.status, one.code) for one in replies} == {(201, ""), (422, "invalid_request")}
     assert [done["changed"] for done in await files] == [len(lived_in), len(moved)]
-    await house.all_events_arrived()  # and svc-catalog serves what svc-occupancy says
-    active = await house.query(
+    await harness.all_events_arrived()  # and svc-catalog serves what svc-occupancy says
+    active = await harness.query(
         "svc-occupancy", "SELECT unit_id FROM transition WHERE status = 'active' AND unit_id = any($1)", units
     )
     assert len(active) == len({row["unit_id"] for row in active})
-    states = await house.query("svc-occupancy", "SELECT unit_id, unit_status FROM unit_state")
+    states = await harness.query("svc-occupancy", "SELECT unit_id, unit_status FROM unit_state")
     status = {row["unit_id"]: row["unit_status"] for row in states}
     changes: dict[int, list[tuple[int, str | None, str]]] = {unit_id: [] for unit_id in units}
-    for event in (await house.events(caller.company.company_id)).values():
+    for event in (await harness.events(caller.company.company_id)).values():
         unit_id = json.loads(event.public.data)["unit"]["id"] if event.public.event == "turn.status_changed" else 0
         if unit_id in changes:
             change = json.loads(event.public.change)

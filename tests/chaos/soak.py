@@ -23,7 +23,7 @@ from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub
 from testkit.plugin import server_folder
 
-from .fire_house import House, standing
+from .harness import Harness, running_harness
 from .soak_causes import Causes
 from .soak_endpoints import Endpoints, listening
 from .soak_kills import Killer
@@ -34,7 +34,7 @@ from .soak_verdict import Listed, judged
 PROGRESS_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 PAGE = 200
-UNDER_FIRE = 0.7  # of the time, at the most; then it must come to rest
+KILLING_SHARE = 0.7  # of the time, at the most; then it must come to rest
 UNDER_WAY_SECONDS = 10.0  # longer than any write that was cut off goes on
 CHECK_SECONDS = 40.0  # kept for the count at the end
 STATES = {pb.DELIVERY_STATE_WAITING: "waiting", pb.DELIVERY_STATE_PARKED: "parked"}
@@ -43,10 +43,12 @@ Say = Callable[[str], None]
 
 
 class Soak:
-    """One run on a standing house."""
+    """One run on a running Makeready."""
 
-    def __init__(self, house: House, endpoints: Endpoints, plan: Plan, *, seed: int, seconds: float, say: Say) -> None:
-        self.house = house
+    def __init__(
+        self, harness: Harness, endpoints: Endpoints, plan: Plan, *, seed: int, seconds: float, say: Say
+    ) -> None:
+        self.harness = harness
         self.endpoints = endpoints
         self.plan = plan
         self.seed = seed
@@ -61,40 +63,42 @@ class Soak:
         """All of it: founds companies, lets things happen, kills, waits for rest, counts."""
         timeout = aiohttp.ClientTimeout(total=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
-            causes = Causes(self.house, self.plan, random.Random(self.seed), session)
+            causes = Causes(self.harness, self.plan, random.Random(self.seed), session)
             made = await causes.found()
             self._ids = {one: sub_id for one, (sub_id, _) in made.items()}
             self.endpoints.tell_secrets({one.path: secret for one, (_, secret) in made.items()})
             self._say(f"{self._elapsed():4.0f} s: {len(made)} subscriptions of {len(causes.companies)} companies")
-            killer = Killer(self.house, random.Random(self.seed + 1), apart_seconds)
-            fired_at = time.monotonic()
+            killer = Killer(self.harness, random.Random(self.seed + 1), apart_seconds)
+            started_at = time.monotonic()
             happening = asyncio.create_task(causes.run())
             killing = asyncio.create_task(killer.run(kills_max))
             try:
-                whole = await self._under_fire(happening, killing, causes, killer)
+                whole = await self._while_killing(happening, killing, causes, killer)
             finally:
                 for task in (happening, killing):
                     task.cancel()
                 await asyncio.wait({happening, killing})
             await killer.rest()
-            fire_seconds = time.monotonic() - fired_at
+            killing_seconds = time.monotonic() - started_at
             if not whole:
                 await asyncio.sleep(UNDER_WAY_SECONDS)
             truth = await causes.truth(whole=whole)
             self._events = len(truth)
             await self._come_to_rest(causes, killer)
-            rest_seconds = time.monotonic() - fired_at - fire_seconds
+            rest_seconds = time.monotonic() - started_at - killing_seconds
             self._say("counting")
             listed = await self._listed()
             verdict = judged(truth, self.plan.subscriptions, self.endpoints.arrivals(), listed, killer.kills)
-        return Run(self.seed, self.plan, len(truth), verdict, killer.kills, causes.answers, fire_seconds, rest_seconds)
+        return Run(
+            self.seed, self.plan, len(truth), verdict, killer.kills, causes.answers, killing_seconds, rest_seconds
+        )
 
-    async def _under_fire(
+    async def _while_killing(
         self, happening: asyncio.Task[None], killing: asyncio.Task[None], causes: Causes, killer: Killer
     ) -> bool:
         """Until everything has happened and all that can arrive has arrived, or the time for it is over; whether all
         has happened."""
-        while self._elapsed() < UNDER_FIRE * self.seconds:
+        while self._elapsed() < KILLING_SHARE * self.seconds:
             if killing.done():
                 killing.result()  # raises what went wrong with a victim
             if happening.done():
@@ -144,7 +148,7 @@ class Soak:
     async def _query(self, sql: str, *values: Any) -> list[asyncpg.Record]:
         """Nothing where PostgreSQL is away."""
         try:
-            return await self.house.query("svc-webhooks", sql, *values)
+            return await self.harness.query("svc-webhooks", sql, *values)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError):
             return []
 
@@ -156,7 +160,7 @@ class Soak:
             for state, name in STATES.items():
                 request = pb.ListDeliveriesRequest(sub_id=sub_id, limit=PAGE, state=state)
                 while True:
-                    page = await self.house.operator("svc-webhooks", DeliveriesServiceStub, "ListDeliveries", request)
+                    page = await self.harness.operator("svc-webhooks", DeliveriesServiceStub, "ListDeliveries", request)
                     shown |= {
                         each.event_id: Listed(name, len(each.attempts))
                         for each in page.deliveries
@@ -194,9 +198,11 @@ def main() -> int:
     try:
         with server_folder() as folder, listening(folder / "endpoints") as endpoints:
             say(f"{plan.events} events, {len(plan.subscriptions)} subscriptions, {given.bad} bad; seed {given.seed}")
-            with standing(folder, endpoints, dispatchers=2, fsync=True, webhooks=settings(endpoints, 5)) as house:
+            with running_harness(
+                folder, endpoints, dispatchers=2, fsync=True, webhooks=settings(endpoints, 5)
+            ) as harness:
                 say(f"{time.monotonic() - began:4.0f} s: Makeready stands")
-                soak = Soak(house, endpoints, plan, seed=given.seed, seconds=given.seconds, say=say)
+                soak = Soak(harness, endpoints, plan, seed=given.seed, seconds=given.seconds, say=say)
                 soak.began = began
                 run = asyncio.run(soak.run(kills_max=0 if given.calm else 10_000, apart_seconds=(2.0, 5.0)))
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ class Run:
     verdict: Verdict
     kills: Sequence[Kill]
     answers: Counter[str]
-    fire_seconds: float
+    killing_seconds: float
     rest_seconds: float
 
     @property
@@ -41,7 +41,7 @@ def report(run: Run) -> str:
         "subscriptions": f"{len(plan.subscriptions)} of {len(plan.shares)} companies",
         "bad endpoints": f"{len(bad)}: {', '.join(bad)}",
         "kills": f"{len(run.kills)}: {killed}",
-        "under fire, then at rest": f"{run.fire_seconds:.0f} s, {run.rest_seconds:.0f} s",
+        "under kills, then at rest": f"{run.killing_seconds:.0f} s, {run.rest_seconds:.0f} s",
         "(event, subscription) that match": f"{verdict.expected}",
         "delivered": f"{verdict.delivered}",
         "parked, shown with their attempts": f"{verdict.parked}",

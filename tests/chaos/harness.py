@@ -1,4 +1,4 @@
-"""A whole Makeready whose processes are struck one by one, and what its databases say."""
+"""A whole Makeready whose processes can be killed or held one by one, and what its databases say."""
 
 import asyncio
 import time
@@ -19,15 +19,15 @@ from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysSe
 
 from ..e2e.receiver import Receiver
 from ..e2e.system import Company
-from .fire_processes import PATIENCE_SECONDS, Listener, Processes
+from .processes import PATIENCE_SECONDS, Listener, Processes
 
 OPERATOR_IDENTITY = Identity(OPERATOR, "operator")
 PRODUCERS, PUBLIC = ("svc-tickets", "svc-occupancy"), "subject LIKE '%.public.%'"
-HOOK, HEARD = "/fire", ["ticket.created", "ticket.status_changed", "turn.status_changed"]
+HOOK, HEARD = "/chaos", ["ticket.created", "ticket.status_changed", "turn.status_changed"]
 
 
-class House(Processes):
-    """The processes as an operator and a company see them. Use `standing`."""
+class Harness(Processes):
+    """The processes as an operator and a company see them. Use `running_harness`."""
 
     async def company(self, name: str) -> Company:
         created = await self.operator(
@@ -135,16 +135,16 @@ class House(Processes):
 
 
 @contextmanager
-def standing(
+def running_harness(
     folder: Path,
     receiver: Listener,
     *,
     dispatchers: int = 1,
     fsync: bool = False,
     webhooks: Mapping[str, str] | None = None,
-) -> Iterator[House]:
-    """A running house; put down at the end, whatever state it is in."""
+) -> Iterator[Harness]:
+    """A running Makeready; stopped at the end, whatever state it is in."""
     with ExitStack() as undo:
-        house = House(folder, receiver, dispatchers=dispatchers, fsync=fsync, webhooks=webhooks)
-        house.stand(undo)
-        yield house
+        harness = Harness(folder, receiver, dispatchers=dispatchers, fsync=fsync, webhooks=webhooks)
+        harness.start_all(undo)
+        yield harness

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from .fire_effects import Effect, counted_all
-from .fire_house import House
-from .fire_matrix import SUMMARY
-from .fire_processes import SERVICES
-from .fire_storm import Storm
-from .fire_writes import KINDS, Caller, Records
+from .effects import Effect, counted_all
+from .harness import Harness
+from .kill_matrix import SUMMARY
+from .processes import SERVICES
+from .storm import Storm
+from .writes import KINDS, Caller, Records
 
 # What a client may see of a process that ends well: its answer, a clean refusal, or a connection that closed before
 # anything came. Half an answer is none of these.
@@ -19,20 +19,20 @@ WRITING = [name for name in SERVICES if name in {kind.service for kind in KINDS.
 
 
 async def storm(
-    house: House, caller: Caller, records: Records, alone: dict[str, Effect], each: int, strikes: int, seed: str,
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], each: int, strikes: int, seed: str,
     strike: Callable[[], Awaitable[None]],
 ) -> Storm:  # fmt: skip
     """Strikes at so many moments among the answers, told by the seed; then all must be as if nothing had been."""
-    made = Storm(house, caller, records, each)
-    before = await counted_all(house)
+    made = Storm(harness, caller, records, each)
+    before = await counted_all(harness)
     # Never at the very end: then nobody would be there to notice.
     moments = sorted(random.Random(seed).sample(range(1, len(made.writes) * 4 // 5), strikes))
     try:
         await made.blow(moments, strike)
     finally:
-        await house.mend()
+        await harness.mend()
     await made.check(before, alone)
-    await house.all_events_arrived()
+    await harness.all_events_arrived()
     SUMMARY.setdefault("storms", []).append(
         f"storm, {seed}: {len(made.writes)} writes, {strikes} strikes, {dict(made.outcomes())}"
     )
@@ -40,34 +40,34 @@ async def storm(
 
 
 async def test_postgresql_killed_in_a_storm_of_two_hundred_writes_loses_and_doubles_nothing(
-    house: House, caller: Caller, records: Records, alone: dict[str, Effect]
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect]
 ) -> None:
     async def strike() -> None:
-        house.restart_postgres()
+        harness.restart_postgres()
 
-    await storm(house, caller, records, alone, 200 // len(KINDS), 4, "PostgreSQL killed", strike)
+    await storm(harness, caller, records, alone, 200 // len(KINDS), 4, "PostgreSQL killed", strike)
 
 
 @pytest.mark.parametrize("name", SERVICES)
 async def test_a_process_killed_in_a_storm_loses_and_doubles_nothing(
-    house: House, caller: Caller, records: Records, alone: dict[str, Effect], name: str
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], name: str
 ) -> None:
     async def strike() -> None:
-        await house.kill(name)
-        await house.start(name)
+        await harness.kill(name)
+        await harness.start(name)
 
-    await storm(house, caller, records, alone, 12, 2, f"{name} killed", strike)
+    await storm(harness, caller, records, alone, 12, 2, f"{name} killed", strike)
 
 
 @pytest.mark.parametrize("name", ["gateway", *WRITING])
 async def test_a_process_told_to_stop_in_a_storm_ends_well_and_nobody_gets_half_an_answer(
-    house: House, caller: Caller, records: Records, alone: dict[str, Effect], name: str
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], name: str
 ) -> None:
     async def strike() -> None:
-        await house.stop(name)
-        await house.start(name)
+        await harness.stop(name)
+        await harness.start(name)
 
-    made = await storm(house, caller, records, alone, 12, 2, f"{name} stopped", strike)
+    made = await storm(harness, caller, records, alone, 12, 2, f"{name} stopped", strike)
     seen = set(made.outcomes())
     unanswered = {code for status, code in seen if status == 0}
     assert unanswered <= (CLOSED if name == "gateway" else set()), made.outcomes()
@@ -75,5 +75,5 @@ async def test_a_process_told_to_stop_in_a_storm_ends_well_and_nobody_gets_half_
     assert seen - {(0, code) for code in unanswered} <= answered, made.outcomes()
 
 
-async def test_every_event_of_all_this_reached_its_receiver_once(house: House, caller: Caller) -> None:
-    await house.delivered_once(caller.company)
+async def test_every_event_of_all_this_reached_its_receiver_once(harness: Harness, caller: Caller) -> None:
+    await harness.delivered_once(caller.company)

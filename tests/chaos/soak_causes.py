@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from ..e2e.system import Company
-from .fire_house import House
+from .harness import Harness
 from .soak_plan import CHAINS, CHANGED, CREATED, MOVED, Plan, Subscription
 
 ROWS_A_FILE = 2000
@@ -45,8 +45,8 @@ class Cause(NamedTuple):
 class Causes:
     """Makes everything happen that is planned, whoever dies meanwhile. `found`, then `run`, then `truth`."""
 
-    def __init__(self, house: House, plan: Plan, chance: random.Random, session: aiohttp.ClientSession) -> None:
-        self.house = house
+    def __init__(self, harness: Harness, plan: Plan, chance: random.Random, session: aiohttp.ClientSession) -> None:
+        self.harness = harness
         self.plan = plan
         self.companies: list[Company] = []
         self.answers: Counter[str] = Counter()
@@ -62,11 +62,11 @@ class Causes:
     # Before
 
     async def found(self) -> dict[Subscription, tuple[int, str]]:
-        """Companies, keys, a house with units, subscriptions: (id, secret) of each."""
+        """Companies, keys, a property with units, subscriptions: (id, secret) of each."""
         for number, share in enumerate(self.plan.shares):
-            company = await self.house.company(f"Company {number}")
+            company = await self.harness.company(f"Company {number}")
             self.companies.append(company)
-            self._keys.append(itertools.cycle([await self.house.key(company) for _ in range(KEYS_A_COMPANY)]))
+            self._keys.append(itertools.cycle([await self.harness.key(company) for _ in range(KEYS_A_COMPANY)]))
             units = [{"external_id": f"U{n}", "property": "P1", "name": f"Unit {n}"} for n in range(share.moved + 1)]
             await self._import(number, "properties", [PROPERTY])
             await self._import(number, "units", units)
@@ -127,7 +127,7 @@ class Causes:
 
     async def _import(self, company: int, kind: str, rows: list[dict[str, Any]], *options: str) -> None:
         """Runs the same file again until it has gone through: what is there already stays as it is."""
-        file = self.house.folder / f"rows-{next(self._numbers)}.jsonl"
+        file = self.harness.folder / f"rows-{next(self._numbers)}.jsonl"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
         program = Path(sys.executable).with_name("makeready")
         words = ["--json", "import", str(self.companies[company].company_id), kind, str(file), *options]
@@ -135,8 +135,8 @@ class Causes:
             process = await asyncio.create_subprocess_exec(
                 program,
                 *words,
-                env=self.house.system.environment,
-                cwd=self.house.folder,
+                env=self.harness.system.environment,
+                cwd=self.harness.folder,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
             )
@@ -173,7 +173,7 @@ class Causes:
         self, method: str, path: str, headers: dict[str, str], body: dict[str, Any] | None = None
     ) -> tuple[int, str, Any]:
         """Status (0: no answer), the error's code, and the record or the error."""
-        url = self.house.system.base_url + path
+        url = self.harness.system.base_url + path
         try:
             async with self._session.request(method, url, json=body, headers=headers) as response:
                 found = json.loads(await response.read())

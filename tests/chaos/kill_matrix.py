@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .fire_effects import Effect, counted, since
-from .fire_house import House
-from .fire_writes import KINDS, Caller, Records, Reply, Write
+from .effects import Effect, counted, since
+from .harness import Harness
+from .writes import KINDS, Caller, Records, Reply, Write
 
 EDGE = ("edge-before-call", "edge-after-call")
 RELAY = ("relay-claimed", "relay-published")
@@ -81,11 +81,11 @@ class Started:
     first: asyncio.Task[Reply]
 
 
-class Fire:
-    """Sets each victim's cases on fire once, when the first of them is asked for."""
+class KillMatrix:
+    """Runs all cases of a victim once, when the first of them is asked for."""
 
-    def __init__(self, house: House, caller: Caller, records: Records, alone: dict[str, Effect]) -> None:
-        self.house = house
+    def __init__(self, harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect]) -> None:
+        self.harness = harness
         self.caller = caller
         self.records = records
         self.alone = alone
@@ -104,7 +104,7 @@ class Fire:
             wanted = [one for one in cases() if one.victim == case.victim]
             await burn[case.victim](wanted)
             try:
-                await self.house.all_events_arrived()
+                await self.harness.all_events_arrived()
             except Exception as error:
                 self._outcomes |= dict.fromkeys((one for one in wanted if one.is_on_the_way), error)
         found = self._outcomes[case]
@@ -138,22 +138,22 @@ class Fire:
             await self._together(together, self._client_leaves)
 
     async def _gateway_dies(self, held: Sequence[Started]) -> None:
-        await self.house.kill("gateway")
+        await self.harness.kill("gateway")
         for one in held:
-            self.house.go_on(one.case.at)
-        await self.house.start("gateway")
+            self.harness.go_on(one.case.at)
+        await self.harness.start("gateway")
 
     async def _postgres_dies(self, held: Sequence[Started]) -> None:
-        self.house.restart_postgres()
+        self.harness.restart_postgres()
         for one in held:
-            self.house.go_on(one.case.at)
+            self.harness.go_on(one.case.at)
 
     async def _client_leaves(self, held: Sequence[Started]) -> None:
         for one in held:
             one.first.cancel()
         await asyncio.wait([one.first for one in held])
         for one in held:
-            self.house.go_on(one.case.at)
+            self.harness.go_on(one.case.at)
 
     # One case
 
@@ -163,12 +163,12 @@ class Fire:
                 self._outcomes[case] = await burn(case)
             except Exception as error:
                 self._outcomes[case] = error
-                await self.house.mend(case.at)
+                await self.harness.mend(case.at)
 
     async def _kill_at_its_point(self, case: Case) -> Outcome:
         started = await self._start(case, "kill")
-        await self.house.struck(case.at)
-        await self.house.start(case.at)
+        await self.harness.killed_at_point(case.at)
+        await self.harness.start(case.at)
         return await self._finish(started)
 
     async def _together(self, wanted: list[Case], die: Callable[[Sequence[Started]], Awaitable[None]]) -> None:
@@ -176,25 +176,25 @@ class Fire:
         try:
             started = [await self._start(case, "hold") for case in wanted]
             for case in wanted:
-                await self.house.held(case.at)
+                await self.harness.held(case.at)
             await die(started)
             found = await asyncio.gather(*(self._finish(one) for one in started), return_exceptions=True)
             self._outcomes |= dict(zip(wanted, found, strict=True))
         except Exception as error:
             self._outcomes |= dict.fromkeys(wanted, error)
         if any(isinstance(self._outcomes[case], BaseException) for case in wanted):
-            await self.house.mend()
+            await self.harness.mend()
 
     async def _start(self, case: Case, how: str) -> Started:
         kind = KINDS[case.kind]
         write, api_key = kind.make(self.records), self.caller.api_key()
         key = f"{case.victim} {case.point} {next(self._numbers)}"
         if case.point in RELAY:  # or an earlier event would come to the point
-            await self.house.relay_rests(kind.service)
+            await self.harness.relay_rests(kind.service)
         if case.point in CONSUMER:
-            await self.house.all_events_arrived()
-        before = await counted(self.house, kind.service)
-        self.house.strike(case.at, case.point, how)
+            await self.harness.all_events_arrived()
+        before = await counted(self.harness, kind.service)
+        self.harness.arm(case.at, case.point, how)
         return Started(case, write, api_key, key, before, asyncio.create_task(self.caller.send(write, api_key, key)))
 
     async def _finish(self, started: Started) -> Outcome:
@@ -208,7 +208,7 @@ class Fire:
         assert again.body == reply.body or "secret" in reply.json, (started.case, reply, again)
         if first.status in (200, 201):
             assert reply.replayed, (started.case, first, reply)
-        left = since(started.before, await counted(self.house, kind.service))
+        left = since(started.before, await counted(self.harness, kind.service))
         assert left == self.alone[started.case.kind], (started.case, left)
         return Outcome(first.status, reply.replayed)
 
