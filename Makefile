@@ -14,7 +14,7 @@ run: install  ## Start everything on this machine; Ctrl-C stops it, the data sta
 	@.venv/bin/python -m makeready_local
 
 demo: install  ## A system and a receiver: a minute of signed deliveries, a failure and its retry (ARGS=--once: and no more)
-	@.venv/bin/python -m makeready_local.tour $(ARGS)
+	@.venv/bin/python -m makeready_local.webhook_demo $(ARGS)
 
 test: install-test  ## Unit, service and end-to-end tests
 	@.venv/bin/python .ci/test.py $(ARGS)

@@ -1,4 +1,4 @@
-"""What the tour says, a line at a time: with colours at a terminal, plain elsewhere."""
+"""What the demo says, a line at a time: with colours at a terminal, plain elsewhere."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ COLOURS = {"good": "32", "bad": "31", "dim": "2", "strong": "1"}
 
 
 class Screen:
-    """Tells lines, each with the seconds since the tour began."""
+    """Tells lines, each with the seconds since the demo began."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from makeready_local.demo import residency, units, utilities
+from makeready_local.demo_data import residency, units, utilities
 
 Row = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""The tour's own Makeready: in a folder that goes with it, on ports that are free, beside whatever else runs."""
+"""The demo's own Makeready: in a folder that goes with it, on ports that are free, beside whatever else runs."""
 
 import fcntl
 import json
@@ -102,7 +102,7 @@ class Installation:
 
 
 def _remove_left(folder: Path) -> None:
-    """Removes what a tour left behind that was killed: nobody holds its state any more."""
+    """Removes what a demo left behind that was killed: nobody holds its state any more."""
     with suppress(OSError), (folder / "state" / "lock").open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(folder)

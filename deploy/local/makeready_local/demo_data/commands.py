@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from makeready_local.children import LEASH, LocalError, last_line
+from makeready_local.children import PDEATHSIG, LocalError, last_line
 from makeready_local.state import State
 
 COMMAND_SECONDS = 120
@@ -24,12 +24,12 @@ class Commands:
     def __init__(self, state: State, check: Callable[[], None]) -> None:
         self._check = check
         # It ends with us, however we end; a Ctrl-C at the terminal reaches the runner alone.
-        leash = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), "9", "-1", "-1"]
+        pdeathsig = [sys.executable, "-I", "-S", str(PDEATHSIG), str(os.getpid()), "9", "-1", "-1"]
         self._log = state.log("demo")
         with self._log.open("ab") as log:
             self._log_start = log.tell()
             self._process = subprocess.Popen(  # noqa: S603
-                [*leash, sys.executable, "-P", "-m", "makeready_local.demo.console"],
+                [*pdeathsig, sys.executable, "-P", "-m", "makeready_local.demo_data.console"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -8,10 +8,10 @@ from typing import Any
 
 from makeready_local.children import LocalError
 from makeready_local.make import Make
-from makeready_local.tour import certificates
-from makeready_local.tour.installation import Installation
-from makeready_local.tour.receiver import HOST, Arrival, Receiver
-from makeready_local.tour.screen import Screen
+from makeready_local.webhook_demo import certificates
+from makeready_local.webhook_demo.installation import Installation
+from makeready_local.webhook_demo.receiver import HOST, Arrival, Receiver
+from makeready_local.webhook_demo.screen import Screen
 
 HOUR_SECONDS = 3
 LADDER_HOURS = (1, 2, 4, 8, 24)

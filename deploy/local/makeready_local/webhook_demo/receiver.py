@@ -1,4 +1,4 @@
-"""The receiver of the tour: verifies as the guide's receiver does, and refuses one event once."""
+"""The receiver of the demo: verifies as the guide's receiver does, and refuses one event once."""
 
 import json
 import queue
@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from makeready_local.tour.certificates import Files
+from makeready_local.webhook_demo.certificates import Files
 
 HOST = "receiver.test"
 GUIDE = Path(__file__).resolve().parents[4] / "docs" / "webhooks" / "receiver.py"
@@ -92,4 +92,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """The tour tells."""
+        """The demo tells."""

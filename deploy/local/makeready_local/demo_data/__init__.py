@@ -12,8 +12,8 @@ from urllib.parse import urljoin
 
 from makeready_local.children import LocalError
 from makeready_local.config import Settings
-from makeready_local.demo import over_the_api, story
-from makeready_local.demo.commands import Commands
+from makeready_local.demo_data import over_the_api, story
+from makeready_local.demo_data.commands import Commands
 from makeready_local.state import State
 
 COMPANY = "Makeready Demo"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makeready_local.demo import story
+from makeready_local.demo_data import story
 
 DAYS = [datetime.date(2026, 11, 21), datetime.date(2024, 2, 29), datetime.date(2031, 1, 1), datetime.date(2027, 7, 4)]
 # What a row names by external_id, and the kind that it is of. An asset's location is a unit only where it says so.

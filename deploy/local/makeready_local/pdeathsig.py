@@ -1,6 +1,6 @@
 """Starts a program that dies with its parent, as another user where asked.
 
-Run as a script: `python -I -S leash.py PARENT SIGNAL UID GID PROGRAM ARGUMENT…` (UID -1: stay who we are).
+Run as a script: `python -I -S pdeathsig.py PARENT SIGNAL UID GID PROGRAM ARGUMENT…` (UID -1: stay who we are).
 The kernel sends SIGNAL to PROGRAM when PARENT ends, however it ends. This is a program of its own because
 code between fork and exec is not safe in a parent with threads.
 """

@@ -1,4 +1,4 @@
-"""`python -m makeready_local.tour`: what `make demo` runs."""
+"""`python -m makeready_local.webhook_demo`: what `make demo` runs."""
 
 import argparse
 import signal
@@ -12,9 +12,9 @@ def main() -> int:
     from makeready_local.children import LocalError  # noqa: PLC0415 - only now, for the reason above
     from makeready_local.runner import complain, say  # noqa: PLC0415
     from makeready_local.signals import Interrupted, Signals  # noqa: PLC0415
-    from makeready_local.tour.installation import Installation  # noqa: PLC0415
-    from makeready_local.tour.screen import Screen  # noqa: PLC0415
-    from makeready_local.tour.story import Story  # noqa: PLC0415
+    from makeready_local.webhook_demo.installation import Installation  # noqa: PLC0415
+    from makeready_local.webhook_demo.screen import Screen  # noqa: PLC0415
+    from makeready_local.webhook_demo.story import Story  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(prog="make demo", description="Shows signed deliveries, a failure and its retry.")
     parser.add_argument("--once", action="store_true", help="end when the story is told")
