@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from makeready_cli.__main__ import main
-from makeready_cli.importing.command import source_of
+from makeready_cli.commands.imports import source_of
 from makeready_cli.importing.lines import lines_of
 from makeready_cli.importing.rows import SourceRow
 from testkit.gateway_fixtures import company_id, contexts, gateway, house, identity_keys, operator
