@@ -9,6 +9,8 @@ from typing import Any, Self, TypeVar
 
 import grpc
 import structlog
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
 
 from chassis.auth.clients import ServiceClient, ServiceUnavailable
 from chassis.auth.identity import OPERATOR, Identity, TokenSigner
@@ -65,6 +67,15 @@ class Operator:
     def channel(self, service: str) -> grpc.aio.Channel:
         """For a stub whose methods `ask` and `call` take."""
         return self._client(service).channel
+
+    def method(self, service: str, rpc: MethodDescriptor) -> Callable[..., Awaitable[Any]]:
+        """The RPC as `ask` and `call` take it, where the contract is known by its descriptor alone."""
+        method: Callable[..., Awaitable[Any]] = self.channel(service).unary_unary(
+            f"/{rpc.containing_service.full_name}/{rpc.name}",
+            request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
+            response_deserializer=GetMessageClass(rpc.output_type).FromString,
+        )
+        return method
 
     async def _actor_token(self, actor: tuple[str, int], service: str) -> str:
         """The gateway's token for the actor, valid for one service."""

@@ -53,7 +53,7 @@ class Sender:
         if not rows:
             return []
         request = self._kind.request_of(rows, self._dry_run, self._events)
-        method = self._kind.rpc(self._operator.channel(self._kind.service))
+        method = self._operator.method(self._kind.service, self._kind.rpc)
         for pause in (*RETRY_SECONDS, None):
             try:
                 answer = await self._operator.ask(

@@ -14,7 +14,6 @@ from typing import Any
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
-from google.protobuf.message_factory import GetMessageClass
 
 from chassis.auth.clients import ServiceUnavailable
 from makeready_cli import argument_types as types
@@ -131,12 +130,7 @@ async def _response(operator: Operator, command: RpcCommand, request: Any, compa
 
 async def _page(operator: Operator, command: RpcCommand, request: Any, company_id: int) -> Any:
     """One response. A call that can be repeated without a second effect is repeated once if no answer came."""
-    rpc = command.rpc
-    method = operator.channel(command.service).unary_unary(
-        f"/{rpc.containing_service.full_name}/{rpc.name}",
-        request_serializer=type(request).SerializeToString,
-        response_deserializer=GetMessageClass(rpc.output_type).FromString,
-    )
+    method = operator.method(command.service, command.rpc)
     is_idempotent = IDEMPOTENCY_KEY in command.fields
     for attempt in range(ATTEMPTS if is_idempotent or command.is_read else 1):
         if attempt:
