@@ -5,19 +5,11 @@ from __future__ import annotations
 import asyncio
 import json as json_module
 import re
-import socket
 import ssl
 from dataclasses import dataclass
 from typing import Any
 
 DEADLINE_SECONDS = 20
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass(frozen=True)

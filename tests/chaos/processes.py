@@ -12,12 +12,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from makeready_local.children import free_port
 from makeready_local.databases import close_own_databases
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
 from testkit.contract import Contract
 from testkit.plugin import PostgresServer
+from testkit.processes import free_port
 from testkit.services import Keys, RunningService
 
 from ..e2e.system import System
@@ -102,9 +102,8 @@ class Processes:
         self.system.contract = Contract(self.system.get("/openapi.json").json)
 
     def _stop(self, name: str) -> None:
-        process = self.services[name].process
-        if process is not None and process.poll() is None:
-            process.send_signal(signal.SIGCONT)
+        if self.services[name].is_running:
+            self.services[name].send(signal.SIGCONT)
             self.services[name].stop()
 
     def _write_runtime(self, keys: Keys) -> None:
@@ -134,10 +133,9 @@ class Processes:
 
     async def killed_at_point(self, name: str) -> None:
         """Waits until the service was killed at its point."""
-        process = self.services[name].process
-        assert process is not None
-        await until(lambda: process.poll() is not None, f"{name} did not come to its point")
-        assert process.returncode == -signal.SIGKILL, self.services[name].log.read_text()[-4000:]
+        service = self.services[name]
+        await until(lambda: not service.is_running, f"{name} did not come to its point")
+        assert service.exit_status == -signal.SIGKILL, service.log_tail()
 
     async def held(self, name: str) -> None:
         """Waits until the service is stopped at its point."""
@@ -153,9 +151,7 @@ class Processes:
         os.kill(self.pid(name), signal.SIGCONT)
 
     def pid(self, name: str) -> int:
-        process = self.services[name].process
-        assert process is not None
-        return process.pid
+        return self.services[name].pid
 
     async def kill(self, name: str) -> None:
         await asyncio.to_thread(self.services[name].kill)
@@ -179,7 +175,7 @@ class Processes:
             try:
                 assert self.system.call("GET", "/whoami").status == 401
             except OSError:
-                assert time.monotonic() < deadline, self.services["gateway"].log.read_text()[-4000:]
+                assert time.monotonic() < deadline, self.services["gateway"].log_tail()
                 time.sleep(0.02)
             else:
                 return
@@ -191,7 +187,7 @@ class Processes:
         for name in names or self.names:
             service = self.services[name]
             self._failpoint_file(name).unlink(missing_ok=True)
-            if service.process is None or service.process.poll() is not None:
+            if not service.is_running:
                 await self.start(name)
             elif self.is_stopped(name):
                 self.go_on(name)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -15,6 +12,8 @@ from pathlib import Path
 
 import msgspec
 import trustme
+
+from testkit.processes import Process, accepts_connections, free_port
 
 from .soak_listener import FLUSH_SECONDS, Arrival
 
@@ -55,7 +54,7 @@ def listening(folder: Path) -> Iterator[Endpoints]:
     folder.mkdir()
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "authority.pem"))
-    ports = [_free_port() for _ in range(3)]
+    ports = [free_port() for _ in range(3)]
     listens = []
     for port, name in zip(ports, (HOST, "somebody-else.test"), strict=False):
         file = folder / f"{name}.pem"
@@ -68,29 +67,10 @@ def listening(folder: Path) -> Iterator[Endpoints]:
     log.touch()
     settings = {"log": str(log), "secrets": str(secrets), "listens": listens}
     (folder / "settings.json").write_text(json.dumps(settings))
-    process = subprocess.Popen([sys.executable, str(LISTENER), str(folder / "settings.json")], env=os.environ)
+    process = Process([sys.executable, str(LISTENER), str(folder / "settings.json")], folder / "listener.log")
+    process.launch()
     try:
-        _wait_until_listening(process, ports[1])
+        process.wait_until(lambda: accepts_connections(f"127.0.0.1:{ports[1]}"), 30)
         yield Endpoints(ports[0], folder / "authority.pem", hosts, log, secrets)
     finally:
-        process.terminate()
-        process.wait(20)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _wait_until_listening(process: subprocess.Popen[bytes], port: int) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            assert process.poll() is None and time.monotonic() < deadline, "the endpoints do not listen"
-            time.sleep(0.02)
-        else:
-            return
+        process.end(seconds=20)

@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from makeready_local.children import free_port
+from testkit.processes import free_port
 
 from .installation import System
 

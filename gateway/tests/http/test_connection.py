@@ -13,7 +13,8 @@ from gateway.http import replies
 from gateway.http.connection import Request
 from gateway.http.ports import Port
 from gateway.http.replies import Reply
-from testkit.raw_http import Api, free_port
+from testkit.processes import free_port
+from testkit.raw_http import Api
 
 BIG = b'"' + b"x" * 20_000_000 + b'"'
 

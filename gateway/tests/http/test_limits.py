@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,7 +15,8 @@ from prometheus_client import REGISTRY
 
 from gateway.http.limits import Limits, ProcessMemory
 from testkit.gateways import Gateway, House, Operator
-from testkit.raw_http import Api, free_port
+from testkit.processes import Process, free_port
+from testkit.raw_http import Api
 
 
 async def test_the_121st_request_of_a_minute_is_refused_until_the_first_is_a_minute_old(api: Api, key: str) -> None:
@@ -86,19 +86,11 @@ def store_program() -> str | None:
     return shutil.which("valkey-server", path=places) or shutil.which("redis-server", path=places)
 
 
-class Store:
+class Store(Process):
     def __init__(self, program: str, folder: Path) -> None:
         self.port = free_port()
-        self.arguments = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(self.arguments, stdout=subprocess.DEVNULL)
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+        words = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        super().__init__(words, folder / "store.log")
 
 
 @pytest.fixture
@@ -107,9 +99,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
     if program is None:
         pytest.skip("neither valkey-server nor redis-server is installed")
     made = Store(program, tmp_path)
-    made.start()
+    made.launch()
     yield made
-    made.stop()
+    made.kill()
 
 
 async def answers(counted: Limits, key: int) -> None:
@@ -136,7 +128,7 @@ async def test_gateways_with_a_shared_store_count_together(store: Store, scheme:
 async def test_while_the_store_fails_each_process_counts_alone_and_says_so(store: Store) -> None:
     counted = Limits(f"redis://127.0.0.1:{store.port}")
     await answers(counted, 1)
-    store.stop()
+    store.kill()
     alone = REGISTRY.get_sample_value("makeready_rate_limit_alone_total") or 0
     started = time.monotonic()
     taken = [await counted.take(3) for _ in range(125)]
@@ -144,7 +136,7 @@ async def test_while_the_store_fails_each_process_counts_alone_and_says_so(store
     assert [one.admitted for one in taken] == [True] * 120 + [False] * 5
     assert REGISTRY.get_sample_value("makeready_rate_limit_store_connected") == 0
     assert (REGISTRY.get_sample_value("makeready_rate_limit_alone_total") or 0) >= alone + 125
-    store.start()
+    store.launch()
     await asyncio.sleep(1.2)
     await answers(counted, 4)
     assert (await counted.take(3)).admitted
