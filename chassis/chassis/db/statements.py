@@ -6,8 +6,9 @@ some 300 µs a call. Whatever would change between calls is refused when the sta
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
@@ -18,6 +19,16 @@ TIME = sa.DateTime(timezone=True)
 UUIDS = ARRAY(UUID(as_uuid=True))
 TEXTS = ARRAY(sa.Text)
 CLOCK = sa.text("clock_timestamp()")  # moves within a transaction, as now() does not
+
+
+Row = TypeVar("Row")
+
+
+class Runs(Protocol):
+    """What runs statements: a connection or the database."""
+
+    async def rows(self, statement: Statement, **values: Any) -> list[Any]: ...
+    async def row(self, statement: Statement, **values: Any) -> Any: ...
 
 
 def param(name: str, kind: Any) -> sa.BindParameter[Any]:
@@ -39,10 +50,10 @@ class Statement:
             raise TypeError("an IN list or a literal that changes per call; use = ANY(array)")
         if compiled.insert_prefetch or compiled.update_prefetch:
             raise TypeError("a Python-side default, which nothing would fill in here; use a server default")
-        for column in compiled._result_columns:
+        for column in compiled._result_columns:  # noqa: SLF001 - see .ci/private_names.py, here and below
             # The answer for floats depends on what the server calls the column; ours are all float8.
             oid = next((oid for kind, oid in NUMBERS.items() if isinstance(column.type, kind)), None)
-            if column.type._cached_result_processor(_DIALECT, oid) is not None:
+            if column.type._cached_result_processor(_DIALECT, oid) is not None:  # noqa: SLF001
                 raise TypeError(f"{column.keyname}: its type changes values after asyncpg; choose another")
         self._names: tuple[str, ...] = tuple(compiled.positiontup or ())
         self._constants = {
@@ -51,7 +62,7 @@ class Statement:
             if name in self._names and not bind.required
         }
         self.parameters = frozenset(self._names) - self._constants.keys()
-        processors: dict[str, Callable[[Any], Any]] = compiled._bind_processors
+        processors: dict[str, Callable[[Any], Any]] = compiled._bind_processors  # noqa: SLF001
         self._processors = {name: process for name, process in processors.items() if name in self._names}
 
     def arguments(self, values: dict[str, Any]) -> list[Any]:
@@ -61,3 +72,27 @@ class Statement:
         found = {**self._constants, **values}
         processors = self._processors
         return [processors[name](found[name]) if name in processors else found[name] for name in self._names]
+
+
+class Query(Generic[Row]):
+    """A statement whose rows are of one kind: a Struct, NamedTuple or dataclass with a field for each column.
+
+    Raises TypeError where the columns' names are not the fields' names, in their order.
+    """
+
+    def __init__(self, kind: Callable[..., Row], clause: Any) -> None:
+        self.statement = Statement(clause)
+        self._make = kind
+        columns = list(clause.selected_columns.keys())
+        fields = list(inspect.signature(kind).parameters)
+        if columns != fields:
+            raise TypeError(f"the columns {columns} are not the fields {fields} of {kind}")
+
+    async def rows(self, on: Runs, **values: Any) -> list[Row]:
+        """on: a connection or the database."""
+        make = self._make
+        return [make(*row) for row in await on.rows(self.statement, **values)]
+
+    async def row(self, on: Runs, **values: Any) -> Row | None:
+        found = await on.row(self.statement, **values)
+        return None if found is None else self._make(*found)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import asyncpg
 from asyncpg import Record
 
-from chassis.auth.identity import ADMINISTRATOR, Call
+from chassis.auth.identity import ADMINISTRATOR, Call, may_administer
 from chassis.db.database import Connection, Database
 from chassis.messaging.outbox import Outbox
 from chassis.refusals import Refusal, invalid_request
+from chassis.schedule.instants import Clock
 from chassis.writes.audit import Audit
-from gateway.identity import invalidation, permissions, rules
+from gateway.identity import invalidation, rules
 from gateway.identity.administrators import passwords
 from gateway.identity.administrators import queries as administrators
 from gateway.identity.administrators.rules import password as password_rule
@@ -25,7 +25,6 @@ from gateway.identity.rules import checked
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from makeready.identity.v1 import identity_pb2 as pb
 
-Clock = Callable[[], datetime.datetime]
 Fields = Mapping[str, Any]
 
 
@@ -50,7 +49,7 @@ class CompaniesService:
 
     async def UpdateCompany(self, request: pb.UpdateCompanyRequest, call: Call) -> pb.UpdateCompanyResponse:
         timezone = checked(timezone_rule, request.timezone) if request.HasField("timezone") else None
-        if not permissions.administers(call, request.company_id):
+        if not may_administer(call, request.company_id):
             raise no_company()
         if request.HasField("active") and call.identity.kind == ADMINISTRATOR:
             raise Refusal(403, "insufficient_scope", "The operator alone opens and closes a company; leave active out.")

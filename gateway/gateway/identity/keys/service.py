@@ -7,11 +7,11 @@ import hashlib
 
 from asyncpg import Record
 
-from chassis.auth.identity import ADMINISTRATOR, Call
+from chassis.auth.identity import ADMINISTRATOR, Call, may_administer
 from chassis.db.database import Database
 from chassis.refusals import Refusal, invalid_request
 from chassis.writes.audit import Audit
-from gateway.identity import invalidation, permissions
+from gateway.identity import invalidation
 from gateway.identity import rules as identity_rules
 from gateway.identity.administrators import queries as administrators
 from gateway.identity.companies import queries as companies
@@ -39,7 +39,7 @@ class KeysService:
         email = checked(identity_rules.email, request.administrator_email) if request.administrator_email else ""
         key = rules.new_key()
         async with self.database.transaction() as connection:
-            if not permissions.administers(call, request.company_id):
+            if not may_administer(call, request.company_id):
                 raise no_company()
             if await companies.company(connection, request.company_id) is None:
                 raise no_company()
@@ -68,7 +68,7 @@ class KeysService:
     async def RevokeKey(self, request: pb.RevokeKeyRequest, call: Call) -> pb.RevokeKeyResponse:
         async with self.database.transaction() as connection:
             row = await queries.key_for_update(connection, request.key_id)
-            if row is None or not permissions.administers(call, row["company_id"]):
+            if row is None or not may_administer(call, row["company_id"]):
                 raise rules.no_key()
             revoked_at = row["revoked_at"]
             if revoked_at is None:
@@ -82,7 +82,7 @@ class KeysService:
         return pb.RevokeKeyResponse(key=_key(row, revoked_at))
 
     async def ListKeys(self, request: pb.ListKeysRequest, call: Call) -> pb.ListKeysResponse:
-        if not permissions.administers(call, request.company_id):
+        if not may_administer(call, request.company_id):
             raise no_company()
         async with self.database.connection() as connection:
             if await companies.company(connection, request.company_id) is None:
