@@ -68,7 +68,7 @@ class Gateway(Process):
 
 
 @dataclass
-class House:
+class GatewayHarness:
     """The servers, keys and contexts that gateways of these tests share."""
 
     folder: Path

@@ -1,4 +1,4 @@
-"""HTTP over raw sockets: what was sent and what came back, to the byte. Every response is held to the house's rules."""
+"""HTTP over raw sockets: what was sent and what came back, to the byte. Every response must keep the API's rules."""
 
 from __future__ import annotations
 

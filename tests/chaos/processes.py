@@ -15,7 +15,7 @@ from typing import Protocol
 from makeready_local.databases import close_own_databases
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
-from testkit.contract import Contract
+from testkit.api_contract import Contract
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
 from testkit.services import Keys, RunningService

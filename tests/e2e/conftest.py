@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from testkit.contract import SUMMARIES
+from testkit.api_contract import SUMMARIES
 from testkit.event_contract import check_envelope, check_unless_changed, place_of
 from testkit.processes import free_port
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from testkit.contract import Contract
+from testkit.api_contract import Contract
 from testkit.processes import Process, free_port
 
 from .shell import Shell

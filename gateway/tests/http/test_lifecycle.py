@@ -18,7 +18,7 @@ import trustme
 
 from chassis.runtime.settings import Environment, SettingsError
 from gateway import config
-from testkit.gateways import Gateway, House, Operator
+from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
 
@@ -36,10 +36,10 @@ async def logged(gateway: Gateway, text: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_the_ports_open_when_every_service_serves(house: House, contexts: Contexts) -> None:
+async def test_the_ports_open_when_every_service_serves(harness: GatewayHarness, contexts: Contexts) -> None:
     await contexts.say("svc-tickets", serving=False)
     await contexts.stop("svc-webhooks")
-    gateway = house.gateway()
+    gateway = harness.gateway()
     gateway.start()
     try:
         await logged(gateway, '["svc-tickets", "svc-webhooks"]')
@@ -53,11 +53,11 @@ async def test_the_ports_open_when_every_service_serves(house: House, contexts: 
 
 
 async def test_a_service_that_stays_away_keeps_the_ports_closed_no_longer_than_told(
-    house: House, contexts: Contexts
+    harness: GatewayHarness, contexts: Contexts
 ) -> None:
     await contexts.say("svc-tickets", serving=False)
     try:
-        gateway = house.gateway(MAKEREADY_WAIT_FOR_SERVICES_SECONDS="1")
+        gateway = harness.gateway(MAKEREADY_WAIT_FOR_SERVICES_SECONDS="1")
         gateway.start()
         await gateway.ready()
         assert "opening_without" in gateway.log.read_text()
@@ -67,10 +67,12 @@ async def test_a_service_that_stays_away_keeps_the_ports_closed_no_longer_than_t
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_during_the_wait_ends_it_cleanly(house: House, contexts: Contexts, number: int) -> None:
+async def test_a_signal_during_the_wait_ends_it_cleanly(
+    harness: GatewayHarness, contexts: Contexts, number: int
+) -> None:
     await contexts.say("svc-catalog", serving=False)
     try:
-        gateway = house.gateway()
+        gateway = harness.gateway()
         gateway.start()
         await logged(gateway, "waiting_for_services")
         assert gateway.process is not None
@@ -84,13 +86,13 @@ async def test_a_signal_during_the_wait_ends_it_cleanly(house: House, contexts: 
 
 
 async def test_stopping_is_not_ready_first_then_finishes_what_is_under_way(
-    house: House, operator: Operator, company_id: int, contexts: Contexts
+    harness: GatewayHarness, operator: Operator, company_id: int, contexts: Contexts
 ) -> None:
     async def slow(_context: object) -> None:
         await asyncio.sleep(2)
 
     contexts.behaviours["tickets.TicketsService/CreateTicket"] = slow
-    gateway = house.gateway(MAKEREADY_DRAIN_SECONDS="1")
+    gateway = harness.gateway(MAKEREADY_DRAIN_SECONDS="1")
     gateway.start()
     await gateway.ready()
     api = Api(gateway.api_port)
@@ -112,7 +114,7 @@ async def test_stopping_is_not_ready_first_then_finishes_what_is_under_way(
 
 
 async def test_a_write_under_way_survives_even_where_its_client_left(
-    house: House, operator: Operator, company_id: int, contexts: Contexts
+    harness: GatewayHarness, operator: Operator, company_id: int, contexts: Contexts
 ) -> None:
     done = asyncio.Event()
 
@@ -121,7 +123,7 @@ async def test_a_write_under_way_survives_even_where_its_client_left(
         done.set()
 
     contexts.behaviours["tickets.TicketsService/CreateTicket"] = slow
-    gateway = house.gateway()
+    gateway = harness.gateway()
     gateway.start()
     await gateway.ready()
     api = Api(gateway.api_port)
@@ -134,9 +136,9 @@ async def test_a_write_under_way_survives_even_where_its_client_left(
     assert done.is_set()
 
 
-async def test_a_port_in_use_is_one_clear_line(house: House, gateway: Gateway) -> None:
+async def test_a_port_in_use_is_one_clear_line(harness: GatewayHarness, gateway: Gateway) -> None:
     for setting in ("MAKEREADY_API_PORT", "MAKEREADY_ADMIN_PORT", "MAKEREADY_GRPC_LISTEN", "MAKEREADY_METRICS_LISTEN"):
-        second = house.gateway(**{setting: gateway.environment[setting]})
+        second = harness.gateway(**{setting: gateway.environment[setting]})
         second.start()
         status, line = await ended(second)
         assert status == 2
@@ -174,23 +176,23 @@ BAD_SETTINGS = {
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in BAD_SETTINGS.items() for value in values]
 )
-def test_a_bad_setting_is_told_by_name(house: House, name: str, value: str) -> None:
-    environment = house.gateway(**{name: value}).environment
+def test_a_bad_setting_is_told_by_name(harness: GatewayHarness, name: str, value: str) -> None:
+    environment = harness.gateway(**{name: value}).environment
     with pytest.raises(SettingsError) as told:
         config.read(Environment(environment))
     assert name in str(told.value) and str(told.value).endswith(".") and "\n" not in str(told.value)
     assert not value or "RATE" in name or value not in str(told.value).split()
 
 
-def test_loopback_and_an_ingress_need_no_certificate(house: House) -> None:
+def test_loopback_and_an_ingress_need_no_certificate(harness: GatewayHarness) -> None:
     for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"):
-        config.read(Environment(house.gateway(MAKEREADY_API_HOST=host).environment))
-    outside = house.gateway(MAKEREADY_API_HOST="0.0.0.0", MAKEREADY_TLS_ENDS_AT_INGRESS="1")
+        config.read(Environment(harness.gateway(MAKEREADY_API_HOST=host).environment))
+    outside = harness.gateway(MAKEREADY_API_HOST="0.0.0.0", MAKEREADY_TLS_ENDS_AT_INGRESS="1")
     assert config.read(Environment(outside.environment)).tls is None
 
 
-def test_a_bad_setting_ends_the_process_with_status_2(house: House) -> None:
-    environment = house.gateway(MAKEREADY_API_HOST="0.0.0.0").environment
+def test_a_bad_setting_ends_the_process_with_status_2(harness: GatewayHarness) -> None:
+    environment = harness.gateway(MAKEREADY_API_HOST="0.0.0.0").environment
     done = subprocess.run(
         [sys.executable, "-P", "-m", "gateway"],
         check=False,
@@ -204,14 +206,14 @@ def test_a_bad_setting_ends_the_process_with_status_2(house: House) -> None:
 
 
 async def test_tls_ends_at_the_gateway_where_a_certificate_is_given(
-    house: House, operator: Operator, company_id: int, tmp_path: Path
+    harness: GatewayHarness, operator: Operator, company_id: int, tmp_path: Path
 ) -> None:
     authority = trustme.CA()
     issued = authority.issue_cert("localhost")
     certificate, key_file = tmp_path / "cert.pem", tmp_path / "key.pem"
     certificate.write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
     key_file.write_bytes(issued.private_key_pem.bytes())
-    gateway = house.gateway(
+    gateway = harness.gateway(
         MAKEREADY_API_HOST="0.0.0.0",
         MAKEREADY_TLS_CERT_FILE=str(certificate),
         MAKEREADY_TLS_KEY_FILE=str(key_file),
@@ -249,9 +251,9 @@ async def test_tls_ends_at_the_gateway_where_a_certificate_is_given(
 
 
 async def test_logs_are_json_and_hold_no_key_and_no_query(
-    house: House, operator: Operator, company_id: int, contexts: Contexts
+    harness: GatewayHarness, operator: Operator, company_id: int, contexts: Contexts
 ) -> None:
-    gateway = house.gateway(MAKEREADY_LOG_LEVEL="debug")
+    gateway = harness.gateway(MAKEREADY_LOG_LEVEL="debug")
     gateway.start()
     await gateway.ready()
     api = Api(gateway.api_port)
@@ -277,7 +279,9 @@ async def test_logs_are_json_and_hold_no_key_and_no_query(
         assert hidden not in text, hidden
 
 
-async def test_metrics_are_labelled_by_route_template(house: House, gateway: Gateway, api: Api, key: str) -> None:
+async def test_metrics_are_labelled_by_route_template(
+    harness: GatewayHarness, gateway: Gateway, api: Api, key: str
+) -> None:
     for entity_id in (1, 2, 3):
         await api.get(f"/tickets/{entity_id}", key)
     await api.get("/some-path-nobody-has", key)

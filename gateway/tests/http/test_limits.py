@@ -15,7 +15,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from gateway.http.limits import Limits, ProcessMemory
-from testkit.gateways import Gateway, House, Operator
+from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.processes import Process, free_port
 from testkit.raw_http import Api
 
@@ -165,8 +165,10 @@ async def test_a_store_that_hangs_delays_no_request_for_long() -> None:
     server.close()
 
 
-async def test_a_gateway_runs_with_a_store_that_is_down(house: House, operator: Operator, company_id: int) -> None:
-    made: Gateway = house.gateway(MAKEREADY_RATE_LIMIT_URL=f"redis://127.0.0.1:{free_port()}")
+async def test_a_gateway_runs_with_a_store_that_is_down(
+    harness: GatewayHarness, operator: Operator, company_id: int
+) -> None:
+    made: Gateway = harness.gateway(MAKEREADY_RATE_LIMIT_URL=f"redis://127.0.0.1:{free_port()}")
     made.start()
     await made.ready()
     key = await operator.key(company_id)

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from testkit.gateways import Gateway, House
+from testkit.gateways import Gateway, GatewayHarness
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
 
@@ -56,13 +56,13 @@ def install(wanted: str, folder: Path) -> None:
 
 @pytest.fixture(scope="module", params=["oldest", "newest"])
 async def other(
-    request: pytest.FixtureRequest, house: House, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, harness: GatewayHarness, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Gateway]:
     """A gateway whose aiohttp is another one than the installed one."""
     folder = tmp_path_factory.mktemp("aiohttp")
     wanted = f"aiohttp=={oldest()}" if request.param == "oldest" else str(requirement())
     await asyncio.to_thread(install, wanted, folder)
-    made = house.gateway(PYTHONPATH=str(folder))
+    made = harness.gateway(PYTHONPATH=str(folder))
     program = [sys.executable, "-P", "-c", "import aiohttp; print(aiohttp.__version__, aiohttp.__file__)"]
     told = await asyncio.to_thread(subprocess.check_output, program, env=made.environment, text=True)
     version, file = told.split()

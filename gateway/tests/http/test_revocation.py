@@ -11,7 +11,7 @@ import pytest
 
 from chassis.db.database import Database
 from gateway.http.bearer import KEPT_SECONDS
-from testkit.gateways import Gateway, House, Operator
+from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.plugin import PostgresServer, Server
 from testkit.raw_http import Api
 
@@ -97,8 +97,10 @@ async def test_a_companys_state_is_seen_within_a_second(
     assert max([await until(api, key, None if active else "company_inactive") for key in keys]) < PROMISED_SECONDS
 
 
-async def test_a_revocation_reaches_every_gateway(house: House, api: Api, operator: Operator, company_id: int) -> None:
-    second = house.gateway()
+async def test_a_revocation_reaches_every_gateway(
+    harness: GatewayHarness, api: Api, operator: Operator, company_id: int
+) -> None:
+    second = harness.gateway()
     second.start()
     await second.ready()
     key_id, key = await operator.minted(company_id)

@@ -220,7 +220,7 @@ async def test_changes_of_one_company_at_once_leave_the_versions_in_order(
     assert told[row["version"]] == row["timezone"]
 
 
-async def test_the_tables_are_what_the_migrations_make(house: object, database: Database) -> None:
+async def test_the_tables_are_what_the_migrations_make(harness: object, database: Database) -> None:
     assert await differences(database.url, tables.metadata) == []
 
 
