@@ -10,16 +10,17 @@ from chassis.schedule import instants
 from chassis.writes.retention import every_slot
 from makeready.events.v1 import replicas_pb2
 from makeready.webhooks.v1 import webhooks_pb2
-from svc_webhooks import config, consumers, tables
-from svc_webhooks.egress import Egress, allow_many_connections
-from svc_webhooks.erasure import Eraser
-from svc_webhooks.partitions import Partitions
-from svc_webhooks.sender import Sender
-from svc_webhooks.service import SubscriptionsService
-from svc_webhooks.service_administration import AdministrationService
-from svc_webhooks.service_deliveries import DeliveriesService
-from svc_webhooks.service_vault import VaultService
-from svc_webhooks.sweeps import Sweeper
+from svc_webhooks import config, tables
+from svc_webhooks.administration.service.administration import AdministrationService
+from svc_webhooks.administration.service.deliveries import DeliveriesService
+from svc_webhooks.dispatch.scheduler import Sweeper
+from svc_webhooks.dispatch.sender import Sender
+from svc_webhooks.events import consumer as feed
+from svc_webhooks.events.partitions import Partitions
+from svc_webhooks.http_client.client import Egress, allow_many_connections
+from svc_webhooks.subscriptions.erasure import Eraser
+from svc_webhooks.subscriptions.service import SubscriptionsService
+from svc_webhooks.vault.service import VaultService
 
 NAME = "svc-webhooks"
 USER_AGENT = "Makeready-Webhooks/1"
@@ -33,8 +34,8 @@ def assemble(settings: config.Config) -> App:
     allow_many_connections()
     egress = Egress(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)
-    consumer = app.consumes(tables.inbox, consumers.Feed(partitions).apply, consumers.SUBJECTS)
-    rebuilder = ReplicaResync(app.database, consumers.put_references, {"companies": app.peer("gateway")})
+    consumer = app.consumes(tables.inbox, feed.Feed(partitions).apply, feed.SUBJECTS)
+    rebuilder = ReplicaResync(app.database, feed.put_references, {"companies": app.peer("gateway")})
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], rebuilder)
     sweeper = Sweeper(
         app.database,

@@ -10,7 +10,7 @@ from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
 
-from .webhooks_house import Client, operator
+from .harness import Client, operator
 
 HOUR = datetime.timedelta(hours=1)
 RUNGS = (0, 1, 2, 4, 8, 24)

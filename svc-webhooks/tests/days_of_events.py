@@ -11,8 +11,8 @@ import uuid
 from chassis.db.database import Database
 from chassis.runtime import failpoints, logs
 from svc_webhooks import tables as t
-from svc_webhooks.days import first_id
-from svc_webhooks.partitions import Partitions
+from svc_webhooks.events.days import first_id
+from svc_webhooks.events.partitions import Partitions
 
 DAY = datetime.timedelta(days=1)
 NOON = datetime.datetime(2026, 6, 15, 12, tzinfo=datetime.UTC)

@@ -12,12 +12,14 @@ from chassis.db.database import Connection, Database
 from chassis.messaging.consumer import Consumer
 from chassis.messaging.transport import Transport
 from makeready.events.v1 import events_pb2
-from svc_webhooks import queries, rules, tables
-from svc_webhooks.egress import Egress
-from svc_webhooks.rules import Ladder
-from svc_webhooks.sender import Sender
-from svc_webhooks.sweeps import Sweeper
-from svc_webhooks.vault import Vault
+from svc_webhooks import tables
+from svc_webhooks.dispatch.rules import Ladder
+from svc_webhooks.dispatch.scheduler import Sweeper
+from svc_webhooks.dispatch.sender import Sender
+from svc_webhooks.events.queries.events import StoredEvent, store_events
+from svc_webhooks.http_client.client import Egress
+from svc_webhooks.subscriptions.rules import EVENTS
+from svc_webhooks.vault.keyring import Vault
 
 VAULT = Vault({"k1": b"v" * 32})  # as the service has it, see conftest
 LADDER: Ladder = tuple(datetime.timedelta(hours=hours) for hours in (1, 2, 4, 8, 24))
@@ -84,10 +86,10 @@ async def happened(
 ) -> list[uuid.UUID]:
     """Events, each with a delivery for every subscription of the company, due since a minute."""
     made = [
-        queries.StoredEvent(
+        StoredEvent(
             event_id=event_id(number),
             company_id=company_id,
-            event=rules.EVENTS[3],
+            event=EVENTS[3],
             entity_id=number,
             occurred_at=now(),
             request_id="",
@@ -97,5 +99,5 @@ async def happened(
         for number in range(events)
     ]
     async with database.transaction() as connection:
-        await queries.store_events(connection, made)
+        await store_events(connection, made)
     return [one.event_id for one in made]

@@ -28,7 +28,7 @@ from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
 
-from .webhooks_producer import outbox as producer_outbox
+from .producer import outbox as producer_outbox
 
 HERE = Path(__file__).parent
 URL = "https://receiver.test/hook"
@@ -98,7 +98,7 @@ class Process:
 
 
 @dataclass
-class House:
+class Harness:
     """svc-webhooks, its producers and its receivers."""
 
     webhooks: Process
@@ -124,8 +124,8 @@ def operator(company_id: int = 0) -> Identity:
 class Client:
     """Calls svc-webhooks as one company; a refusal comes out as Refusal."""
 
-    def __init__(self, house: House, channel: grpc.aio.Channel, company_id: int) -> None:
-        self.house = house
+    def __init__(self, service: Harness, channel: grpc.aio.Channel, company_id: int) -> None:
+        self.service = service
         self.company_id = company_id
         self._subscriptions: Any = SubscriptionsServiceStub(channel)
         self._deliveries: Any = DeliveriesServiceStub(channel)
@@ -133,10 +133,10 @@ class Client:
         self._channel = channel
 
     def of(self, company_id: int) -> "Client":
-        return Client(self.house, self._channel, company_id)
+        return Client(self.service, self._channel, company_id)
 
     async def call(self, method: Any, request: Any, who: Identity | None = None) -> Any:
-        metadata = [("authorization", self.house.token(who or caller(self.company_id)))]
+        metadata = [("authorization", self.service.token(who or caller(self.company_id)))]
         try:
             return await method(request, metadata=metadata, timeout=60, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from svc_webhooks.egress import Egress
+from svc_webhooks.http_client.client import Egress
 
-from .webhooks_receivers import HOST, Authority
+from .receivers import HOST, Authority
 
 URL = f"https://{HOST}/hook?a=b"
 USER_AGENT = "Makeready-Webhooks/1"

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import structlog
 
 from chassis.db.database import Database, DatabaseUnavailable
-from svc_webhooks import queries_sweep as queries
-from svc_webhooks import rules
+from svc_webhooks.by_index import BY_INDEX
+from svc_webhooks.dispatch.queries import recording as queries
+from svc_webhooks.dispatch.rules import PARKED, SUCCEEDED, Attempt
+from svc_webhooks.subscriptions.rules import Standing, after_failure, after_success
 
 ATTEMPTS_AT_ONCE = 500
 GATHER_SECONDS = 0.01  # a transaction costs as much as ten of its rows
@@ -23,7 +25,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    attempt: queries.Attempt
+    attempt: Attempt
     recorded: asyncio.Future[bool]
 
 
@@ -35,7 +37,7 @@ class Recorder:
         self._waiting: list[_Waiting] = []
         self._flushing: asyncio.Task[None] | None = None
 
-    async def record(self, attempt: queries.Attempt) -> bool:
+    async def record(self, attempt: Attempt) -> bool:
         """False where the delivery is gone or another sender's by now. Raises DatabaseUnavailable."""
         recorded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(attempt, recorded))
@@ -95,7 +97,7 @@ class Recorder:
         attempts = [one.attempt for one in some]
         ids = sorted({attempt.subscription_id for attempt in attempts})
         any_failed = any(attempt.error for attempt in attempts)
-        async with self._database.transaction(queries.BY_INDEX) as connection:
+        async with self._database.transaction(BY_INDEX) as connection:
             before = await queries.standings_for_update(connection, ids) if any_failed else {}
             recorded = await queries.attempts_recorded(connection, attempts)
             # Success upon success changes no subscription: no lock on its row, then.
@@ -111,9 +113,9 @@ class Recorder:
         return {*recorded}
 
 
-def _after(standing: rules.Standing, attempt: queries.Attempt) -> rules.Standing:
-    if attempt.state == rules.SUCCEEDED:
-        return rules.after_success(standing)
+def _after(standing: Standing, attempt: Attempt) -> Standing:
+    if attempt.state == SUCCEEDED:
+        return after_success(standing)
     if attempt.ours:
         return standing
-    return rules.after_failure(standing, parked=attempt.state == rules.PARKED)
+    return after_failure(standing, parked=attempt.state == PARKED)

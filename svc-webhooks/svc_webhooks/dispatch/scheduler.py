@@ -1,7 +1,7 @@
 """Sweeps: every delivery that is due as of an instant is attempted once (spec 6.3).
 
 A sweep's `now` is its slot, or the operator's instant; it decides what is due and the next due time. Leases
-and fences use the database's clock, signatures and recorded times the real one. How a sweep goes about it: turns.py.
+and fences use the database's clock, signatures and recorded times the real one. How a sweep goes about it: sweep.py.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from chassis.messaging.consumer import Consumer
 from chassis.refusals import Unavailable
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import slot_of
-from svc_webhooks import queries_sweep as queries
-from svc_webhooks import rules
-from svc_webhooks.recorder import Recorder
-from svc_webhooks.sender import Claimed, Sender
-from svc_webhooks.turns import LEASE_SECONDS, Counts, Sweep, ended
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.recorder import Recorder
+from svc_webhooks.dispatch.sender import Claimed, Sender
+from svc_webhooks.dispatch.sweep import LEASE_SECONDS, Counts, Sweep, ended
 
 CATCH_UP_SECONDS = 10.0
 POLL_SECONDS = 0.2
@@ -63,7 +63,7 @@ class Sweeper:
         self._consumer = consumer
         self._clock = clock
         self._sweeps: dict[asyncio.Task[Counts], Sweep] = {}
-        self._retries: set[asyncio.Task[queries.Attempt | None]] = set()
+        self._retries: set[asyncio.Task[rules.Attempt | None]] = set()
         self._of_slots: Sweep | None = None
         self._asked_for = asyncio.Lock()
 
@@ -115,7 +115,7 @@ class Sweeper:
         task.add_done_callback(self._retries.discard)
         return await asyncio.shield(task) is not None
 
-    async def attempted(self, claimed: Claimed, now: datetime.datetime, cause: str) -> queries.Attempt | None:
+    async def attempted(self, claimed: Claimed, now: datetime.datetime, cause: str) -> rules.Attempt | None:
         """Sends a claimed delivery and records it; None where it was not sent, or is gone or another's by now."""
         failpoint("delivery-claimed")
         attempt = await self.sender.attempt(claimed, now, self.ladder, cause)

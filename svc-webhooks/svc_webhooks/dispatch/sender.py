@@ -16,11 +16,11 @@ from asyncpg import Record
 from prometheus_client import Counter, Histogram
 
 from chassis.runtime.failpoints import failpoint
-from svc_webhooks import queries_sweep as queries
-from svc_webhooks import rules
-from svc_webhooks.egress import Egress, Outcome
-from svc_webhooks.signature import service_signature
-from svc_webhooks.vault import Vault, VaultFault
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.signature import service_signature
+from svc_webhooks.http_client.client import Egress, Outcome
+from svc_webhooks.vault.keyring import Vault, VaultFault
 
 BEGIN_SECONDS_MAX = 2.0  # between a claim and its request; with the whole attempt, less than a lease
 
@@ -57,7 +57,7 @@ class Sender:
 
     async def attempt(
         self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str
-    ) -> queries.Attempt | None:
+    ) -> rules.Attempt | None:
         """None where the claim is so old that the lease might run out meanwhile and another dispatcher send it too."""
         row = claimed.row
         started_at = self._clock()
@@ -76,7 +76,7 @@ class Sender:
         elif not outcome.succeeded:
             due_at = rules.next_due(now, rung, ladder)
             state = rules.WAITING if due_at else rules.PARKED
-        return queries.Attempt(
+        return rules.Attempt(
             event_id=row["event_id"],
             subscription_id=row["subscription_id"],
             fence=row["fence"],

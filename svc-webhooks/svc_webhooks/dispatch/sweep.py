@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from chassis.refusals import Unavailable
-from svc_webhooks import queries_sweep as queries
-from svc_webhooks import rules
-from svc_webhooks.egress import DEADLINE_SECONDS
-from svc_webhooks.sender import Claimed
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.sender import Claimed
+from svc_webhooks.http_client.client import DEADLINE_SECONDS
+from svc_webhooks.subscriptions.rules import HEALTHY
 
 if TYPE_CHECKING:
-    from svc_webhooks.sweeps import Sweeper
+    from svc_webhooks.dispatch.scheduler import Sweeper
 
 LEASE_SECONDS = int(DEADLINE_SECONDS) + 5  # until it is sent, the whole attempt, and time to record it
 PLACES_MAX = 512
@@ -119,7 +120,7 @@ class Sweep:
             for row in rows:
                 one = self._subscribers.get(row["id"])
                 if one is None:
-                    one = self._subscribers[row["id"]] = _Subscriber(row["id"], row["health"] != rules.HEALTHY)
+                    one = self._subscribers[row["id"]] = _Subscriber(row["id"], row["health"] != HEALTHY)
                 self._lines[one.late][one.id] = one
             self._changed.set()
             if len(rows) < LISTED_AT_ONCE:

@@ -15,11 +15,12 @@ from chassis.db.database import Connection, DatabaseUnavailable
 from chassis.replicas.tables import Replica
 from chassis.schedule.instants import printed
 from makeready.events.v1 import events_pb2 as pb
-from svc_webhooks import queries, rules
-from svc_webhooks import tables as t
-from svc_webhooks.days import made_at
-from svc_webhooks.partitions import Partitions
-from svc_webhooks.signature import envelope
+from svc_webhooks.dispatch.rules import first_due
+from svc_webhooks.events.days import made_at
+from svc_webhooks.events.envelope import envelope
+from svc_webhooks.events.partitions import Partitions
+from svc_webhooks.events.queries.events import StoredEvent, store_events
+from svc_webhooks.schema import company
 
 SUBJECTS = {
     "gateway": ["references"],
@@ -32,7 +33,7 @@ log = structlog.stdlib.get_logger(__name__)
 STORED = Counter("makeready_webhooks_events_stored_total", "Public events stored", ["event"])
 TOO_OLD = Counter("makeready_webhooks_events_too_old_total", "Events of days that are over, dropped")
 
-_company = Replica(t.company)
+_company = Replica(company)
 # It becomes a header of every attempt.
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
 
@@ -62,7 +63,7 @@ class Feed:
                 log.warning("event_too_old", event_id=event.event_id, event_key=event.public.event)
         if stored:
             try:
-                await queries.store_events(connection, stored)
+                await store_events(connection, stored)
             except CheckViolationError as error:
                 if error.constraint_name:
                     raise
@@ -73,7 +74,7 @@ class Feed:
                 STORED.labels(one.event).inc()
 
 
-def _stored(event: pb.Event) -> queries.StoredEvent:
+def _stored(event: pb.Event) -> StoredEvent:
     occurred_at = event.occurred_at.ToDatetime(datetime.UTC)
     event_id = uuid.UUID(event.event_id)
     public = event.public
@@ -85,7 +86,7 @@ def _stored(event: pb.Event) -> queries.StoredEvent:
         data=public.data,
         change=public.change,
     )
-    return queries.StoredEvent(
+    return StoredEvent(
         event_id=event_id,
         company_id=event.company_id,
         event=public.event,
@@ -94,5 +95,5 @@ def _stored(event: pb.Event) -> queries.StoredEvent:
         request_id=event.request_id if _REQUEST_ID.fullmatch(event.request_id) else "",
         body=body,
         # A record that a file has dated into the future changes after that date; its event need not wait for it.
-        due_at=rules.first_due(min(occurred_at, made_at(event_id))),
+        due_at=first_due(min(occurred_at, made_at(event_id))),
     )

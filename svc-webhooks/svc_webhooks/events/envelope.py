@@ -1,7 +1,4 @@
-"""What is sent: the envelope's exact bytes (spec 6.2) and the signature over them (spec 6.4)."""
-
-import hashlib
-import hmac
+"""The envelope of an event: the exact bytes that every attempt sends (spec 6.2)."""
 
 import msgspec
 
@@ -30,10 +27,3 @@ def envelope(*, event_id: str, event: str, occurred_at: str, company_id: int, da
             b"}",
         )
     )
-
-
-def service_signature(secret: str, timestamp: int, body: bytes) -> str:
-    """The value of the header Service-Signature: HMAC-SHA256 over `<timestamp>.<body>`, in hex."""
-    signed = b"%d." % timestamp + body
-    digest = hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
-    return f"t={timestamp},v1={digest}"

@@ -17,10 +17,10 @@ from prometheus_client import Counter, Gauge
 
 from chassis.db.database import Connection, Database, DatabaseUnavailable
 from chassis.runtime.failpoints import failpoint
-from svc_webhooks import queries_partitions as queries
-from svc_webhooks import rules
-from svc_webhooks.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
-from svc_webhooks.queries_partitions import DROPPED, DaySet
+from svc_webhooks.events.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
+from svc_webhooks.events.queries import partitions as queries
+from svc_webhooks.events.queries.partitions import DROPPED, DaySet
+from svc_webhooks.events.rules import drop_held_up
 
 AHEAD_DAYS = 3
 LOOK_SECONDS = 3600
@@ -108,7 +108,7 @@ class Partitions:
         try:
             return await self.drop(now)
         except queries.HeldUp:
-            raise rules.drop_held_up() from None
+            raise drop_held_up() from None
 
     async def drop(self, now: datetime.datetime) -> int:
         """Drops the days that are over as of `now`, and what an earlier drop left; returns how many days that were.

@@ -23,12 +23,12 @@ from typing import Self
 
 import structlog
 
-from svc_webhooks.connection import Connection, Times, dial
-from svc_webhooks.destinations import Address, Destination, DestinationRefused, is_public, parse
-from svc_webhooks.pool import Pool
-from svc_webhooks.resolver import PORT, Names, NoAddress, Resolve, ResolverFault, SystemResolver
-from svc_webhooks.response import Response
-from svc_webhooks.sockets import Endpoint, Failed
+from svc_webhooks.http_client.connection import Connection, Times, dial
+from svc_webhooks.http_client.destinations import Address, Destination, DestinationRefused, is_public, parse
+from svc_webhooks.http_client.pool import Pool
+from svc_webhooks.http_client.resolver import PORT, Names, NoAddress, Resolve, ResolverFault, SystemResolver
+from svc_webhooks.http_client.response import Response
+from svc_webhooks.http_client.sockets import Endpoint, Failed
 
 DEADLINE_SECONDS = 10.0
 CONNECT_SECONDS_MAX = 3.0  # until TLS is agreed upon, for an address that has alternatives

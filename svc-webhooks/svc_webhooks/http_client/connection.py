@@ -14,8 +14,8 @@ import time
 from dataclasses import dataclass
 from typing import cast
 
-from svc_webhooks.response import Malformed, Response
-from svc_webhooks.sockets import Endpoint, Failed, connected
+from svc_webhooks.http_client.response import Malformed, Response
+from svc_webhooks.http_client.sockets import Endpoint, Failed, connected
 
 READ_BYTES = 65536
 # What a receiver does not take stays as the body it is, which the caller holds anyway, and not also encrypted.

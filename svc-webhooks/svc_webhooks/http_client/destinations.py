@@ -1,6 +1,6 @@
 """Which URLs may receive deliveries, and which addresses may be dialled for them (spec 4.11, 6.3).
 
-Pure: nothing here opens a socket. egress.py resolves the name and dials; it asks `is_public` about
+Pure: nothing here opens a socket. client.py resolves the name and dials; it asks `is_public` about
 every address, when a subscription is created and again before every send.
 """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from svc_webhooks.connection import Connection
-from svc_webhooks.sockets import Endpoint
+from svc_webhooks.http_client.connection import Connection
+from svc_webhooks.http_client.sockets import Endpoint
 
 IDLE_SECONDS_MAX = 15.0
 KEPT_MAX = 256

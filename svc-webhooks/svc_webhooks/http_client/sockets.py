@@ -7,7 +7,7 @@ import errno
 import socket
 from typing import NamedTuple
 
-from svc_webhooks.destinations import Address
+from svc_webhooks.http_client.destinations import Address
 
 # Whatever the destination: this machine has no descriptor, memory, port or permission to give.
 _OURS = frozenset(

@@ -11,8 +11,8 @@ from asyncpg import Record
 
 from chassis.records.bodies import Text
 from chassis.schedule.instants import printed
-from svc_webhooks import rules
-from svc_webhooks.destinations import URL_CHARACTERS_MAX
+from svc_webhooks.http_client.destinations import URL_CHARACTERS_MAX
+from svc_webhooks.subscriptions import rules
 
 SCHEMA_VERSION: Literal[1] = 1
 

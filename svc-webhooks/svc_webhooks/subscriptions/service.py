@@ -1,7 +1,4 @@
-"""The RPCs of svc-webhooks for integrations: identity, rule, statement, record.
-
-Sweeps and lists of deliveries are in service_deliveries.py, an administrator's in service_administration.py.
-"""
+"""The RPCs of subscriptions, for integrations: identity, rule, statement, record."""
 
 from __future__ import annotations
 
@@ -20,14 +17,16 @@ from chassis.schedule.instants import printed
 from chassis.writes import idempotency
 from makeready.common.v1.documents_pb2 import WriteReply
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks import queries, records, rules
-from svc_webhooks import tables as t
-from svc_webhooks.destinations import DestinationRefused
-from svc_webhooks.egress import Egress
-from svc_webhooks.erasure import Eraser
-from svc_webhooks.queries_erasure import subscription_deleted
-from svc_webhooks.resolver import ResolverFault
-from svc_webhooks.vault import Vault, new_secret, prefix_of
+from svc_webhooks.http_client.client import Egress
+from svc_webhooks.http_client.destinations import DestinationRefused
+from svc_webhooks.http_client.resolver import ResolverFault
+from svc_webhooks.subscriptions import records, rules
+from svc_webhooks.subscriptions.erasure import Eraser
+from svc_webhooks.subscriptions.queries import subscriptions as queries
+from svc_webhooks.subscriptions.queries.erasure import subscription_deleted
+from svc_webhooks.subscriptions.tables import subscription, subscription_id
+from svc_webhooks.vault.keyring import Vault, new_secret, prefix_of
+from svc_webhooks.vault.rules import vault_unavailable
 
 Clock = Callable[[], datetime.datetime]
 
@@ -43,7 +42,7 @@ class SubscriptionsService:
         self.vault = vault
         self.egress = egress
         self.clock = clock
-        self.ids = Ids(database, t.subscription_id)
+        self.ids = Ids(database, subscription_id)
 
     async def ListSubscriptions(
         self, request: pb.ListSubscriptionsRequest, call: identity.Call
@@ -57,7 +56,7 @@ class SubscriptionsService:
     ) -> pb.CreateSubscriptionResponse:
         caller = identity.caller(call)
         if self.vault is None:
-            raise rules.vault_unavailable()
+            raise vault_unavailable()
         wanted, _ = bodies.decode(records.SubscriptionCreate, request.body)
         events = rules.event_set(wanted.events)
         same = bodies.canonical({"destination_url": wanted.destination_url, "events": events})
@@ -110,7 +109,7 @@ class SubscriptionsService:
             "source": shown.source,
         }
         kept = _encode(shown)
-        reply = await queries.CREATE_SUBSCRIPTION.write(self.database, claim, 201, kept, {t.subscription: row})
+        reply = await queries.CREATE_SUBSCRIPTION.write(self.database, claim, 201, kept, {subscription: row})
         if reply.body != kept:
             return reply
         # The body bears this call's own id: whatever the connection went through, this call created it.

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Integer, LargeBinary, Text, bindparam, func, select, update
+from sqlalchemy import BigInteger, Integer, LargeBinary, Text, func, select, update
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement
-from svc_webhooks import tables as t
-from svc_webhooks.queries import array_rows, bigint
+from chassis.db.statements import Statement, param
+from svc_webhooks.array_rows import array_rows
+from svc_webhooks.subscriptions.tables import subscription
 
-_sealed = (t.subscription.c.id, t.subscription.c.secret_key_id, t.subscription.c.secret_sealed)
+_sealed = (subscription.c.id, subscription.c.secret_key_id, subscription.c.secret_sealed)
 _SECRETS = Statement(
     select(*_sealed)
-    .where(t.subscription.c.id > bigint("after_id"))
-    .order_by(t.subscription.c.id)
-    .limit(bindparam("rows", type_=Integer))
+    .where(subscription.c.id > param("after_id", BigInteger))
+    .order_by(subscription.c.id)
+    .limit(param("rows", Integer))
 )
 
 
@@ -28,12 +28,12 @@ async def secrets_sealed(database: Database, after_id: int, rows: int) -> list[R
 
 
 # Any one stands for all that its key seals.
-_one_each = select(t.subscription.c.secret_key_id, func.count().label("secrets"), func.min(t.subscription.c.id))
-_keys = _one_each.group_by(t.subscription.c.secret_key_id).subquery("keys")
+_one_each = select(subscription.c.secret_key_id, func.count().label("secrets"), func.min(subscription.c.id))
+_keys = _one_each.group_by(subscription.c.secret_key_id).subquery("keys")
 _KEYS = Statement(
     select(_keys.c.secrets, *_sealed)
-    .select_from(_keys.join(t.subscription, t.subscription.c.id == _keys.c.min))
-    .order_by(t.subscription.c.secret_key_id)
+    .select_from(_keys.join(subscription, subscription.c.id == _keys.c.min))
+    .order_by(subscription.c.secret_key_id)
 )
 
 
@@ -56,23 +56,23 @@ def _reseal() -> Statement:
     made = array_rows("made", id=BigInteger, old_key_id=Text, old_sealed=LargeBinary, key_id=Text, sealed=LargeBinary)
     # In the order of their ids, as everybody else locks them.
     locked = (
-        select(t.subscription.c.id)
-        .where(t.subscription.c.id.in_(select(made.c.id)))
-        .order_by(t.subscription.c.id)
+        select(subscription.c.id)
+        .where(subscription.c.id.in_(select(made.c.id)))
+        .order_by(subscription.c.id)
         .with_for_update(key_share=True)
         .cte("locked")
     )
     # A secret that was rotated since it was read is the new one, and stays.
     return Statement(
-        update(t.subscription)
+        update(subscription)
         .where(
-            t.subscription.c.id == locked.c.id,
-            t.subscription.c.id == made.c.id,
-            t.subscription.c.secret_key_id == made.c.old_key_id,
-            t.subscription.c.secret_sealed == made.c.old_sealed,
+            subscription.c.id == locked.c.id,
+            subscription.c.id == made.c.id,
+            subscription.c.secret_key_id == made.c.old_key_id,
+            subscription.c.secret_sealed == made.c.old_sealed,
         )
         .values(secret_key_id=made.c.key_id, secret_sealed=made.c.sealed)
-        .returning(t.subscription.c.id, t.subscription.c.company_id, made.c.old_key_id)
+        .returning(subscription.c.id, subscription.c.company_id, made.c.old_key_id)
     )
 
 

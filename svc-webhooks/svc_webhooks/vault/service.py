@@ -13,9 +13,9 @@ from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.writes.audit import Audit
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks import queries_vault as queries
-from svc_webhooks import rules
-from svc_webhooks.vault import Vault, VaultFault
+from svc_webhooks.vault import queries
+from svc_webhooks.vault.keyring import Vault, VaultFault
+from svc_webhooks.vault.rules import vault_unavailable
 
 SECRETS_AT_ONCE = 500
 
@@ -34,7 +34,7 @@ class VaultService:
     async def ResealSecrets(self, _request: pb.ResealSecretsRequest, call: identity.Call) -> pb.ResealSecretsResponse:
         """Any number may do so at once, beside rotations too: a secret is written where it is still what was read."""
         if self.vault is None:
-            raise rules.vault_unavailable("nothing was changed")
+            raise vault_unavailable("nothing was changed")
         response = pb.ResealSecretsResponse(key_id=self.vault.key_id)
         after_id = 0
         while rows := await queries.secrets_sealed(self.database, after_id, SECRETS_AT_ONCE):

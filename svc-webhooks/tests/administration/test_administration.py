@@ -18,9 +18,9 @@ from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
 
-from .webhooks_administrator import Administrator
-from .webhooks_house import HOUR, Client, House, Producer, operator, until
-from .webhooks_receivers import Received, Receiver, answering, disconnecting
+from ..administrator import Administrator
+from ..harness import HOUR, Client, Harness, Producer, operator, until
+from ..receivers import Received, Receiver, answering, disconnecting
 
 WAITING, SUCCEEDED, PARKED = pb.DELIVERY_STATE_WAITING, pb.DELIVERY_STATE_SUCCEEDED, pb.DELIVERY_STATE_PARKED
 UNKNOWN = 10**12
@@ -221,7 +221,7 @@ async def test_a_rotated_secret_signs_at_once_and_the_old_one_nothing_more(
 
 
 async def test_the_new_secret_is_in_no_log_and_in_no_row(
-    administrator: Administrator, client: Client, database: Database, house: House
+    administrator: Administrator, client: Client, database: Database, service: Harness
 ) -> None:
     sub_id = await administrator.subscribe()
     shown, secret = await administrator.rotate(sub_id)
@@ -230,7 +230,7 @@ async def test_the_new_secret_is_in_no_log_and_in_no_row(
     assert shown["secret_prefix"] in row
     rest = secret.removeprefix(shown["secret_prefix"])
     assert rest not in row and rest.encode().hex() not in row
-    assert rest not in house.webhooks.log.read_text()
+    assert rest not in service.webhooks.log.read_text()
 
 
 async def test_of_many_rotations_at_once_each_secret_told_did_sign_and_the_last_one_does(
@@ -251,23 +251,25 @@ async def test_of_many_rotations_at_once_each_secret_told_did_sign_and_the_last_
     assert [secret[:12] for secret in signing] == [listed["secret_prefix"]]
 
 
-async def test_without_a_vault_no_secret_is_rotated(house: House, administrator: Administrator, client: Client) -> None:
+async def test_without_a_vault_no_secret_is_rotated(
+    service: Harness, administrator: Administrator, client: Client
+) -> None:
     sub_id = await administrator.subscribe()
     (before,) = await client.subscriptions()
-    house.webhooks.stop()
-    vault = house.webhooks.environment["WEBHOOKS_VAULT_KEYS"]
-    house.webhooks.environment["WEBHOOKS_VAULT_KEYS"] = ""
+    service.webhooks.stop()
+    vault = service.webhooks.environment["WEBHOOKS_VAULT_KEYS"]
+    service.webhooks.environment["WEBHOOKS_VAULT_KEYS"] = ""
     try:
-        house.webhooks.start()
-        await house.webhooks.serving()
+        service.webhooks.start()
+        await service.webhooks.serving()
         for number in (sub_id, UNKNOWN):
             status, code, message = await refused(administrator.rotate(number))
             assert (status, code) == (503, "vault_unavailable") and "nothing was changed" in message
     finally:
-        house.webhooks.stop()
-        house.webhooks.environment["WEBHOOKS_VAULT_KEYS"] = vault
-        house.webhooks.start()
-        await house.webhooks.serving()
+        service.webhooks.stop()
+        service.webhooks.environment["WEBHOOKS_VAULT_KEYS"] = vault
+        service.webhooks.start()
+        await service.webhooks.serving()
     assert await client.subscriptions() == [before]
 
 

@@ -13,27 +13,27 @@ from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from testkit.plugin import PostgresServer, Server
 
-from .webhooks_administrator import Administrator
-from .webhooks_house import HOUR, Client, House, Producer, free_port, until
-from .webhooks_receivers import Receiver, answering, hanging
+from ..administrator import Administrator
+from ..harness import HOUR, Client, Harness, Producer, free_port, until
+from ..receivers import Receiver, answering, hanging
 
 
-async def restart(house: House, **more: str) -> None:
-    await asyncio.to_thread(house.webhooks.stop)
-    house.webhooks.start(**more)
-    await house.webhooks.serving()
+async def restart(service: Harness, **more: str) -> None:
+    await asyncio.to_thread(service.webhooks.stop)
+    service.webhooks.start(**more)
+    await service.webhooks.serving()
 
 
 @pytest.mark.parametrize("point", ["write-before-statement", "write-after-commit"])
 async def test_a_create_killed_at_any_point_leaves_no_stuck_key_and_one_subscription(
-    client: Client, house: House, mended: None, point: str
+    client: Client, service: Harness, mended: None, point: str
 ) -> None:
-    await restart(house, MAKEREADY_KILL_AT=point)
+    await restart(service, MAKEREADY_KILL_AT=point)
     with pytest.raises(grpc.aio.AioRpcError):
         await client.create(key="one")
-    await house.webhooks.killed()
-    house.webhooks.start()
-    await house.webhooks.serving()
+    await service.webhooks.killed()
+    service.webhooks.start()
+    await service.webhooks.serving()
     status, body, replayed = await client.create(key="one")
     assert status == 201
     assert replayed == (point == "write-after-commit")
@@ -42,38 +42,38 @@ async def test_a_create_killed_at_any_point_leaves_no_stuck_key_and_one_subscrip
 
 
 async def test_a_stop_lets_the_attempts_under_way_be_recorded(
-    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+    client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:
     sub_id = (await client.create())[1]["entity_id"]
     receivers["receiver.test"].answer = hanging
     await tickets.ticket_created(client.company_id)
     sweep = asyncio.create_task(client.sweep())
     await until(lambda: len(receivers["receiver.test"].requests) == 1)
-    stopping = asyncio.create_task(asyncio.to_thread(house.webhooks.stop))
+    stopping = asyncio.create_task(asyncio.to_thread(service.webhooks.stop))
     await asyncio.sleep(0.2)
     receivers["receiver.test"].hang_up()
     assert (await sweep)["failed"] == 1
     await stopping
-    house.webhooks.start()
-    await house.webhooks.serving()
+    service.webhooks.start()
+    await service.webhooks.serving()
     ((attempt,),) = [delivery.attempts for delivery in await client.deliveries(sub_id)]
     assert attempt.error == "disconnected"
 
 
 async def test_a_receiver_that_hangs_does_not_hold_up_a_stop_and_gets_its_delivery_later(
-    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+    client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:
-    await restart(house, WEBHOOKS_SWEEP_SECONDS="1")
+    await restart(service, WEBHOOKS_SWEEP_SECONDS="1")
     sub_id = (await client.create())[1]["entity_id"]
     receivers["receiver.test"].answer = hanging
     await tickets.ticket_created(client.company_id)
     await until(lambda: len(receivers["receiver.test"].requests) == 1)
     started = time.monotonic()
-    await asyncio.to_thread(house.webhooks.stop)
+    await asyncio.to_thread(service.webhooks.stop)
     assert time.monotonic() - started < 8
     receivers["receiver.test"].answer = answering(200)
-    house.webhooks.start()
-    await house.webhooks.serving()
+    service.webhooks.start()
+    await service.webhooks.serving()
     await client.sweep()  # returns when the attempt is recorded, be it this sweep's or a slot's
     (delivery,) = await client.deliveries(sub_id)
     assert [(attempt.number, attempt.error) for attempt in delivery.attempts] == [(1, "")]
@@ -93,9 +93,9 @@ async def test_events_arrive_without_nats(
 
 
 async def test_a_producer_that_is_away_fails_the_sweep_clearly_and_within_its_time(
-    client: Client, house: House, mended: None
+    client: Client, service: Harness, mended: None
 ) -> None:
-    await asyncio.to_thread(house.producers["svc-tickets"].stop)
+    await asyncio.to_thread(service.producers["svc-tickets"].stop)
     started = time.monotonic()
     with pytest.raises(grpc.aio.AioRpcError) as found:
         await client.sweep()
@@ -135,11 +135,11 @@ async def test_postgresql_killed_during_attempts_loses_none(
 
 
 async def test_without_a_vault_nothing_is_created_and_nothing_is_lost(
-    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+    client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:
     sub_id = (await client.create())[1]["entity_id"]
     await tickets.ticket_created(client.company_id)
-    await restart(house, WEBHOOKS_VAULT_KEYS="")
+    await restart(service, WEBHOOKS_VAULT_KEYS="")
     for raw in (None, b"not even json"):
         with pytest.raises(Refusal) as refused:
             await client.create(raw=raw)
@@ -148,7 +148,7 @@ async def test_without_a_vault_nothing_is_created_and_nothing_is_lost(
     first = datetime.datetime.now(datetime.UTC)
     for sweeps in range(8):  # more often than the ladder has rungs
         assert (await client.sweep(first + datetime.timedelta(seconds=sweeps)))["failed"] == 1
-    await restart(house)
+    await restart(service)
     (delivery,) = await client.deliveries(sub_id)
     assert delivery.state == pb.DELIVERY_STATE_WAITING
     assert {attempt.error for attempt in delivery.attempts} == {"vault"}
@@ -158,9 +158,9 @@ async def test_without_a_vault_nothing_is_created_and_nothing_is_lost(
 
 
 async def test_the_clock_alone_sweeps_at_every_slot(
-    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+    client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:
-    await restart(house, WEBHOOKS_SWEEP_SECONDS="1", WEBHOOKS_RETRY_LADDER_HOURS="0.0003,0.0006")
+    await restart(service, WEBHOOKS_SWEEP_SECONDS="1", WEBHOOKS_RETRY_LADDER_HOURS="0.0003,0.0006")
     sub_id = (await client.create())[1]["entity_id"]
 
     async def always_broken(_: object, writer: asyncio.StreamWriter) -> None:
@@ -195,15 +195,15 @@ async def test_the_clock_alone_sweeps_at_every_slot(
         ("WEBHOOKS_VAULT_KEYS", "k1:c2VjcmV0"),
     ],
 )
-async def test_a_bad_setting_stops_the_start_with_one_line(house: House, name: str, value: str) -> None:
+async def test_a_bad_setting_stops_the_start_with_one_line(service: Harness, name: str, value: str) -> None:
     ports = {
         "MAKEREADY_GRPC_LISTEN": f"127.0.0.1:{free_port()}",
         "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
     }
     ended = await asyncio.to_thread(
         subprocess.run,
-        house.webhooks.command,
-        env=house.webhooks.environment | ports | {name: value},
+        service.webhooks.command,
+        env=service.webhooks.environment | ports | {name: value},
         capture_output=True,
         timeout=20,
         check=False,
@@ -217,7 +217,7 @@ async def test_a_bad_setting_stops_the_start_with_one_line(house: House, name: s
 async def test_a_retry_whose_process_dies_is_made_by_the_next_sweep(
     client: Client,
     tickets: Producer,
-    house: House,
+    service: Harness,
     receivers: dict[str, Receiver],
     database: Database,
     mended: None,
@@ -227,12 +227,12 @@ async def test_a_retry_whose_process_dies_is_made_by_the_next_sweep(
     event_id = await tickets.ticket_created(client.company_id)
     receivers["receiver.test"].answer = answering(500)
     await administrator.walk_the_ladder(datetime.datetime.now(datetime.UTC))
-    await restart(house, MAKEREADY_KILL_AT="delivery-sent")
+    await restart(service, MAKEREADY_KILL_AT="delivery-sent")
     with pytest.raises(grpc.aio.AioRpcError):
         await administrator.retry(event_id, sub_id)
-    await house.webhooks.killed()
-    house.webhooks.start()
-    await house.webhooks.serving()
+    await service.webhooks.killed()
+    service.webhooks.start()
+    await service.webhooks.serving()
     (delivery,) = await client.deliveries(sub_id)
     assert (delivery.state, len(delivery.attempts)) == (pb.DELIVERY_STATE_WAITING, 6)
     async with database.connection() as connection:  # instead of waiting until it runs out

@@ -16,13 +16,13 @@ import pytest
 from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks import queries_sweep as queries
-from svc_webhooks import rules
-from svc_webhooks.partitions import Partitions
-from svc_webhooks.recorder import Recorder
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.recorder import Recorder
+from svc_webhooks.events.partitions import Partitions
 
-from .webhooks_house import HOUR, Client, House, Producer, free_port, until
-from .webhooks_receivers import Received, Receiver, answering, disconnecting, garbage, gigabyte, hanging, trickling
+from ..harness import HOUR, Client, Harness, Producer, free_port, until
+from ..receivers import Received, Receiver, answering, disconnecting, garbage, gigabyte, hanging, trickling
 
 SECOND = datetime.timedelta(seconds=1)
 NOTHING = {"attempted": 0, "succeeded": 0, "failed": 0, "parked": 0}
@@ -336,7 +336,7 @@ async def test_an_event_taken_in_twice_is_one_event(
 
 
 async def test_an_event_of_a_day_that_is_over_is_dropped_and_counted(
-    client: Client, tickets: Producer, database: Database, house: House
+    client: Client, tickets: Producer, database: Database, service: Harness
 ) -> None:
     await subscribe(client)
     long_ago = now() - 31 * 24 * HOUR
@@ -347,7 +347,7 @@ async def test_an_event_of_a_day_that_is_over_is_dropped_and_counted(
     async with database.connection() as connection:
         rows = await connection.raw.fetch("SELECT event_id FROM event WHERE company_id = $1", client.company_id)
     assert [row["event_id"] for row in rows] == [uuid.UUID(kept)]
-    assert "event_too_old" in house.webhooks.log.read_text()
+    assert "event_too_old" in service.webhooks.log.read_text()
 
 
 async def test_after_the_days_were_dropped_events_are_stored_as_before(
@@ -444,16 +444,16 @@ async def test_a_delete_during_an_attempt_leaves_nothing(
 
 
 async def test_two_dispatchers_side_by_side_send_each_delivery_once(
-    client: Client, tickets: Producer, receivers: dict[str, Receiver], house: House
+    client: Client, tickets: Producer, receivers: dict[str, Receiver], service: Harness
 ) -> None:
     listens = ("MAKEREADY_GRPC_LISTEN", "MAKEREADY_METRICS_LISTEN")
     ports = {listen: f"127.0.0.1:{free_port()}" for listen in listens}
-    beside = replace(house.webhooks, target=ports["MAKEREADY_GRPC_LISTEN"], running=None)
+    beside = replace(service.webhooks, target=ports["MAKEREADY_GRPC_LISTEN"], running=None)
     beside.start(**ports)
     try:
         await beside.serving()
         async with grpc.aio.insecure_channel(beside.target) as channel:
-            other = Client(house, channel, client.company_id)
+            other = Client(service, channel, client.company_id)
             for host in ("receiver.test", "second.test"):
                 await subscribe(client, host)
             for number in range(60):
@@ -488,8 +488,8 @@ async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
     assert not await recorder.record(_failed(holder))  # the same again
 
 
-def _failed(claimed: Any) -> queries.Attempt:
-    return queries.Attempt(
+def _failed(claimed: Any) -> rules.Attempt:
+    return rules.Attempt(
         event_id=claimed["event_id"],
         subscription_id=claimed["subscription_id"],
         fence=claimed["fence"],

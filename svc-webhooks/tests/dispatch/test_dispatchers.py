@@ -12,21 +12,21 @@ import psutil
 import pytest
 
 from chassis.db.database import Database
-from svc_webhooks import turns
-from svc_webhooks.sender import BEGIN_SECONDS_MAX
-from svc_webhooks.sweeps import Sweeper
-from svc_webhooks.turns import Sweep
+from svc_webhooks.dispatch import sweep
+from svc_webhooks.dispatch.scheduler import Sweeper
+from svc_webhooks.dispatch.sender import BEGIN_SECONDS_MAX
+from svc_webhooks.dispatch.sweep import Sweep
 
-from .webhooks_dispatcher import VAULT, dispatcher, happened, now, subscribed
-from .webhooks_house import HOUR, Client, House, Process, Producer, free_port, until
-from .webhooks_receivers import Authority, Received, Receiver, answering
+from ..dispatcher import VAULT, dispatcher, happened, now, subscribed
+from ..harness import HOUR, Client, Harness, Process, Producer, free_port, until
+from ..receivers import Authority, Received, Receiver, answering
 
 URL = "https://receiver.test/hook"
 
 
 @pytest.fixture
 async def beside(
-    house: House, database: Database, receivers: dict[str, Receiver], authority: Authority
+    service: Harness, database: Database, receivers: dict[str, Receiver], authority: Authority
 ) -> AsyncIterator[Sweeper]:
     """Another dispatcher, in the test's own process."""
     hosts = {host: ("127.0.0.1", one.port) for host, one in receivers.items()}
@@ -34,15 +34,15 @@ async def beside(
         yield found
 
 
-async def restart(house: House, **more: str) -> None:
-    await asyncio.to_thread(house.webhooks.stop)
-    house.webhooks.start(**more)
-    await house.webhooks.serving()
+async def restart(service: Harness, **more: str) -> None:
+    await asyncio.to_thread(service.webhooks.stop)
+    service.webhooks.start(**more)
+    await service.webhooks.serving()
 
 
 async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_another_may_have_sent(
     client: Client,
-    house: House,
+    service: Harness,
     beside: Sweeper,
     database: Database,
     receivers: dict[str, Receiver],
@@ -50,13 +50,13 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_
     tmp_path: Path,
 ) -> None:
     strike = tmp_path / "strike"
-    await restart(house, MAKEREADY_STRIKE_FILE=str(strike))
+    await restart(service, MAKEREADY_STRIKE_FILE=str(strike))
     (sub_id,) = await subscribed(database, client.company_id, [URL])
     await happened(database, client.company_id, 1)
     strike.write_text("delivery-claimed hold")
     sweeping = asyncio.create_task(client.sweep())
-    assert house.webhooks.running is not None
-    process = psutil.Process(house.webhooks.running.pid)
+    assert service.webhooks.running is not None
+    process = psutil.Process(service.webhooks.running.pid)
     await until(lambda: process.status() == psutil.STATUS_STOPPED, 30)
     try:
         async with database.connection() as connection:  # the lease runs out, as it does after a while
@@ -69,27 +69,27 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_
     assert len(receivers["receiver.test"].requests) == 1
     (delivery,) = await client.deliveries(sub_id)
     assert [(one.number, one.error) for one in delivery.attempts] == [(1, "")]
-    assert "claim_too_old" in house.webhooks.log.read_text()
+    assert "claim_too_old" in service.webhooks.log.read_text()
 
 
 async def test_a_dispatcher_that_was_stopped_after_its_claim_and_was_alone_delivers_later(
     client: Client, beside: Sweeper, database: Database, receivers: dict[str, Receiver], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a machine that slept, say: what it did not send, the same sweep claims again."""
-    monkeypatch.setattr("svc_webhooks.sender.BEGIN_SECONDS_MAX", -1.0)
-    monkeypatch.setattr(turns, "LEASE_SECONDS", 1)
+    monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", -1.0)
+    monkeypatch.setattr(sweep, "LEASE_SECONDS", 1)
     await subscribed(database, client.company_id, [URL])
     await happened(database, client.company_id, 3)
     sweeping = asyncio.create_task(beside.sweep(now()))
     await asyncio.sleep(0.5)
     assert receivers["receiver.test"].requests == []
-    monkeypatch.setattr("svc_webhooks.sender.BEGIN_SECONDS_MAX", 2.0)
+    monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", 2.0)
     _, counts = await sweeping
     assert (counts.attempted, counts.succeeded) == (3, 3)
 
 
 async def test_replicas_in_their_slots_make_each_attempt_once(
-    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+    client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:
     """Three of them, a slot a second; each delivery fails once and is due again two slots later."""
     receiver = receivers["receiver.test"]
@@ -103,13 +103,13 @@ async def test_replicas_in_their_slots_make_each_attempt_once(
 
     receiver.answer = once_broken
     slots = {"WEBHOOKS_SWEEP_SECONDS": "1", "WEBHOOKS_RETRY_LADDER_HOURS": "0.0005,0.001"}
-    await restart(house, **slots)
+    await restart(service, **slots)
     others = []
     for number in (2, 3):
         target = f"127.0.0.1:{free_port()}"
         own = {"MAKEREADY_GRPC_LISTEN": target, "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}"}
-        log = house.webhooks.log.with_name(f"svc-webhooks-slots-{number}.log")
-        others.append(Process(house.webhooks.command, house.webhooks.environment | own | slots, target, log))
+        log = service.webhooks.log.with_name(f"svc-webhooks-slots-{number}.log")
+        others.append(Process(service.webhooks.command, service.webhooks.environment | own | slots, target, log))
     try:
         for one in others:
             one.start()
@@ -132,7 +132,7 @@ async def test_replicas_in_their_slots_make_each_attempt_once(
 async def test_after_a_day_without_sweeps_there_is_one_attempt_at_once_and_the_next_rung_keeps_its_distance(
     client: Client,
     tickets: Producer,
-    house: House,
+    service: Harness,
     database: Database,
     receivers: dict[str, Receiver],
     mended: None,
@@ -143,12 +143,12 @@ async def test_after_a_day_without_sweeps_there_is_one_attempt_at_once_and_the_n
     sub_id = (await client.create())[1]["entity_id"]
     await tickets.ticket_created(client.company_id)
     await client.sweep()
-    await asyncio.to_thread(house.webhooks.stop)
+    await asyncio.to_thread(service.webhooks.stop)
     async with database.connection() as connection:
         await connection.raw.execute("UPDATE delivery SET due_at = due_at - interval '26 hours'")
     started = now()
-    house.webhooks.start(WEBHOOKS_SWEEP_SECONDS="1")
-    await house.webhooks.serving()
+    service.webhooks.start(WEBHOOKS_SWEEP_SECONDS="1")
+    await service.webhooks.serving()
     await until(lambda: len(receiver.requests) == 2, 30)
     await asyncio.sleep(2.5)  # some slots more
     assert len(receiver.requests) == 2
@@ -177,15 +177,15 @@ async def test_what_is_claimed_after_a_rotation_is_signed_with_the_new_secret(
 
     receiver.answer = answer
     (sub_id,) = await subscribed(database, client.company_id, [URL], "whsec_before")
-    await happened(database, client.company_id, 3 * turns.OF_A_SUBSCRIPTION_MAX)
+    await happened(database, client.company_id, 3 * sweep.OF_A_SUBSCRIPTION_MAX)
     sweeping = asyncio.create_task(Sweep(beside, now()).run())
-    await until(lambda: len(receiver.requests) == turns.OF_A_SUBSCRIPTION_MAX)
+    await until(lambda: len(receiver.requests) == sweep.OF_A_SUBSCRIPTION_MAX)
     statement, values = rotation(sub_id)
     async with database.connection() as connection:
         await connection.raw.execute(statement, *values)
     go_on.set()
-    assert (await sweeping).succeeded == 3 * turns.OF_A_SUBSCRIPTION_MAX
-    before, after = receiver.requests[: turns.OF_A_SUBSCRIPTION_MAX], receiver.requests[turns.OF_A_SUBSCRIPTION_MAX :]
+    assert (await sweeping).succeeded == 3 * sweep.OF_A_SUBSCRIPTION_MAX
+    before, after = receiver.requests[: sweep.OF_A_SUBSCRIPTION_MAX], receiver.requests[sweep.OF_A_SUBSCRIPTION_MAX :]
     assert all(one.is_signed_with("whsec_before") for one in before)
     assert all(one.is_signed_with("whsec_rotated") for one in after)
 
@@ -207,11 +207,11 @@ async def test_after_a_pause_or_a_delete_nothing_more_is_sent(
 
     receiver.answer = answer
     await subscribed(database, client.company_id, [URL])
-    await happened(database, client.company_id, 3 * turns.OF_A_SUBSCRIPTION_MAX)
+    await happened(database, client.company_id, 3 * sweep.OF_A_SUBSCRIPTION_MAX)
     sweeping = asyncio.create_task(Sweep(beside, now()).run())
-    await until(lambda: len(receiver.requests) == turns.OF_A_SUBSCRIPTION_MAX)
+    await until(lambda: len(receiver.requests) == sweep.OF_A_SUBSCRIPTION_MAX)
     async with database.connection() as connection:
         await connection.raw.execute(cut)
     go_on.set()
     await sweeping
-    assert len(receiver.requests) == turns.OF_A_SUBSCRIPTION_MAX
+    assert len(receiver.requests) == sweep.OF_A_SUBSCRIPTION_MAX

@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from chassis.db.database import Database
-from svc_webhooks import turns
-from svc_webhooks.sweeps import Sweeper
-from svc_webhooks.turns import Sweep
+from svc_webhooks.dispatch import sweep as dispatch_sweep
+from svc_webhooks.dispatch.scheduler import Sweeper
+from svc_webhooks.dispatch.sweep import Sweep
 
-from .webhooks_dispatcher import dispatcher, happened, now, subscribed
-from .webhooks_house import Client, House, until
-from .webhooks_receivers import Authority, Received, Receiver, answering
+from ..dispatcher import dispatcher, happened, now, subscribed
+from ..harness import Client, Harness, until
+from ..receivers import Authority, Received, Receiver, answering
 
 FOR_EVER = 3600.0
 
@@ -54,12 +54,12 @@ def urls(kind: str, many: int) -> list[str]:
 @pytest.fixture(autouse=True)
 def moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine that takes longer for a prompt answer delays its next turn, and fails no test."""
-    monkeypatch.setattr(turns, "MOMENT_SECONDS", 1.0)
+    monkeypatch.setattr(dispatch_sweep, "MOMENT_SECONDS", 1.0)
 
 
 @pytest.fixture
 async def sweeper(
-    house: House, database: Database, receivers: dict[str, Receiver], authority: Authority
+    service: Harness, database: Database, receivers: dict[str, Receiver], authority: Authority
 ) -> AsyncIterator[Sweeper]:
     """Its attempts have no end of their own: only what it does meanwhile lets others through."""
     hosts = {host: ("127.0.0.1", one.port) for host, one in receivers.items()}
@@ -94,7 +94,7 @@ async def test_one_endpoint_hangs_and_the_others_get_all_of_theirs(
     await happened(database, client.company_id, 8)
     async with sweeping(sweeper, endpoints) as sweep:
         await until(got(endpoints, "answers", 99 * 8), 60)
-        assert 0 < endpoints.requests["hangs"] <= turns.OF_A_SUBSCRIPTION_MAX
+        assert 0 < endpoints.requests["hangs"] <= dispatch_sweep.OF_A_SUBSCRIPTION_MAX
         await until(lambda: sweep.counts.attempted == 99 * 8, 30)
     assert sweep.counts.succeeded == 100 * 8
 
@@ -113,9 +113,9 @@ async def test_sixty_that_were_healthy_until_now_hang_and_take_no_place_of_those
 async def test_more_that_hang_than_there_are_places_give_them_back_after_a_moment(
     sweeper: Sweeper, client: Client, database: Database, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "PLACES_MAX", 8)
-    monkeypatch.setattr(turns, "LATE_PLACES_MAX", 8)
-    monkeypatch.setattr(turns, "UNDER_WAY_MAX", 48)
+    monkeypatch.setattr(dispatch_sweep, "PLACES_MAX", 8)
+    monkeypatch.setattr(dispatch_sweep, "LATE_PLACES_MAX", 8)
+    monkeypatch.setattr(dispatch_sweep, "UNDER_WAY_MAX", 48)
     await subscribed(database, client.company_id, urls("hangs", 12))
     await subscribed(database, client.company_id, urls("answers", 4))  # the last in the line
     await happened(database, client.company_id, 5)
@@ -128,9 +128,9 @@ async def test_more_that_hang_than_there_are_places_give_them_back_after_a_momen
 async def test_what_is_under_way_has_a_bound_however_many_hang(
     sweeper: Sweeper, client: Client, database: Database, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "MOMENT_SECONDS", 0.05)
-    monkeypatch.setattr(turns, "PLACES_MAX", 8)
-    monkeypatch.setattr(turns, "UNDER_WAY_MAX", 24)
+    monkeypatch.setattr(dispatch_sweep, "MOMENT_SECONDS", 0.05)
+    monkeypatch.setattr(dispatch_sweep, "PLACES_MAX", 8)
+    monkeypatch.setattr(dispatch_sweep, "UNDER_WAY_MAX", 24)
     await subscribed(database, client.company_id, urls("hangs", 40))
     await happened(database, client.company_id, 2)
     async with sweeping(sweeper, endpoints) as sweep:
@@ -150,7 +150,7 @@ async def test_a_subscription_has_so_many_requests_under_way_and_no_more(
     await happened(database, client.company_id, 40)
     async with sweeping(sweeper, endpoints) as sweep:
         await until(lambda: sweep.counts.attempted == 80, 60)
-    assert max(endpoints.most_under_way.values()) <= turns.OF_A_SUBSCRIPTION_MAX
+    assert max(endpoints.most_under_way.values()) <= dispatch_sweep.OF_A_SUBSCRIPTION_MAX
 
 
 async def test_endpoints_that_fail_at_once_or_are_late_hold_nobody_up(
@@ -169,13 +169,13 @@ async def test_endpoints_that_fail_at_once_or_are_late_hold_nobody_up(
 async def test_one_that_was_failing_and_answers_again_is_served_like_any_other(
     sweeper: Sweeper, client: Client, database: Database, endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "LATE_PLACES_MAX", 2)
+    monkeypatch.setattr(dispatch_sweep, "LATE_PLACES_MAX", 2)
     await subscribed(database, client.company_id, urls("recovers", 1))
     await happened(database, client.company_id, 30)
     async with database.connection() as connection:
         await connection.raw.execute("UPDATE subscription SET health = 'dead_lettered', failures_in_a_row = 20")
     async with sweeping(sweeper, endpoints) as sweep:
-        await until(lambda: endpoints.under_way.total() == turns.OF_A_SUBSCRIPTION_MAX, 30)
+        await until(lambda: endpoints.under_way.total() == dispatch_sweep.OF_A_SUBSCRIPTION_MAX, 30)
     assert sweep.counts.succeeded == 30
 
 
@@ -190,7 +190,7 @@ async def test_what_is_due_longest_goes_first(
         await until(lambda: sweep.counts.attempted == 43, 30)
     assert len(later) == 40 and len(sooner) == 3
     first = [json.loads(one.body)["number"] for one in receivers["receiver.test"].requests]
-    assert {0, 1, 2} <= set(first[: turns.OF_A_SUBSCRIPTION_MAX])
+    assert {0, 1, 2} <= set(first[: dispatch_sweep.OF_A_SUBSCRIPTION_MAX])
 
 
 async def test_an_attempt_that_cannot_be_recorded_keeps_nobody_from_theirs(

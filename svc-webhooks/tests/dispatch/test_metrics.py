@@ -9,11 +9,11 @@ import pytest
 from prometheus_client import REGISTRY
 
 from chassis.db.database import Database
-from svc_webhooks import turns
+from svc_webhooks.dispatch import sweep
 
-from .webhooks_dispatcher import dispatcher, happened, now, subscribed
-from .webhooks_house import HOUR, Client, House, until
-from .webhooks_receivers import Authority, Received, Receiver, answering
+from ..dispatcher import dispatcher, happened, now, subscribed
+from ..harness import HOUR, Client, Harness, until
+from ..receivers import Authority, Received, Receiver, answering
 
 URL = "https://receiver.test/a-path-that-is-nobody-elses-business"
 
@@ -29,7 +29,7 @@ async def test_who_waits_and_for_how_long_and_when_a_sweep_was_through(
     authority: Authority,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.sweeps.WATCH_SECONDS", 0.05)
+    monkeypatch.setattr("svc_webhooks.dispatch.scheduler.WATCH_SECONDS", 0.05)
     hosts = {"receiver.test": ("127.0.0.1", receivers["receiver.test"].port)}
     await subscribed(database, client.company_id, [URL] * 3)
     await happened(database, client.company_id, 2)
@@ -63,7 +63,7 @@ async def test_claims_that_another_dispatcher_may_have_are_counted(
 ) -> None:
     lost = told("claims_lost_total", before=before)
     if before == "sending":
-        monkeypatch.setattr("svc_webhooks.sender.BEGIN_SECONDS_MAX", -1.0)
+        monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", -1.0)
     hosts = {"receiver.test": ("127.0.0.1", receivers["receiver.test"].port)}
     await subscribed(database, client.company_id, [URL])
     await happened(database, client.company_id)
@@ -74,17 +74,17 @@ async def test_claims_that_another_dispatcher_may_have_are_counted(
             await answering(200)(request, writer)
 
         receivers["receiver.test"].answer = answer
-        assert (await turns.Sweep(sweeper, now()).run()).attempted == 0
+        assert (await sweep.Sweep(sweeper, now()).run()).attempted == 0
     assert told("claims_lost_total", before=before) == lost + 1
 
 
 async def test_no_url_and_no_event_becomes_a_label(
-    client: Client, house: House, database: Database, receivers: dict[str, Receiver]
+    client: Client, service: Harness, database: Database, receivers: dict[str, Receiver]
 ) -> None:
     await subscribed(database, client.company_id, [URL])
     (event_id,) = await happened(database, client.company_id)
     await client.sweep(now() + datetime.timedelta(seconds=1))
-    listen = house.webhooks.environment["MAKEREADY_METRICS_LISTEN"]
+    listen = service.webhooks.environment["MAKEREADY_METRICS_LISTEN"]
     page = await asyncio.to_thread(lambda: urllib.request.urlopen(f"http://{listen}/metrics", timeout=10).read())
     assert b'makeready_webhooks_attempts_total{error="none"}' in page
     assert b"receiver.test" not in page and str(event_id).encode() not in page

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from chassis.db.database import Database
-from svc_webhooks import queries_sweep as queries
-from svc_webhooks import rules
-from svc_webhooks.recorder import Recorder
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.recorder import Recorder
 
-from .webhooks_dispatcher import happened, now, subscribed
-from .webhooks_house import Client
+from ..dispatcher import happened, now, subscribed
+from ..harness import Client
 
 URL = "https://receiver.test/hook"
 HOUR = datetime.timedelta(hours=1)
 
 
-def ended(claimed: Any, status: int, **more: Any) -> queries.Attempt:
+def ended(claimed: Any, status: int, **more: Any) -> rules.Attempt:
     """The attempt of a claimed delivery that the receiver has answered so."""
     well = status == 200
-    attempt = queries.Attempt(
+    attempt = rules.Attempt(
         event_id=claimed["event_id"],
         subscription_id=claimed["subscription_id"],
         fence=claimed["fence"],

@@ -7,11 +7,11 @@ import pytest
 
 from chassis.db.database import Database
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks.sweeps import Sweeper
+from svc_webhooks.dispatch.scheduler import Sweeper
 
-from .webhooks_dispatcher import dispatcher, happened, now, subscribed
-from .webhooks_house import HOUR, Client, House, until
-from .webhooks_receivers import Authority, Received, Receiver, answering
+from ..dispatcher import dispatcher, happened, now, subscribed
+from ..harness import HOUR, Client, Harness, until
+from ..receivers import Authority, Received, Receiver, answering
 
 URL = "https://receiver.test/hook"
 EXHAUSTED = "UPDATE delivery SET rung = 6, attempts = 6, due_at = $1"
@@ -19,7 +19,7 @@ EXHAUSTED = "UPDATE delivery SET rung = 6, attempts = 6, due_at = $1"
 
 @pytest.fixture
 async def sweeper(
-    house: House, database: Database, receivers: dict[str, Receiver], authority: Authority
+    service: Harness, database: Database, receivers: dict[str, Receiver], authority: Authority
 ) -> AsyncIterator[Sweeper]:
     hosts = {host: ("127.0.0.1", one.port) for host, one in receivers.items()}
     async with dispatcher(database, authority.file, hosts) as found:

@@ -5,7 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_webhooks.signature import envelope, service_signature
+from svc_webhooks.dispatch.signature import service_signature
+from svc_webhooks.events.envelope import envelope
 
 BODY = b'{"schema_version":1}'
 

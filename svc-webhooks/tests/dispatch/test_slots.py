@@ -6,11 +6,11 @@ import datetime
 import pytest
 
 from chassis.db.database import Database
-from svc_webhooks import turns
+from svc_webhooks.dispatch import sweep
 
-from .webhooks_dispatcher import dispatcher, happened, now, subscribed
-from .webhooks_house import Client, until
-from .webhooks_receivers import Authority, Received, Receiver, answering
+from ..dispatcher import dispatcher, happened, now, subscribed
+from ..harness import Client, until
+from ..receivers import Authority, Received, Receiver, answering
 
 
 async def test_a_clock_that_was_years_ahead_and_is_set_right_stops_no_sweep(
@@ -44,7 +44,7 @@ async def test_a_database_that_is_away_when_a_slot_begins_cuts_off_no_attempt_of
     authority: Authority,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(turns, "STOP_SECONDS", 0.1)
+    monkeypatch.setattr(sweep, "STOP_SECONDS", 0.1)
     found = receivers["receiver.test"]
     go_on = asyncio.Event()
 

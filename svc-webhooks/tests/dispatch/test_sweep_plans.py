@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from chassis.db.database import Database
-from svc_webhooks import queries_sweep as queries
 from svc_webhooks import tables as t
+from svc_webhooks.by_index import BY_INDEX
+from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.queries import recording
 from testkit.plans import Plan, explained, statement_plan
 from testkit.plugin import PostgresServer
 from testkit.schemas import declare
 from testkit.skewed_rows import analyze
 
-from .webhooks_days import DAY, TODAY, event_id, partitions_of
+from ..days_of_events import DAY, TODAY, event_id, partitions_of
 
 DAYS, EVENTS, SUBSCRIPTIONS, DUE = 8, 2000, 40, 5  # 80,000 deliveries, of which 5 a subscription are due
 SUBSCRIBED = """
@@ -111,19 +113,19 @@ def check_record(plan: Plan, rows: int) -> None:
 @pytest.mark.parametrize("all_due", [False, True], ids=["few", "all"])
 async def test_finding_who_has_something_due_meets_the_oldest_of_each(waiting: Database, all_due: bool) -> None:
     values = look_for(all_due=all_due)
-    check_look(await statement_plan(waiting, queries._SUBSCRIPTIONS_DUE, queries.BY_INDEX, **values))
+    check_look(await statement_plan(waiting, queries._SUBSCRIPTIONS_DUE, BY_INDEX, **values))
 
 
 @pytest.mark.parametrize(("all_due", "rows"), [(False, DUE), (True, 16)], ids=["few", "all"])
 async def test_a_claim_meets_what_it_claims(waiting: Database, all_due: bool, rows: int) -> None:
     values = claim_of(range(1, SUBSCRIPTIONS + 1), all_due=all_due)
-    plan = await statement_plan(waiting, queries._CLAIM_DELIVERIES, queries.BY_INDEX, **values)
+    plan = await statement_plan(waiting, queries._CLAIM_DELIVERIES, BY_INDEX, **values)
     check_claim(plan, SUBSCRIPTIONS, rows)
 
 
 async def test_a_record_meets_what_it_records(waiting: Database) -> None:
     rows = (await queries.claimed_deliveries(waiting, dict.fromkeys(range(1, 17), 16), now(all_due=True), 60)).rows
-    plan = await statement_plan(waiting, queries._RECORD_ATTEMPTS, queries.BY_INDEX, **record_of(rows))
+    plan = await statement_plan(waiting, recording._RECORD_ATTEMPTS, BY_INDEX, **record_of(rows))
     check_record(plan, 256)
 
 
@@ -135,12 +137,12 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
     database = await prepared(postgres_server, f"webhooks_sweep_plans_{known}")
     await fill(database, 0, known)
     await analyze(database)
-    patient = f"{queries.BY_INDEX}; SET LOCAL idle_in_transaction_session_timeout = 0"
+    patient = f"{BY_INDEX}; SET LOCAL idle_in_transaction_session_timeout = 0"
     nobody = [{"event_id": uuid.UUID(int=0), "subscription_id": 0, "fence": 0}]
     async with (
         explained(database, queries._SUBSCRIPTIONS_DUE, patient) as look,
         explained(database, queries._CLAIM_DELIVERIES, patient) as claim,
-        explained(database, queries._RECORD_ATTEMPTS, patient) as record,
+        explained(database, recording._RECORD_ATTEMPTS, patient) as record,
     ):
         await look(**look_for(all_due=True))
         await claim(**claim_of(range(17, SUBSCRIPTIONS + 1), all_due=True))
@@ -154,7 +156,7 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
 
 
 async def test_the_backlog_is_told_by_the_oldest_of_each(waiting: Database) -> None:
-    plan = await statement_plan(waiting, queries._BACKLOG, queries.BY_INDEX, now=now(all_due=True))
+    plan = await statement_plan(waiting, queries._BACKLOG, BY_INDEX, now=now(all_due=True))
     assert plan.rows_met <= (DAYS + 2) * SUBSCRIPTIONS and plan.whole_tables in ([], ["subscription"])
     many, since = await queries.backlog(waiting, now(all_due=True))
     assert many == SUBSCRIPTIONS
@@ -166,7 +168,7 @@ async def test_one_delivery_is_claimed_by_its_key(waiting: Database) -> None:
     async with waiting.connection() as connection:
         chosen: uuid.UUID = await connection.raw.fetchval("SELECT event_id FROM delivery WHERE subscription_id = 40")
     plan = await statement_plan(
-        waiting, queries._CLAIM_DELIVERY, queries.BY_INDEX, event_id=chosen, subscription_id=40, lease_seconds=0
+        waiting, queries._CLAIM_DELIVERY, BY_INDEX, event_id=chosen, subscription_id=40, lease_seconds=0
     )
     assert plan.returned == 1
     assert plan.rows_met <= 8 and not plan.whole_tables

@@ -10,23 +10,23 @@ import pytest
 
 from chassis.db.database import Database
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks import queries_sweep as queries
+from svc_webhooks.dispatch.queries import claims as queries
 
-from .webhooks_house import HOUR, Client, House, Process, Producer, free_port, until
-from .webhooks_receivers import Receiver, answering
+from ..harness import HOUR, Client, Harness, Process, Producer, free_port, until
+from ..receivers import Receiver, answering
 
 MANY = 20  # more than one turn claims
 
 
 @pytest.fixture
-async def others(house: House) -> AsyncIterator[list[Process]]:
+async def others(service: Harness) -> AsyncIterator[list[Process]]:
     """Two more, not started: the test says where they die."""
     made = []
     for number in (2, 3):
         target = f"127.0.0.1:{free_port()}"
         own = {"MAKEREADY_GRPC_LISTEN": target, "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}"}
-        log = house.webhooks.log.with_name(f"svc-webhooks-{number}.log")
-        made.append(Process(house.webhooks.command, house.webhooks.environment | own, target, log))
+        log = service.webhooks.log.with_name(f"svc-webhooks-{number}.log")
+        made.append(Process(service.webhooks.command, service.webhooks.environment | own, target, log))
     yield made
     for one in made:
         await asyncio.to_thread(one.stop)
@@ -35,7 +35,7 @@ async def others(house: House) -> AsyncIterator[list[Process]]:
 async def sweep(client: Client, process: Process, now: datetime.datetime | None = None) -> dict[str, int]:
     """Of another dispatcher."""
     async with grpc.aio.insecure_channel(process.target) as channel:
-        return await Client(client.house, channel, client.company_id).sweep(now)
+        return await Client(client.service, channel, client.company_id).sweep(now)
 
 
 async def listen(client: Client, path: str, event: str) -> int:

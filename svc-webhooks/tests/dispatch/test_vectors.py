@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from svc_webhooks.signature import service_signature
+from svc_webhooks.dispatch.signature import service_signature
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 PUBLISHED: dict[str, Any] = json.loads((DOCS / "webhooks" / "vectors.json").read_text())
 VECTORS: list[dict[str, Any]] = PUBLISHED["vectors"]
 NAMES = [vector["name"] for vector in VECTORS]

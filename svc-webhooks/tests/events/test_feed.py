@@ -14,8 +14,8 @@ from nats.js.client import JetStreamContext
 from chassis.messaging.transport import STREAM
 from testkit.plugin import Server
 
-from .webhooks_house import HOUR, Client, House, Producer
-from .webhooks_receivers import Receiver
+from ..harness import HOUR, Client, Harness, Producer
+from ..receivers import Receiver
 
 PATHS = ("/a", "/b", "/c", "/d")
 NOTHING = {"attempted": 0, "succeeded": 0, "failed": 0, "parked": 0}
@@ -101,47 +101,47 @@ async def test_events_of_a_whole_outage_of_nats_reach_every_subscription_and_its
 
 @pytest.mark.parametrize("point", ["consumer-before-commit", "consumer-before-ack"])
 async def test_a_consumer_killed_between_store_and_acknowledgement_fans_out_once_to_every_subscription(
-    listeners: Listeners, tickets: Producer, house: House, jetstream: JetStreamContext, mended: None, point: str
+    listeners: Listeners, tickets: Producer, service: Harness, jetstream: JetStreamContext, mended: None, point: str
 ) -> None:
     await listeners.subscribe(*PATHS)
     await published(tickets)
     await jetstream.purge_stream(STREAM)  # or what an earlier test left would kill the process too soon
-    await asyncio.to_thread(house.webhooks.stop)
-    house.webhooks.start(MAKEREADY_KILL_AT=point)
-    await house.webhooks.serving()
+    await asyncio.to_thread(service.webhooks.stop)
+    service.webhooks.start(MAKEREADY_KILL_AT=point)
+    await service.webhooks.serving()
     made = await events(tickets, listeners.client.company_id, 3)
-    await house.webhooks.killed()
-    house.webhooks.start()
-    await house.webhooks.serving()
+    await service.webhooks.killed()
+    service.webhooks.start()
+    await service.webhooks.serving()
     await listeners.each_hears_once(made)
 
 
 async def test_a_dispatcher_that_was_away_for_a_while_delivers_what_happened_meanwhile(
-    listeners: Listeners, tickets: Producer, house: House, nats_server: Server, mended: None
+    listeners: Listeners, tickets: Producer, service: Harness, nats_server: Server, mended: None
 ) -> None:
     await listeners.subscribe(*PATHS)
-    house.webhooks.kill()
+    service.webhooks.kill()
     made = await events(tickets, listeners.client.company_id, 10)
     await asyncio.to_thread(nats_server.kill)  # and what was on its way there has not all arrived
     made += await events(tickets, listeners.client.company_id, 10)
     await asyncio.to_thread(nats_server.start)
-    house.webhooks.start()
-    await house.webhooks.serving()
+    service.webhooks.start()
+    await service.webhooks.serving()
     await listeners.each_hears_once(made)
 
 
 async def test_a_stream_and_its_consumer_deleted_by_mistake_take_no_event_with_them(
-    listeners: Listeners, tickets: Producer, house: House, jetstream: JetStreamContext, mended: None
+    listeners: Listeners, tickets: Producer, service: Harness, jetstream: JetStreamContext, mended: None
 ) -> None:
     await listeners.subscribe(*PATHS)
-    house.webhooks.kill()
+    service.webhooks.kill()
     made = await events(tickets, listeners.client.company_id, 5)
     await published(tickets)
     await jetstream.delete_consumer(STREAM, "svc-webhooks")
     await jetstream.delete_stream(STREAM)
     made += await events(tickets, listeners.client.company_id, 5)
-    house.webhooks.start()
-    await house.webhooks.serving()
+    service.webhooks.start()
+    await service.webhooks.serving()
     made += await events(tickets, listeners.client.company_id, 5)
     await listeners.each_hears_once(made)
     await consumed_again(jetstream)  # both are made anew, for what follows

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chassis.db.database import Database
-from svc_webhooks.days import day_of, first_id
-from svc_webhooks.partitions import Partitions
+from svc_webhooks.events.days import day_of, first_id
+from svc_webhooks.events.partitions import Partitions
 
 DAY = datetime.timedelta(days=1)
 

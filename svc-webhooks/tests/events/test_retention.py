@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chassis.db.database import Database, DatabaseUnavailable
-from svc_webhooks import queries_partitions, queries_sweep
 from svc_webhooks import tables as t
-from svc_webhooks.days import first_day_kept, first_id
-from svc_webhooks.partitions import Partitions
+from svc_webhooks.dispatch.queries import claims as queries_claims
+from svc_webhooks.events.days import first_day_kept, first_id
+from svc_webhooks.events.partitions import Partitions
+from svc_webhooks.events.queries import partitions as queries_partitions
 from testkit.plugin import PostgresServer
 from testkit.schemas import declare
 
-from .webhooks_days import DAY, NOON, SUB, TODAY, Doomed, event_id, left, partitions_of, put, rows
+from ..days_of_events import DAY, NOON, SUB, TODAY, Doomed, event_id, left, partitions_of, put, rows
 
 OVER = TODAY - 31 * DAY  # its last instant was 30 days and twelve hours ago
 EMPTY = dict.fromkeys(t.PARTITIONED, 0)
@@ -115,8 +116,8 @@ async def test_several_at_once_share_the_work(database: Database) -> None:
 async def claims(database: Database) -> int:
     """Claims all that is due, as a sweep does, and gives it back; every claimed row has its event."""
     found = 0
-    for due in await queries_sweep.subscriptions_due(database, NOON + 10_000 * DAY, 0, 10):
-        claimed = (await queries_sweep.claimed_deliveries(database, {due["id"]: 10}, NOON + 10_000 * DAY, 1)).rows
+    for due in await queries_claims.subscriptions_due(database, NOON + 10_000 * DAY, 0, 10):
+        claimed = (await queries_claims.claimed_deliveries(database, {due["id"]: 10}, NOON + 10_000 * DAY, 1)).rows
         found += len(claimed)
         assert claimed, "a delivery was due and could not be claimed"
     async with database.connection() as connection:

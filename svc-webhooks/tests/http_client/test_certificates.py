@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from svc_webhooks.destinations import parse
+from svc_webhooks.http_client.destinations import parse
 
-from .webhooks_house import Client, Producer
-from .webhooks_receivers import Authority, Receiver, answering, receiver, with_old_tls
-from .webhooks_wire import egress
+from ..harness import Client, Producer
+from ..receivers import Authority, Receiver, answering, receiver, with_old_tls
+from ..wire import egress
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)

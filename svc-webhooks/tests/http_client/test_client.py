@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 import uvloop
 
-from svc_webhooks.destinations import DestinationRefused
-from svc_webhooks.resolver import NoAddress, ResolverFault
+from svc_webhooks.http_client.destinations import DestinationRefused
+from svc_webhooks.http_client.resolver import NoAddress, ResolverFault
 
-from .webhooks_receivers import (
+from ..receivers import (
     HOST,
     Answer,
     Authority,
@@ -27,7 +27,7 @@ from .webhooks_receivers import (
     trickling,
     trickling_headers,
 )
-from .webhooks_wire import URL, Resolver, egress
+from ..wire import URL, Resolver, egress
 
 NOW = datetime.datetime.now(datetime.UTC)
 
@@ -285,7 +285,7 @@ async def test_an_address_that_is_not_public_is_refused_without_a_resolver(url: 
 async def test_public_at_create_and_private_at_send_is_refused_at_send(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.resolver.KEPT_SECONDS", 0.0)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.KEPT_SECONDS", 0.0)
     async with egress(None, {}, resolve=Resolver(["8.8.8.8"], ["127.0.0.1"])) as out:
         await out.check("https://rebound.example.com/")
         assert (await out.post("https://rebound.example.com/", b"{}", {})).error == "destination_refused"
@@ -295,13 +295,15 @@ async def test_a_kept_connection_does_not_outlive_a_change_to_a_private_address(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The receiver's loopback address counts as public here, and then it does not."""
-    monkeypatch.setattr("svc_webhooks.resolver.KEPT_SECONDS", 0.0)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.KEPT_SECONDS", 0.0)
     public = [True]
-    monkeypatch.setattr("svc_webhooks.egress.is_public", lambda _: public[0])
+    monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: public[0])
     async with receiver(authority.context("moved.example.com"), answering(200)) as found:
         endpoint = found.port
-        original = __import__("svc_webhooks.egress", fromlist=["Endpoint"]).Endpoint
-        monkeypatch.setattr("svc_webhooks.egress.Endpoint", lambda address, _port: original(address, endpoint))
+        original = __import__("svc_webhooks.http_client.client", fromlist=["Endpoint"]).Endpoint
+        monkeypatch.setattr(
+            "svc_webhooks.http_client.client.Endpoint", lambda address, _port: original(address, endpoint)
+        )
         async with egress(authority, {}, resolve=Resolver(["127.0.0.1"])) as out:
             assert (await out.post("https://moved.example.com/", b"{}", {})).succeeded
             public[0] = False
@@ -326,7 +328,7 @@ async def test_a_resolver_that_fails_is_a_fault_of_ours() -> None:
 
 
 async def test_a_resolver_that_hangs_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_webhooks.resolver.RESOLVE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.RESOLVE_SECONDS_MAX", 0.2)
     async with egress(None, {}, resolve=Resolver(30.0)) as out:
         with pytest.raises(ResolverFault):
             await out.check("https://somebody.example.com/")
@@ -342,9 +344,9 @@ async def test_simultaneous_sends_to_one_name_share_one_lookup() -> None:
 async def test_the_next_address_is_tried_where_one_refuses(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.egress.is_public", lambda _: True)
+    monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with receiver(authority.context("two.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.egress.PORT", found.port)
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
         async with egress(authority, {}, resolve=Resolver(["127.0.0.9", "127.0.0.1"])) as out:
             assert (await out.post("https://two.example.com/", b"{}", {})).succeeded
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from .webhooks_house import until
-from .webhooks_receivers import HOST, Authority, Received, answering, disconnecting, receiver, saying
-from .webhooks_wire import URL, Resolver, egress
+from ..harness import until
+from ..receivers import HOST, Authority, Received, answering, disconnecting, receiver, saying
+from ..wire import URL, Resolver, egress
 
 
 async def test_an_attempt_tells_how_long_each_step_took_and_where_it_went(authority: Authority) -> None:
@@ -182,7 +182,7 @@ async def test_a_receiver_that_hangs_up_on_every_second_request_loses_none(autho
 async def test_connections_are_closed_when_nothing_was_sent_for_a_while(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.pool.IDLE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("svc_webhooks.http_client.pool.IDLE_SECONDS_MAX", 0.2)
     async with receiver(authority.context(), answering(200)) as found, egress(authority, found.override) as out:
         await asyncio.gather(*(out.post(URL, b"{}", {}) for _ in range(3)))
         assert found.connections == 3
@@ -192,7 +192,7 @@ async def test_connections_are_closed_when_nothing_was_sent_for_a_while(
 
 
 async def test_no_more_connections_are_kept_than_allowed(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_webhooks.pool.KEPT_MAX", 2)
+    monkeypatch.setattr("svc_webhooks.http_client.pool.KEPT_MAX", 2)
     async with receiver(authority.context(), answering(200)) as found, egress(authority, found.override) as out:
         outcomes = await asyncio.gather(*(out.post(URL, b"{}", {}) for _ in range(5)))
         assert all(outcome.succeeded for outcome in outcomes)
@@ -232,9 +232,9 @@ async def test_a_kept_connection_to_any_of_the_addresses_is_used_before_one_is_d
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that an address that is down costs its wait once, not with every delivery."""
-    monkeypatch.setattr("svc_webhooks.egress.is_public", lambda _: True)
+    monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with receiver(authority.context("two.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.egress.PORT", found.port)
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
         async with egress(authority, {}, resolve=Resolver(["127.0.0.9", "127.0.0.1"])) as out:
             outcomes = [await out.post("https://two.example.com/", b"{}", {}) for _ in range(3)]
     assert [(outcome.error, outcome.address) for outcome in outcomes] == [("", "127.0.0.1")] * 3
@@ -244,11 +244,11 @@ async def test_a_kept_connection_to_any_of_the_addresses_is_used_before_one_is_d
 async def test_an_address_that_never_shakes_hands_gives_way_to_the_next(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.egress.is_public", lambda _: True)
-    monkeypatch.setattr("svc_webhooks.egress.CONNECT_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
+    monkeypatch.setattr("svc_webhooks.http_client.client.CONNECT_SECONDS_MAX", 0.2)
     async with receiver(authority.context("two.example.com"), answering(200)) as found:
         silent = await asyncio.start_server(lambda _, __: asyncio.sleep(5), "127.0.0.2", found.port)
-        monkeypatch.setattr("svc_webhooks.egress.PORT", found.port)
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
         async with egress(authority, {}, resolve=Resolver(["127.0.0.2", "127.0.0.1"])) as out:
             outcome = await out.post("https://two.example.com/", b"{}", {})
         silent.close()

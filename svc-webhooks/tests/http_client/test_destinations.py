@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_webhooks.destinations import DestinationRefused, is_public, parse
+from svc_webhooks.http_client.destinations import DestinationRefused, is_public, parse
 from testkit.hostile_destinations import EVERY_ADDRESS, EVERY_DESTINATION, EVERY_URL
 
-from .webhooks_wire import Resolver, egress
+from ..wire import Resolver, egress
 
 PUBLIC = [
     "1.1.1.1",

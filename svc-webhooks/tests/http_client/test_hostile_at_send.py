@@ -13,9 +13,9 @@ import pytest
 from chassis.db.database import Database
 from testkit.hostile_destinations import EVERY_ADDRESS, EVERY_DESTINATION
 
-from .webhooks_house import Client, House, Producer
-from .webhooks_receivers import Authority, Receiver, answering, receiver
-from .webhooks_wire import Resolver, egress
+from ..harness import Client, Harness, Producer
+from ..receivers import Authority, Receiver, answering, receiver
+from ..wire import Resolver, egress
 
 NAME = "https://rebound.example.com/"
 
@@ -34,7 +34,7 @@ async def listening(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[str]]
     servers = [server]
     with contextlib.suppress(OSError):  # where there is no IPv6
         servers.append(await asyncio.start_server(count, "::1", port))
-    monkeypatch.setattr("svc_webhooks.egress.PORT", port)
+    monkeypatch.setattr("svc_webhooks.http_client.client.PORT", port)
     try:
         yield came
     finally:
@@ -43,7 +43,7 @@ async def listening(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[str]]
 
 
 async def test_the_listeners_would_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_webhooks.egress.is_public", lambda _: True)
+    monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with listening(monkeypatch) as came, egress(None, {}) as out:
         for address in ("127.0.0.1", "127.1.2.3", "0.0.0.0", "[::ffff:127.0.0.1]"):
             await out.post(f"https://{address}/", b"{}", {})
@@ -71,7 +71,7 @@ async def test_no_name_leads_to_a_hostile_address_alone_or_among_others(monkeypa
 
 
 async def test_a_name_that_was_public_when_the_subscription_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_webhooks.resolver.KEPT_SECONDS", 0.0)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.KEPT_SECONDS", 0.0)
     resolver = Resolver(["8.8.8.8"], ["127.0.0.1"])
     async with listening(monkeypatch) as came, egress(None, {}, resolve=resolver) as out:
         await out.check(NAME)
@@ -83,10 +83,10 @@ async def test_the_address_that_was_checked_is_the_one_that_is_dialled(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the check and the connection nobody is asked again: an answer that changes by then changes nothing."""
-    monkeypatch.setattr("svc_webhooks.egress.is_public", lambda address: str(address) == "127.0.0.1")
+    monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda address: str(address) == "127.0.0.1")
     resolver = Resolver(["127.0.0.1"], ["127.0.0.2"])
     async with receiver(authority.context("rebound.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.egress.PORT", found.port)
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
         async with egress(authority, {}, resolve=resolver) as out:
             outcome = await out.post(NAME, b"{}", {})
     assert (outcome.error, outcome.address, len(resolver.asked)) == ("", "127.0.0.1", 1)
@@ -95,11 +95,13 @@ async def test_the_address_that_was_checked_is_the_one_that_is_dialled(
 async def test_a_kept_connection_serves_no_send_whose_name_leads_elsewhere_by_now(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.resolver.KEPT_SECONDS", 0.0)
-    monkeypatch.setattr("svc_webhooks.egress.is_public", lambda address: str(address) in ("127.0.0.1", "127.0.0.2"))
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(
+        "svc_webhooks.http_client.client.is_public", lambda address: str(address) in ("127.0.0.1", "127.0.0.2")
+    )
     resolver = Resolver(["127.0.0.1"], ["127.0.0.2"], ["10.0.0.1"])
     async with receiver(authority.context("rebound.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.egress.PORT", found.port)
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
         async with egress(authority, {}, resolve=resolver) as out:
             outcomes = [await out.post(NAME, b"{}", {}) for _ in range(3)]
     assert [(one.error, one.address) for one in outcomes] == [
@@ -176,14 +178,14 @@ async def test_a_stored_destination_that_is_hostile_is_refused_on_record_and_nev
     ids=["binary", "marks", "a line of a log", "half characters"],
 )
 async def test_whatever_a_receiver_answers_is_kept_as_it_came_and_breaks_no_log(
-    house: House,
+    service: Harness,
     client: Client,
     tickets: Producer,
     database: Database,
     receivers: dict[str, Receiver],
     body: bytes,
 ) -> None:
-    logged = house.webhooks.log.stat().st_size
+    logged = service.webhooks.log.stat().st_size
     receivers["receiver.test"].answer = answering(500, body)
     _, found, _ = await client.create()
     await tickets.ticket_created(client.company_id)
@@ -193,7 +195,7 @@ async def test_whatever_a_receiver_answers_is_kept_as_it_came_and_breaks_no_log(
     assert kept == body[:4096]
     ((attempt,),) = [delivery.attempts for delivery in await client.deliveries(found["entity_id"])]
     assert attempt.response_excerpt == body[:4096].decode(errors="replace")
-    with house.webhooks.log.open("rb") as log:
+    with service.webhooks.log.open("rb") as log:
         log.seek(logged)
         lines = log.read().splitlines()
     assert lines

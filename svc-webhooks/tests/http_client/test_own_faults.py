@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from svc_webhooks.sockets import fault_of
+from svc_webhooks.http_client.sockets import fault_of
 
-from .webhooks_receivers import HOST, Authority, answering, hanging, receiver
-from .webhooks_wire import URL, Resolver, egress
+from ..receivers import HOST, Authority, answering, hanging, receiver
+from ..wire import URL, Resolver, egress
 
 # In a process of its own, whose descriptors run out: a destination that listens, and a name to look up.
 OUT_OF_DESCRIPTORS = """
 import asyncio, resource, socket, sys
 import uvloop
-from svc_webhooks.egress import Egress
+from svc_webhooks.http_client.client import Egress
 
 async def attempts(port):
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
@@ -56,7 +56,7 @@ def test_no_descriptors_is_a_fault_of_ours_until_there_are_some() -> None:
 
 MORE_DESCRIPTORS = """
 import resource
-from svc_webhooks.egress import allow_many_connections
+from svc_webhooks.http_client.client import allow_many_connections
 
 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 128), most))
@@ -84,8 +84,8 @@ async def test_no_route_of_our_own_is_a_fault_of_ours(address: str) -> None:
 async def test_one_address_without_a_route_is_no_fault_of_ours_where_another_refuses(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.egress.is_public", lambda _: True)
-    monkeypatch.setattr("svc_webhooks.egress.PORT", 1)
+    monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
+    monkeypatch.setattr("svc_webhooks.http_client.client.PORT", 1)
     for addresses in (["255.255.255.255", "127.0.0.1"], ["127.0.0.1", "255.255.255.255"]):
         async with egress(authority, {}, resolve=Resolver(addresses)) as out:
             outcome = await out.post("https://two.example.com/", b"{}", {})
@@ -95,9 +95,9 @@ async def test_one_address_without_a_route_is_no_fault_of_ours_where_another_ref
 async def test_one_address_without_a_route_is_no_fault_at_all_where_another_answers(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.egress.is_public", lambda _: True)
+    monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with receiver(authority.context("two.example.com"), answering(200)) as found:
-        monkeypatch.setattr("svc_webhooks.egress.PORT", found.port)
+        monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
         async with egress(authority, {}, resolve=Resolver(["255.255.255.255", "127.0.0.1"])) as out:
             assert (await out.post("https://two.example.com/", b"{}", {})).succeeded
 
@@ -148,7 +148,7 @@ async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the process was stopped, or starved: the answer may well have come in time."""
-    monkeypatch.setattr("svc_webhooks.egress.STALLED_SECONDS", 0.3)
+    monkeypatch.setattr("svc_webhooks.http_client.client.STALLED_SECONDS", 0.3)
     async with (
         receiver(authority.context(), hanging) as found,
         egress(authority, found.override, deadline_seconds=0.3) as out,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from svc_webhooks.resolver import Names, NoAddress, ResolverFault, SystemResolver
+from svc_webhooks.http_client.resolver import Names, NoAddress, ResolverFault, SystemResolver
 
 
 class Servers:
@@ -31,7 +31,7 @@ class Servers:
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
     found = Servers()
-    monkeypatch.setattr("svc_webhooks.resolver.socket.getaddrinfo", found.getaddrinfo)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.socket.getaddrinfo", found.getaddrinfo)
     yield found
     found.let_go.set()
 
@@ -62,15 +62,15 @@ async def test_an_answer_is_kept_for_a_moment_and_a_failure_is_not(
             await found.find("nobody.acme.com")
     assert servers.asked.count("hooks.acme.com.") == 1
     assert servers.asked.count("nobody.acme.com.") == 3
-    monkeypatch.setattr("svc_webhooks.resolver.KEPT_SECONDS", 0.0)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.KEPT_SECONDS", 0.0)
     later = names()
     assert await later.find("hooks.acme.com") and await later.find("hooks.acme.com")
     assert servers.asked.count("hooks.acme.com.") == 3
 
 
 async def test_names_that_hang_delay_no_other(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_webhooks.resolver.PLACES_MAX", 4)
-    monkeypatch.setattr("svc_webhooks.resolver.MOMENT_SECONDS", 0.05)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.PLACES_MAX", 4)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.MOMENT_SECONDS", 0.05)
     found = names()
     hanging = [asyncio.create_task(found.find(f"{number}.hangs.example")) for number in range(20)]
     await asyncio.sleep(0)
@@ -84,19 +84,19 @@ async def test_names_that_hang_delay_no_other(servers: Servers, monkeypatch: pyt
 async def test_a_name_that_hangs_is_asked_for_once_however_many_give_it_up(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("svc_webhooks.resolver.RESOLVE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.RESOLVE_SECONDS_MAX", 0.05)
     found = names()
     for _ in range(5):
         with pytest.raises(ResolverFault):
             await found.find("one.hangs.example")
     assert servers.asked == ["one.hangs.example."]
     servers.let_go.set()
-    monkeypatch.setattr("svc_webhooks.resolver.RESOLVE_SECONDS_MAX", 5.0)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.RESOLVE_SECONDS_MAX", 5.0)
     assert await found.find("one.hangs.example")
 
 
 async def test_there_are_only_so_many_threads(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_webhooks.resolver.THREADS_MAX", 3)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.THREADS_MAX", 3)
     found = names()
     hanging = [asyncio.create_task(found.find(f"{number}.hangs.example")) for number in range(3)]
     while len(servers.asked) < 3:  # noqa: ASYNC110 - threads set no event

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_webhooks.response import EXCERPT_BYTES_MAX, HEAD_BYTES_MAX, Malformed, Response
+from svc_webhooks.http_client.response import EXCERPT_BYTES_MAX, HEAD_BYTES_MAX, Malformed, Response
 
 STATUSES = st.sampled_from([200, 201, 204, 299, 301, 304, 400, 410, 500, 503, 599])
 HEADERS = st.lists(

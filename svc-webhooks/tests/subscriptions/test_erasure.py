@@ -11,25 +11,25 @@ import pytest
 
 from chassis.db.database import Database
 from chassis.refusals import Refusal
-from svc_webhooks import queries_sweep
-from svc_webhooks.erasure import DELIVERIES_OF_A_BATCH, Eraser
-from svc_webhooks.queries_erasure import subscription_deleted
+from svc_webhooks.dispatch.queries import claims
+from svc_webhooks.subscriptions.erasure import DELIVERIES_OF_A_BATCH, Eraser
+from svc_webhooks.subscriptions.queries.erasure import subscription_deleted
 
-from .webhooks_administrator import Administrator
-from .webhooks_house import Client, House, Producer, until
-from .webhooks_receivers import Receiver, answering, hanging
+from ..administrator import Administrator
+from ..harness import Client, Harness, Producer, until
+from ..receivers import Receiver, answering, hanging
 
 LONG = 3 * DELIVERIES_OF_A_BATCH + 1
 
 
 @pytest.fixture
-async def mended(house: House) -> AsyncIterator[None]:
+async def mended(service: Harness) -> AsyncIterator[None]:
     """However the test leaves it, the process runs as before afterwards."""
     yield
-    if not house.webhooks.as_always:
-        await asyncio.to_thread(house.webhooks.stop)
-        house.webhooks.start()
-        await house.webhooks.serving()
+    if not service.webhooks.as_always:
+        await asyncio.to_thread(service.webhooks.stop)
+        service.webhooks.start()
+        await service.webhooks.serving()
 
 
 async def subscribed(client: Client) -> int:
@@ -115,20 +115,20 @@ async def test_a_long_history_goes_after_the_answer_and_nobody_sees_the_rest(
 
 @pytest.mark.parametrize("point", ["erasure-begun", "erasure-batch"])
 async def test_killed_meanwhile_it_is_finished_by_the_next_process(
-    client: Client, database: Database, tickets: Producer, house: House, mended: None, point: str
+    client: Client, database: Database, tickets: Producer, service: Harness, mended: None, point: str
 ) -> None:
     sub_id = await with_history(database, client, tickets, LONG)
-    await asyncio.to_thread(house.webhooks.stop)
-    house.webhooks.start(MAKEREADY_KILL_AT=point)
-    await house.webhooks.serving()
+    await asyncio.to_thread(service.webhooks.stop)
+    service.webhooks.start(MAKEREADY_KILL_AT=point)
+    await service.webhooks.serving()
     with pytest.raises(grpc.aio.AioRpcError):
         await client.delete(sub_id)
-    await house.webhooks.killed()
+    await service.webhooks.killed()
     found = await left(database, sub_id)
     gone = DELIVERIES_OF_A_BATCH if point == "erasure-batch" else 0
     assert found == {"delivery": LONG - gone, "attempt": 2 * (LONG - gone), "erasure": 1}
-    house.webhooks.start()
-    await house.webhooks.serving()
+    service.webhooks.start()
+    await service.webhooks.serving()
     await erased(database, sub_id)
     assert await total(database) == 10
     with pytest.raises(Refusal) as refused:  # the request that was cut off had been carried out
@@ -204,7 +204,7 @@ async def test_what_is_still_to_be_erased_is_neither_attempted_nor_shown(
     assert len((await administrator.undelivered()).deliveries) == 1
     assert await subscription_deleted(database, client.company_id, sub_id)
     assert (await client.sweep())["attempted"] == 0
-    due: list[Any] = await queries_sweep.subscriptions_due(database, _far_ahead(), 0, 10)
+    due: list[Any] = await claims.subscriptions_due(database, _far_ahead(), 0, 10)
     assert due == []
     assert len((await administrator.event(event_id)).deliveries) == 0
     assert len((await administrator.undelivered()).deliveries) == 0

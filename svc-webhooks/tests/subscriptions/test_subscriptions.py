@@ -13,7 +13,7 @@ from chassis.refusals import Refusal
 from chassis.writes import idempotency
 from svc_webhooks import tables
 
-from .webhooks_house import URL, Client, House, Producer, caller, operator
+from ..harness import URL, Client, Harness, Producer, caller, operator
 
 KEYS = ["schema_version", "entity_type", "entity_id", "destination_url", "events", "health", "secret_prefix"]
 KEYS += ["created_at", "source"]
@@ -226,7 +226,7 @@ async def test_a_replay_after_the_delete_still_tells_what_was_created(client: Cl
     assert await client.subscriptions() == []
 
 
-async def test_no_secret_is_in_the_database_or_the_logs(client: Client, database: Database, house: House) -> None:
+async def test_no_secret_is_in_the_database_or_the_logs(client: Client, database: Database, service: Harness) -> None:
     _, body, _ = await client.create(key=(key := str(uuid.uuid4())))
     await client.create(key=key)
     secret: str = body["secret"]
@@ -244,42 +244,42 @@ async def test_no_secret_is_in_the_database_or_the_logs(client: Client, database
         assert await rows_with("idempotency", body["secret_prefix"]) == 1
         kept = await connection.raw.fetchval("SELECT reply FROM idempotency WHERE idempotency_key = $1", key)
         assert json.loads(kept) == {name: body[name] for name in KEYS}
-    assert secret not in house.webhooks.log.read_text()
+    assert secret not in service.webhooks.log.read_text()
 
 
-async def test_a_replay_does_not_look_at_the_destination(house: House, client: Client) -> None:
+async def test_a_replay_does_not_look_at_the_destination(service: Harness, client: Client) -> None:
     """Its name may lead nowhere by now, or to an address that is not public."""
     body = {"destination_url": "https://second.test/hook", "events": ["vendor.hold"]}
     _, first, _ = await client.create(body, key="one")
-    house.webhooks.stop()
-    hosts = house.webhooks.environment.pop("WEBHOOKS_EGRESS_HOSTS")
+    service.webhooks.stop()
+    hosts = service.webhooks.environment.pop("WEBHOOKS_EGRESS_HOSTS")
     try:
-        house.webhooks.start()
-        await house.webhooks.serving()
+        service.webhooks.start()
+        await service.webhooks.serving()
         again = await client.create(body, key="one")
         assert again == (201, {name: first[name] for name in KEYS}, True)
         assert await refused(client, body | {"events": ["pm.stale"]}, key="one") == (409, "idempotency_mismatch")
         assert await refused(client, body) == (422, "invalid_destination_url")
     finally:
-        house.webhooks.stop()
-        house.webhooks.environment["WEBHOOKS_EGRESS_HOSTS"] = hosts
-        house.webhooks.start()
-        await house.webhooks.serving()
+        service.webhooks.stop()
+        service.webhooks.environment["WEBHOOKS_EGRESS_HOSTS"] = hosts
+        service.webhooks.start()
+        await service.webhooks.serving()
 
 
-async def test_without_a_vault_nothing_else_is_looked_at(house: House, client: Client) -> None:
+async def test_without_a_vault_nothing_else_is_looked_at(service: Harness, client: Client) -> None:
     await client.create(key="one")
-    house.webhooks.stop()
-    vault = house.webhooks.environment["WEBHOOKS_VAULT_KEYS"]
-    house.webhooks.environment["WEBHOOKS_VAULT_KEYS"] = ""
+    service.webhooks.stop()
+    vault = service.webhooks.environment["WEBHOOKS_VAULT_KEYS"]
+    service.webhooks.environment["WEBHOOKS_VAULT_KEYS"] = ""
     try:
-        house.webhooks.start()
-        await house.webhooks.serving()
+        service.webhooks.start()
+        await service.webhooks.serving()
         for raw in (None, b"", b"{", b"{}", b'{"events":[],"destination_url":"http://x"}'):
             assert await refused(client, raw=raw, key="one") == (503, "vault_unavailable")
     finally:
-        house.webhooks.stop()
-        house.webhooks.environment["WEBHOOKS_VAULT_KEYS"] = vault
-        house.webhooks.start()
-        await house.webhooks.serving()
+        service.webhooks.stop()
+        service.webhooks.environment["WEBHOOKS_VAULT_KEYS"] = vault
+        service.webhooks.start()
+        await service.webhooks.serving()
     assert (await client.create(key="one"))[2]

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from chassis.runtime.settings import SettingsError
-from svc_webhooks.vault import Vault, VaultFault, new_secret, prefix_of, vault_from
+from svc_webhooks.vault.keyring import Vault, VaultFault, new_secret, prefix_of, vault_from
 
 OLD, NEW = b"o" * 32, b"n" * 32
 

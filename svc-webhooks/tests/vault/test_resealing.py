@@ -15,13 +15,14 @@ from chassis.refusals import Refusal
 from chassis.writes.audit import Audit
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import VaultServiceStub
-from svc_webhooks import queries_vault, tables
-from svc_webhooks.service_vault import VaultService
-from svc_webhooks.signature import service_signature
-from svc_webhooks.vault import Vault, new_secret
+from svc_webhooks import tables
+from svc_webhooks.dispatch.signature import service_signature
+from svc_webhooks.vault import queries
+from svc_webhooks.vault.keyring import Vault, new_secret
+from svc_webhooks.vault.service import VaultService
 
-from .webhooks_house import Client, House, Producer, operator
-from .webhooks_receivers import Receiver
+from ..harness import Client, Harness, Producer, operator
+from ..receivers import Receiver
 
 OLD, NEW = b"v" * 32, b"n" * 32
 OLD_KEY, NEW_KEY = ("k1:" + base64.b64encode(OLD).decode(), "k2:" + base64.b64encode(NEW).decode())
@@ -33,17 +34,17 @@ def vault_service(database: Database, vault: Vault | None) -> VaultService:
 
 
 @pytest.fixture
-async def mended(house: House) -> AsyncIterator[None]:
+async def mended(service: Harness) -> AsyncIterator[None]:
     yield
-    if not house.webhooks.as_always:
-        await with_ring(house)
+    if not service.webhooks.as_always:
+        await with_ring(service)
 
 
-async def with_ring(house: House, *keys: str) -> None:
+async def with_ring(service: Harness, *keys: str) -> None:
     """Started anew with these keys, or with those of every test."""
-    await asyncio.to_thread(house.webhooks.stop)
-    house.webhooks.start(**({"WEBHOOKS_VAULT_KEYS": ",".join(keys)} if keys else {}))
-    await house.webhooks.serving()
+    await asyncio.to_thread(service.webhooks.stop)
+    service.webhooks.start(**({"WEBHOOKS_VAULT_KEYS": ",".join(keys)} if keys else {}))
+    await service.webhooks.serving()
 
 
 async def reseal(client: Client) -> dict[str, Any]:
@@ -57,10 +58,10 @@ async def reseal(client: Client) -> dict[str, Any]:
     }
 
 
-def seals(house: House) -> set[tuple[str, str, float]]:
+def seals(service: Harness) -> set[tuple[str, str, float]]:
     """Key, whether it opens, and how many secrets, as the metrics say."""
     found = set()
-    for line in house.webhooks.metrics().splitlines():
+    for line in service.webhooks.metrics().splitlines():
         if line.startswith("makeready_webhooks_secrets{"):
             labels, _, value = line.partition(" ")
             words = labels.split('"')
@@ -69,7 +70,7 @@ def seals(house: House) -> set[tuple[str, str, float]]:
 
 
 async def test_a_key_is_replaced_without_a_delivery_that_is_not_verified(
-    client: Client, tickets: Producer, house: House, receivers: dict[str, Receiver], mended: None
+    client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:
     secrets: dict[str, str] = {}
     requests = receivers["receiver.test"].requests
@@ -96,24 +97,24 @@ async def test_a_key_is_replaced_without_a_delivery_that_is_not_verified(
     for _ in range(3):
         await subscribed()
     await delivers()
-    await with_ring(house, NEW_KEY)  # too early: nothing has been encrypted anew
-    assert seals(house) == {("k1", "no", 3)}
-    assert "secrets_not_opened" in house.webhooks.log.read_text()
+    await with_ring(service, NEW_KEY)  # too early: nothing has been encrypted anew
+    assert seals(service) == {("k1", "no", 3)}
+    assert "secrets_not_opened" in service.webhooks.log.read_text()
     await subscribed()
     await delivers(errors=3)
     assert await reseal(client) == {"key_id": "k2", "resealed": 0, "unopened": 3, "keys_needed": ["k1"]}
 
-    await with_ring(house, NEW_KEY, OLD_KEY)
-    assert seals(house) == {("k1", "yes", 3), ("k2", "yes", 1)}
+    await with_ring(service, NEW_KEY, OLD_KEY)
+    assert seals(service) == {("k1", "yes", 3), ("k2", "yes", 1)}
     before = len(requests)
     assert (await client.sweep())["succeeded"] == 3  # what had to wait
     assert len(requests) == before + 3
     await delivers()
     assert await reseal(client) == {"key_id": "k2", "resealed": 3, "unopened": 0, "keys_needed": []}
     assert await reseal(client) == {"key_id": "k2", "resealed": 0, "unopened": 0, "keys_needed": []}
-    assert seals(house) == {("k2", "yes", 4)}
+    assert seals(service) == {("k2", "yes", 4)}
     await delivers()
-    await with_ring(house, NEW_KEY)
+    await with_ring(service, NEW_KEY)
     await delivers()
     for one in await client.subscriptions():
         assert one["health"] == "healthy"
@@ -136,7 +137,7 @@ async def test_a_rotation_beside_it_wins(client: Client, database: Database) -> 
         await asyncio.wait({resealing}, timeout=0.5)
         assert not resealing.done()
     assert (await resealing).resealed == 1
-    found = {row["id"]: row for row in await queries_vault.secrets_sealed(database, 0, 10)}
+    found = {row["id"]: row for row in await queries.secrets_sealed(database, 0, 10)}
     assert found[sub_id]["secret_sealed"] == rotated.sealed
     assert found[other]["secret_key_id"] == "k2"
 
@@ -164,8 +165,8 @@ async def test_another_key_under_the_same_id_is_told(client: Client, database: D
 
 async def test_without_a_keyring_nothing_is_encrypted_anew(client: Client, database: Database) -> None:
     await client.create()
-    before = await queries_vault.secrets_sealed(database, 0, 10)
+    before = await queries.secrets_sealed(database, 0, 10)
     with pytest.raises(Refusal) as refused:
         await vault_service(database, None).ResealSecrets(pb.ResealSecretsRequest(), CALL)
     assert (refused.value.status, refused.value.code) == (503, "vault_unavailable")
-    assert await queries_vault.secrets_sealed(database, 0, 10) == before
+    assert await queries.secrets_sealed(database, 0, 10) == before

@@ -6,55 +6,57 @@ import datetime
 import uuid
 
 from asyncpg import Record
-from sqlalchemy import Integer, LargeBinary, Text, bindparam, null, select, text, update
+from sqlalchemy import BigInteger, Integer, LargeBinary, Text, null, select, text, update
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement
-from svc_webhooks import rules
-from svc_webhooks import tables as t
-from svc_webhooks.queries import SHOWN, Instant, Uuid, bigint
+from chassis.db.statements import Statement, param
+from svc_webhooks.dispatch.tables import delivery
+from svc_webhooks.schema import Instant, Uuid, company
+from svc_webhooks.subscriptions.queries.subscriptions import SHOWN
+from svc_webhooks.subscriptions.rules import Standing
+from svc_webhooks.subscriptions.tables import subscription
 
-_own = t.subscription.c.id == bigint("sub_id")
-_administered = (*SHOWN, t.subscription.c.company_id, t.subscription.c.paused_at, t.subscription.c.failures_in_a_row)
+_own = subscription.c.id == param("sub_id", BigInteger)
+_administered = (*SHOWN, subscription.c.company_id, subscription.c.paused_at, subscription.c.failures_in_a_row)
 
 # Subscriptions
 
 _STANDING = Statement(
     select(
-        t.subscription.c.company_id,
-        t.subscription.c.health,
-        t.subscription.c.failures_in_a_row,
-        t.subscription.c.paused_at,
+        subscription.c.company_id,
+        subscription.c.health,
+        subscription.c.failures_in_a_row,
+        subscription.c.paused_at,
     )
     .where(_own)
     .with_for_update(key_share=True)
 )
 _SAVE_STANDING = Statement(
-    update(t.subscription)
+    update(subscription)
     .where(_own)
     .values(
-        health=bindparam("health", type_=Text),
-        failures_in_a_row=bindparam("failures_in_a_row", type_=Integer),
-        paused_at=bindparam("paused_at", type_=Instant),
+        health=param("health", Text),
+        failures_in_a_row=param("failures_in_a_row", Integer),
+        paused_at=param("paused_at", Instant),
     )
     .returning(*_administered)
 )
 _SECRET_PREFIX = Statement(
-    select(t.subscription.c.company_id, t.subscription.c.secret_prefix, t.subscription.c.secret_key_id).where(_own)
+    select(subscription.c.company_id, subscription.c.secret_prefix, subscription.c.secret_key_id).where(_own)
 )
 _SAVE_SECRET = Statement(
-    update(t.subscription)
-    .where(_own, t.subscription.c.secret_prefix == bindparam("known_prefix", type_=Text))
+    update(subscription)
+    .where(_own, subscription.c.secret_prefix == param("known_prefix", Text))
     .values(
-        secret_prefix=bindparam("secret_prefix", type_=Text),
-        secret_key_id=bindparam("secret_key_id", type_=Text),
-        secret_sealed=bindparam("secret_sealed", type_=LargeBinary),
+        secret_prefix=param("secret_prefix", Text),
+        secret_key_id=param("secret_key_id", Text),
+        secret_sealed=param("secret_sealed", LargeBinary),
     )
     .returning(*_administered)
 )
 _COMPANY = Statement(
-    select(t.subscription.c.company_id, t.subscription.c.health, t.company.c.active)
-    .select_from(t.subscription.outerjoin(t.company, t.company.c.id == t.subscription.c.company_id))
+    select(subscription.c.company_id, subscription.c.health, company.c.active)
+    .select_from(subscription.outerjoin(company, company.c.id == subscription.c.company_id))
     .where(_own)
 )
 
@@ -65,7 +67,7 @@ async def standing_for_update(connection: Connection, sub_id: int) -> Record | N
 
 
 async def standing_saved(
-    connection: Connection, sub_id: int, standing: rules.Standing, paused_at: datetime.datetime | None
+    connection: Connection, sub_id: int, standing: Standing, paused_at: datetime.datetime | None
 ) -> Record:
     """The subscription as it is then."""
     row = await connection.row(
@@ -110,51 +112,51 @@ async def company_of(database: Database, sub_id: int) -> Record | None:
 
 _DELIVERY = Statement(
     select(
-        t.delivery.c.state,
-        t.delivery.c.attempts,
-        t.subscription.c.company_id,
-        t.subscription.c.health,
-        t.company.c.active,
+        delivery.c.state,
+        delivery.c.attempts,
+        subscription.c.company_id,
+        subscription.c.health,
+        company.c.active,
     )
     .select_from(
-        t.delivery.join(t.subscription, t.subscription.c.id == t.delivery.c.subscription_id).outerjoin(
-            t.company, t.company.c.id == t.subscription.c.company_id
+        delivery.join(subscription, subscription.c.id == delivery.c.subscription_id).outerjoin(
+            company, company.c.id == subscription.c.company_id
         )
     )
-    .where(t.delivery.c.event_id == bindparam("event_id", type_=Uuid), t.delivery.c.subscription_id == bigint("sub_id"))
-    .with_for_update(of=t.delivery)
+    .where(delivery.c.event_id == param("event_id", Uuid), delivery.c.subscription_id == param("sub_id", BigInteger))
+    .with_for_update(of=delivery)
 )
 # The ladder stays used up: an attempt that fails parks the delivery again.
-_due = {"state": text("'waiting'"), "due_at": bindparam("now", type_=Instant), "settled_at": null()}
+_due = {"state": text("'waiting'"), "due_at": param("now", Instant), "settled_at": null()}
 _MAKE_DUE = Statement(
-    update(t.delivery)
+    update(delivery)
     .where(
-        t.delivery.c.event_id == bindparam("event_id", type_=Uuid),
-        t.delivery.c.subscription_id == bigint("sub_id"),
+        delivery.c.event_id == param("event_id", Uuid),
+        delivery.c.subscription_id == param("sub_id", BigInteger),
         text("delivery.state = 'parked'"),
     )
     .values(**_due)
 )
 _parked = (
-    select(t.delivery.c.event_id, t.delivery.c.subscription_id)
+    select(delivery.c.event_id, delivery.c.subscription_id)
     .where(
-        t.delivery.c.subscription_id == bigint("sub_id"),
+        delivery.c.subscription_id == param("sub_id", BigInteger),
         text("delivery.state = 'parked'"),
-        t.delivery.c.event_id > bindparam("after_event_id", type_=Uuid),
+        delivery.c.event_id > param("after_event_id", Uuid),
     )
-    .order_by(t.delivery.c.event_id)
-    .limit(bindparam("rows", type_=Integer))
+    .order_by(delivery.c.event_id)
+    .limit(param("rows", Integer))
     .with_for_update(skip_locked=True)
     .cte("parked")
 )
 _MAKE_PARKED_DUE = Statement(
-    update(t.delivery)
+    update(delivery)
     .where(
-        t.delivery.c.event_id == _parked.c.event_id,
-        t.delivery.c.subscription_id == _parked.c.subscription_id,
+        delivery.c.event_id == _parked.c.event_id,
+        delivery.c.subscription_id == _parked.c.subscription_id,
     )
     .values(**_due)
-    .returning(t.delivery.c.event_id)
+    .returning(delivery.c.event_id)
 )
 
 

@@ -14,7 +14,6 @@ from sqlalchemy import (
     LargeBinary,
     Select,
     and_,
-    bindparam,
     func,
     or_,
     select,
@@ -26,23 +25,22 @@ from sqlalchemy import (
 from sqlalchemy.sql.selectable import FromClause
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement
-from svc_webhooks import rules
-from svc_webhooks import tables as t
-from svc_webhooks.days import NEWEST
-from svc_webhooks.queries import Uuid, array_rows, bigint
+from chassis.db.statements import Statement, param
+from svc_webhooks.array_rows import array_rows
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.tables import attempt, delivery
+from svc_webhooks.events.days import NEWEST
+from svc_webhooks.events.tables import event
+from svc_webhooks.schema import Uuid, company
+from svc_webhooks.subscriptions.tables import subscription
 
 _delivery = (
-    t.delivery.c.event_id,
-    t.delivery.c.subscription_id,
-    t.delivery.c.state,
-    t.delivery.c.due_at,
-    t.delivery.c.attempts,
+    delivery.c.event_id,
+    delivery.c.subscription_id,
+    delivery.c.state,
+    delivery.c.due_at,
+    delivery.c.attempts,
 )
-
-
-def _uuid(name: str) -> Any:
-    return bindparam(name, type_=Uuid)
 
 
 def _in_state(state: str) -> ColumnElement[bool]:
@@ -56,16 +54,16 @@ def _shown(found: FromClause) -> Select[Any]:
     return (
         select(
             *found.c,
-            t.event.c.event,
-            t.event.c.occurred_at,
-            t.subscription.c.destination_url,
-            t.subscription.c.health,
-            t.company.c.active,
+            event.c.event,
+            event.c.occurred_at,
+            subscription.c.destination_url,
+            subscription.c.health,
+            company.c.active,
         )
         .select_from(found)
-        .join(t.subscription, t.subscription.c.id == found.c.subscription_id)
-        .join(t.event, t.event.c.event_id == found.c.event_id)
-        .outerjoin(t.company, t.company.c.id == t.subscription.c.company_id)
+        .join(subscription, subscription.c.id == found.c.subscription_id)
+        .join(event, event.c.event_id == found.c.event_id)
+        .outerjoin(company, company.c.id == subscription.c.company_id)
     )
 
 
@@ -74,16 +72,16 @@ def _shown(found: FromClause) -> Select[Any]:
 
 def _newest(state: str | None) -> Statement:
     found = select(*_delivery).where(
-        t.delivery.c.subscription_id == bigint("sub_id"), t.delivery.c.event_id < _uuid("before")
+        delivery.c.subscription_id == param("sub_id", BigInteger), delivery.c.event_id < param("before", Uuid)
     )
     if state is not None:
         found = found.where(_in_state(state))
-    cut = found.order_by(t.delivery.c.event_id.desc()).limit(bindparam("rows", type_=Integer)).subquery("found")
+    cut = found.order_by(delivery.c.event_id.desc()).limit(param("rows", Integer)).subquery("found")
     return Statement(_shown(cut).order_by(cut.c.event_id.desc()))
 
 
 _NEWEST = {state: _newest(state) for state in (None, *rules.DELIVERY_STATES)}
-_COMPANY_OF = Statement(select(t.subscription.c.company_id).where(t.subscription.c.id == bigint("sub_id")))
+_COMPANY_OF = Statement(select(subscription.c.company_id).where(subscription.c.id == param("sub_id", BigInteger)))
 
 
 async def company_of(database: Database, sub_id: int) -> int | None:
@@ -105,26 +103,29 @@ async def deliveries_newest(
 def _undelivered(states: Sequence[str]) -> Statement:
     """The oldest of each subscription, then the oldest of those: no subscription's history is walked through."""
     after = and_(
-        t.delivery.c.event_id >= _uuid("after_event_id"),
-        or_(t.delivery.c.event_id > _uuid("after_event_id"), t.delivery.c.subscription_id > bigint("after_sub_id")),
+        delivery.c.event_id >= param("after_event_id", Uuid),
+        or_(
+            delivery.c.event_id > param("after_event_id", Uuid),
+            delivery.c.subscription_id > param("after_sub_id", BigInteger),
+        ),
     )
     own = select(*_delivery).where(
-        t.delivery.c.subscription_id == t.subscription.c.id, t.delivery.c.event_id < _uuid("until"), after
+        delivery.c.subscription_id == subscription.c.id, delivery.c.event_id < param("until", Uuid), after
     )
-    rows = bindparam("rows", type_=Integer)
+    rows = param("rows", Integer)
     oldest = [
         own.where(_in_state(state))
-        .order_by(t.delivery.c.event_id)
+        .order_by(delivery.c.event_id)
         .limit(rows)
-        .correlate(t.subscription)
+        .correlate(subscription)
         .subquery(f"oldest_{state}")
         for state in states
     ]
     each = union_all(*(select(*one.c) for one in oldest)).lateral("each")
     cut = (
         select(*each.c)
-        .select_from(t.subscription.join(each, true()))
-        .where(t.subscription.c.company_id == bigint("company_id"))
+        .select_from(subscription.join(each, true()))
+        .where(subscription.c.company_id == param("company_id", BigInteger))
         .order_by(each.c.event_id, each.c.subscription_id)
         .limit(rows)
         .subquery("found")
@@ -161,13 +162,15 @@ async def deliveries_undelivered(
 
 # Of one event
 
-_EVENT = Statement(select(*t.event.c).where(t.event.c.event_id == _uuid("event_id")))
-_of_event = select(*_delivery).where(t.delivery.c.event_id == _uuid("event_id"))
+_EVENT = Statement(select(*event.c).where(event.c.event_id == param("event_id", Uuid)))
+_of_event = select(*_delivery).where(delivery.c.event_id == param("event_id", Uuid))
 _DELIVERIES_OF_EVENT = Statement(_shown(_of_event.subquery("found")).order_by(text("found.subscription_id")))
-_DELIVERY = Statement(_shown(_of_event.where(t.delivery.c.subscription_id == bigint("sub_id")).subquery("found")))
+_DELIVERY = Statement(
+    _shown(_of_event.where(delivery.c.subscription_id == param("sub_id", BigInteger)).subquery("found"))
+)
 
 
-async def event(database: Database, event_id: uuid.UUID) -> Record | None:
+async def event_by_id(database: Database, event_id: uuid.UUID) -> Record | None:
     return await database.row(_EVENT, event_id=event_id)
 
 
@@ -176,7 +179,7 @@ async def deliveries_of_event(database: Database, event_id: uuid.UUID) -> list[R
     return await database.rows(_DELIVERIES_OF_EVENT, event_id=event_id)
 
 
-async def delivery(database: Database, event_id: uuid.UUID, sub_id: int) -> Record | None:
+async def delivery_by_ids(database: Database, event_id: uuid.UUID, sub_id: int) -> Record | None:
     return await database.row(_DELIVERY, event_id=event_id, sub_id=sub_id)
 
 
@@ -191,19 +194,19 @@ def _attempts() -> Statement:
         since=Integer,
         until=Integer,
     )
-    shown = [column for column in t.attempt.c if column.name != "response_excerpt"]
-    excerpt = func.substring(t.attempt.c.response_excerpt, 1, bindparam("excerpt_bytes", type_=Integer))
+    shown = [column for column in attempt.c if column.name != "response_excerpt"]
+    excerpt = func.substring(attempt.c.response_excerpt, 1, param("excerpt_bytes", Integer))
     return Statement(
         select(*shown, type_coerce(excerpt, LargeBinary()).label("response_excerpt"))
         .join(
             wanted,
             and_(
-                t.attempt.c.event_id == wanted.c.event_id,
-                t.attempt.c.subscription_id == wanted.c.subscription_id,
-                t.attempt.c.number.between(wanted.c.since, wanted.c.until),
+                attempt.c.event_id == wanted.c.event_id,
+                attempt.c.subscription_id == wanted.c.subscription_id,
+                attempt.c.number.between(wanted.c.since, wanted.c.until),
             ),
         )
-        .order_by(t.attempt.c.event_id, t.attempt.c.subscription_id, t.attempt.c.number)
+        .order_by(attempt.c.event_id, attempt.c.subscription_id, attempt.c.number)
     )
 
 

@@ -17,13 +17,18 @@ from chassis.refusals import invalid_request
 from chassis.writes.audit import Audit
 from makeready.common.v1.documents_pb2 import Document
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks import queries_administration as queries
-from svc_webhooks import queries_deliveries, records, rules
-from svc_webhooks.days import NEWEST, OLDEST, first_day_kept, first_id
-from svc_webhooks.service_deliveries import administers, event_id_of, instant_of, shown, state_of
-from svc_webhooks.sweeps import Sweeper
-from svc_webhooks.turns import LEASE_SECONDS
-from svc_webhooks.vault import Vault, new_secret, prefix_of
+from svc_webhooks.administration import rules
+from svc_webhooks.administration.queries import changes as queries
+from svc_webhooks.administration.queries import deliveries as queries_deliveries
+from svc_webhooks.administration.service.deliveries import administers, event_id_of, instant_of, shown, state_of
+from svc_webhooks.dispatch.rules import PARKED, SUCCEEDED, WAITING, first_due
+from svc_webhooks.dispatch.scheduler import Sweeper
+from svc_webhooks.dispatch.sweep import LEASE_SECONDS
+from svc_webhooks.events.days import NEWEST, OLDEST, first_day_kept, first_id
+from svc_webhooks.subscriptions import records
+from svc_webhooks.subscriptions.rules import PAUSED, Standing, no_such_subscription, paused, resumed
+from svc_webhooks.vault.keyring import Vault, new_secret, prefix_of
+from svc_webhooks.vault.rules import vault_unavailable
 
 UNDELIVERED_DEFAULT, UNDELIVERED_MAX = 50, 1000
 MADE_DUE_AT_ONCE = 1000
@@ -48,21 +53,21 @@ class AdministrationService:
     async def PauseSubscription(
         self, request: pb.PauseSubscriptionRequest, call: identity.Call
     ) -> pb.PauseSubscriptionResponse:
-        row = await self._standing_changed(call, request.sub_id, "subscription.paused", rules.paused())
+        row = await self._standing_changed(call, request.sub_id, "subscription.paused", paused())
         return pb.PauseSubscriptionResponse(subscription=_document(row))
 
     async def ResumeSubscription(
         self, request: pb.ResumeSubscriptionRequest, call: identity.Call
     ) -> pb.ResumeSubscriptionResponse:
-        row = await self._standing_changed(call, request.sub_id, "subscription.resumed", rules.resumed())
+        row = await self._standing_changed(call, request.sub_id, "subscription.resumed", resumed())
         return pb.ResumeSubscriptionResponse(subscription=_document(row))
 
-    async def _standing_changed(self, call: identity.Call, sub_id: int, what: str, after: rules.Standing) -> Record:
+    async def _standing_changed(self, call: identity.Call, sub_id: int, what: str, after: Standing) -> Record:
         async with self.database.transaction() as connection:
             before = await queries.standing_for_update(connection, sub_id)
             if before is None or not administers(call, before["company_id"]):
-                raise rules.no_such_subscription()
-            paused_at = (before["paused_at"] or self.clock()) if after.health == rules.PAUSED else None
+                raise no_such_subscription()
+            paused_at = (before["paused_at"] or self.clock()) if after.health == PAUSED else None
             row = await queries.standing_saved(connection, sub_id, after, paused_at)
             sides = [{name: side[name] for name in ("health", "failures_in_a_row")} for side in (before, row)]
             if sides[0] != sides[1]:
@@ -83,10 +88,10 @@ class AdministrationService:
 
     async def RotateSecret(self, request: pb.RotateSecretRequest, call: identity.Call) -> pb.RotateSecretResponse:
         if self.vault is None:
-            raise rules.vault_unavailable("nothing was changed")
+            raise vault_unavailable("nothing was changed")
         known = await queries.secret_known(self.database, request.sub_id)
         if known is None or not administers(call, known["company_id"]):
-            raise rules.no_such_subscription()
+            raise no_such_subscription()
         secret = new_secret()
         sealed = self.vault.seal(request.sub_id, secret)
         async with self.database.transaction() as connection:
@@ -115,8 +120,8 @@ class AdministrationService:
             if before is None or not administers(call, before["company_id"]):
                 raise rules.no_such_delivery()
             rules.check_retry(before["state"], before["health"], before["active"])
-            await queries.make_due(connection, event_id, request.sub_id, rules.first_due(self.clock()))
-            after = {"state": rules.WAITING, "event_id": request.event_id}
+            await queries.make_due(connection, event_id, request.sub_id, first_due(self.clock()))
+            after = {"state": WAITING, "event_id": request.event_id}
             await self._record(
                 connection,
                 call,
@@ -137,7 +142,7 @@ class AdministrationService:
         give_up = asyncio.get_running_loop().time() + LEASE_SECONDS
         while True:
             await self.sweeper.attempt_now(event_id, sub_id)
-            row = await queries_deliveries.delivery(self.database, event_id, sub_id)
+            row = await queries_deliveries.delivery_by_ids(self.database, event_id, sub_id)
             if row is None:  # its subscription was deleted
                 raise rules.no_such_delivery()
             held = rules.held_by(row["state"], row["health"], row["active"])
@@ -148,19 +153,19 @@ class AdministrationService:
     async def RetryParked(self, request: pb.RetryParkedRequest, call: identity.Call) -> pb.RetryParkedResponse:
         found = await queries.company_of(self.database, request.sub_id)
         if found is None or not administers(call, found["company_id"]):
-            raise rules.no_such_subscription()
+            raise no_such_subscription()
         rules.check_retries(found["health"], found["active"])
-        now = rules.first_due(self.clock())
+        now = first_due(self.clock())
         count = 0
         # Forward through the events: one that a sweep parks again meanwhile had its attempt.
         last = OLDEST
-        before = {"state": rules.PARKED}
+        before = {"state": PARKED}
         while True:
             async with self.database.transaction() as connection:
                 some = await queries.parked_made_due(connection, request.sub_id, now, last, MADE_DUE_AT_ONCE)
                 if not some:
                     break
-                after = {"state": rules.WAITING, "deliveries": len(some)}
+                after = {"state": WAITING, "deliveries": len(some)}
                 company_id = found["company_id"]
                 await self._record(connection, call, "deliveries.retried", company_id, request.sub_id, before, after)
             count += len(some)
@@ -172,7 +177,7 @@ class AdministrationService:
     ) -> pb.ListUndeliveredResponse:
         company_id = identity.company_id(call)
         state = state_of(request.state)
-        if state == rules.SUCCEEDED:
+        if state == SUCCEEDED:
             raise invalid_request("state must be waiting or parked.", "state", status=422)
         after = event_id_of(request.after_event_id) if request.after_event_id else OLDEST
         if after is None:
@@ -192,7 +197,7 @@ class AdministrationService:
 
     async def GetEvent(self, request: pb.GetEventRequest, call: identity.Call) -> pb.GetEventResponse:
         event_id = event_id_of(request.event_id)
-        event = await queries_deliveries.event(self.database, event_id) if event_id else None
+        event = await queries_deliveries.event_by_id(self.database, event_id) if event_id else None
         if event_id is None or event is None or not administers(call, event["company_id"]):
             raise rules.no_such_event()
         response = pb.GetEventResponse(

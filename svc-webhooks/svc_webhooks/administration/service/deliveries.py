@@ -13,11 +13,13 @@ from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.refusals import invalid_request
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks import queries_deliveries as queries
-from svc_webhooks import rules
-from svc_webhooks.days import expires_at
-from svc_webhooks.response import EXCERPT_BYTES_MAX
-from svc_webhooks.sweeps import Sweeper
+from svc_webhooks.administration.queries import deliveries as queries
+from svc_webhooks.administration.rules import held_by
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.scheduler import Sweeper
+from svc_webhooks.events.days import expires_at
+from svc_webhooks.http_client.response import EXCERPT_BYTES_MAX
+from svc_webhooks.subscriptions.rules import no_such_subscription
 
 DELIVERIES_DEFAULT, DELIVERIES_MAX = 50, 200
 YEAR_MAX = 9000
@@ -64,7 +66,7 @@ class DeliveriesService:
         state = state_of(request.state)
         company_id = await queries.company_of(self.database, request.sub_id)
         if company_id is None or not administers(call, company_id):
-            raise rules.no_such_subscription()
+            raise no_such_subscription()
         rows = await queries.deliveries_newest(self.database, request.sub_id, state, before, limit)
         return pb.ListDeliveriesResponse(deliveries=await shown(self.database, rows))
 
@@ -118,7 +120,7 @@ def _delivery(row: Record) -> pb.Delivery:
         event=row["event"],
         state=pb.DeliveryState.ValueType(_STATES[row["state"]]),
         destination_url=row["destination_url"],
-        held_by=rules.held_by(row["state"], row["health"], row["active"]),
+        held_by=held_by(row["state"], row["health"], row["active"]),
     )
     found.occurred_at.FromDatetime(row["occurred_at"])
     found.expires_at.FromDatetime(expires_at(row["event_id"]))

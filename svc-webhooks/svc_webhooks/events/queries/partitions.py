@@ -14,14 +14,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import asyncpg
-from sqlalchemy import bindparam, func, select, text
-from sqlalchemy.dialects.postgresql import UUID
+from sqlalchemy import func, select, text
 
 from chassis.db.database import LOST, SERVER_SETTINGS, Connection, Database, DatabaseUnavailable
-from chassis.db.statements import Statement
-from svc_webhooks import rules
-from svc_webhooks import tables as t
-from svc_webhooks.days import DAY, day_of, first_id
+from chassis.db.statements import Statement, param
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.tables import delivery
+from svc_webhooks.events.days import DAY, day_of, first_id
+from svc_webhooks.schema import PARTITIONED, PARTITIONS, Uuid
 
 # Shorter than anybody else's wait; longer than a second, after which PostgreSQL cancels a vacuum that is in the way.
 LOCK_SECONDS = 2
@@ -88,13 +88,13 @@ async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Con
 
 
 _CLOCK = Statement(select(func.now()))
-_soon = t.delivery.c.event_id < bindparam("before", type_=UUID(as_uuid=True))
+_soon = delivery.c.event_id < param("before", Uuid)
 # The states stand as literals, for the partial indexes.
 _UNDELIVERED = Statement(
     select(
         *(
             select(func.count())
-            .select_from(t.delivery)
+            .select_from(delivery)
             .where(_soon, text(f"delivery.state = '{state}'"))
             .scalar_subquery()
             .label(state)
@@ -121,7 +121,7 @@ async def day_sets(connection: Connection) -> list[DaySet]:
         "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) AS bound, i.inhdetachpending"
         " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_inherits i ON i.inhrelid = c.oid"
         " WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relname ~ '^(event|delivery|attempt)_[0-9]{8}$'",
-        t.PARTITIONS,
+        PARTITIONS,
     )
     found: dict[datetime.date, DaySet] = {}
     for row in rows:
@@ -138,7 +138,7 @@ async def day_sets(connection: Connection) -> list[DaySet]:
 async def make(connection: Connection, day: datetime.date) -> None:
     """One partition of each table. Made aside and attached: readers and writers of the table go on."""
     async with connection.raw.transaction():
-        for table in t.PARTITIONED:
+        for table in PARTITIONED:
             partition = _name(table, day)
             await connection.raw.execute(
                 f"CREATE TABLE {partition} (LIKE {table} INCLUDING ALL, {_bounds(day, day + DAY)});"
@@ -179,4 +179,4 @@ async def drop(connection: Connection, table: str, since: datetime.date) -> None
 
 
 def _name(table: str, since: datetime.date) -> str:
-    return f"{t.PARTITIONS}.{table}_{since:%Y%m%d}"
+    return f"{PARTITIONS}.{table}_{since:%Y%m%d}"

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import uuid
 
-from sqlalchemy import ColumnElement, Integer, Table, and_, bindparam, delete, func, or_, select
+from sqlalchemy import BigInteger, ColumnElement, Integer, Table, and_, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement
-from svc_webhooks import tables as t
-from svc_webhooks.queries import Uuid, bigint
+from chassis.db.statements import Statement, param
+from svc_webhooks.dispatch.tables import attempt, delivery
+from svc_webhooks.schema import Uuid
+from svc_webhooks.subscriptions.tables import erasure, subscription
 
 _gone = (
-    delete(t.subscription)
-    .where(t.subscription.c.company_id == bigint("company_id"), t.subscription.c.id == bigint("sub_id"))
-    .returning(t.subscription.c.id)
+    delete(subscription)
+    .where(
+        subscription.c.company_id == param("company_id", BigInteger), subscription.c.id == param("sub_id", BigInteger)
+    )
+    .returning(subscription.c.id)
     .cte("gone")
 )
 _DELETE_SUBSCRIPTION = Statement(
-    insert(t.erasure)
+    insert(erasure)
     .from_select(["subscription_id"], select(_gone.c.id), include_defaults=False)
-    .returning(t.erasure.c.subscription_id)
+    .returning(erasure.c.subscription_id)
 )
 
 
@@ -35,11 +38,11 @@ async def subscription_deleted(database: Database, company_id: int, sub_id: int)
 
 
 # One subscription's history is deleted by one process at a time; another process takes another's.
-_any_or = or_(bigint("sub_id").is_(None), t.erasure.c.subscription_id == bigint("sub_id"))
+_any_or = or_(param("sub_id", BigInteger).is_(None), erasure.c.subscription_id == param("sub_id", BigInteger))
 _TAKEN = Statement(
-    select(t.erasure.c.subscription_id)
+    select(erasure.c.subscription_id)
     .where(_any_or)
-    .order_by(t.erasure.c.asked_at)
+    .order_by(erasure.c.asked_at)
     .limit(1)
     .with_for_update(skip_locked=True)
 )
@@ -47,13 +50,13 @@ _TAKEN = Statement(
 
 # By the index of a subscription's deliveries, from one batch to the next.
 SOME = Statement(
-    select(t.delivery.c.event_id)
+    select(delivery.c.event_id)
     .where(
-        t.delivery.c.subscription_id == bigint("sub_id"),
-        t.delivery.c.event_id > bindparam("after", type_=Uuid),
+        delivery.c.subscription_id == param("sub_id", BigInteger),
+        delivery.c.event_id > param("after", Uuid),
     )
-    .order_by(t.delivery.c.event_id)
-    .limit(bindparam("rows", type_=Integer))
+    .order_by(delivery.c.event_id)
+    .limit(param("rows", Integer))
 )
 
 
@@ -61,17 +64,17 @@ def _of_them(table: Table) -> ColumnElement[bool]:
     """Given as values: joined to what it finds, the planner would now and then read whole partitions. The bounds keep
     it to the partitions concerned, whichever plan it has."""
     return and_(
-        table.c.subscription_id == bigint("sub_id"),
-        table.c.event_id == func.any(bindparam("ids", type_=ARRAY(Uuid))),
-        table.c.event_id >= bindparam("first", type_=Uuid),
-        table.c.event_id <= bindparam("last", type_=Uuid),
+        table.c.subscription_id == param("sub_id", BigInteger),
+        table.c.event_id == func.any(param("ids", ARRAY(Uuid))),
+        table.c.event_id >= param("first", Uuid),
+        table.c.event_id <= param("last", Uuid),
     )
 
 
 DELETE_THEM = Statement(
-    delete(t.delivery).where(_of_them(t.delivery)).add_cte(delete(t.attempt).where(_of_them(t.attempt)).cte("tried"))
+    delete(delivery).where(_of_them(delivery)).add_cte(delete(attempt).where(_of_them(attempt)).cte("tried"))
 )
-_FORGET = Statement(delete(t.erasure).where(t.erasure.c.subscription_id == bigint("sub_id")))
+_FORGET = Statement(delete(erasure).where(erasure.c.subscription_id == param("sub_id", BigInteger)))
 
 
 async def erasure_taken(connection: Connection, sub_id: int | None) -> int | None:
