@@ -13,11 +13,12 @@ from chassis.messaging.consumer import Consumer
 from chassis.messaging.transport import Transport
 from makeready.events.v1 import events_pb2
 from svc_webhooks import tables
+from svc_webhooks.dispatch.attempts import Attempts
 from svc_webhooks.dispatch.rules import Ladder
-from svc_webhooks.dispatch.scheduler import Sweeper
+from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sender import Sender
 from svc_webhooks.events.queries.events import StoredEvent, store_events
-from svc_webhooks.http_client.client import Egress
+from svc_webhooks.http_client.client import HttpClient
 from svc_webhooks.subscriptions.rules import EVENTS
 from svc_webhooks.vault.keyring import Vault
 
@@ -43,23 +44,23 @@ async def dispatcher(
     ladder: Ladder = LADDER,
     period_seconds: int = 3600,
     clock: Callable[[], datetime.datetime] = now,
-) -> AsyncIterator[Sweeper]:
+) -> AsyncIterator[Scheduler]:
     """Takes no events in: the rows are there."""
 
     async def nothing(_connection: Connection, _events: Sequence[events_pb2.Event]) -> None:
         """No event comes."""
 
     consumer = Consumer("tests", database, tables.inbox, Transport("nats://127.0.0.1:1", "tests"), nothing, {}, {})
-    egress = Egress(
+    http = HttpClient(
         overrides=hosts, ca_file=ca_file, user_agent="Makeready-Webhooks/1", deadline_seconds=deadline_seconds
     )
-    sender = Sender(egress, VAULT, now)
-    sweeper = Sweeper(database, consumer, sender, ladder=ladder, period_seconds=period_seconds, clock=clock)
+    attempts = Attempts(database, Sender(http, VAULT, now), ladder)
+    scheduler = Scheduler(database, consumer, attempts, period_seconds=period_seconds, clock=clock)
     try:
-        yield sweeper
+        yield scheduler
     finally:
-        await sweeper.stop()
-        await egress.close()
+        await scheduler.stop()
+        await http.close()
 
 
 async def subscribed(database: Database, company_id: int, urls: Sequence[str], secret: str = "whsec_test") -> list[int]:

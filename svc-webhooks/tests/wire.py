@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from svc_webhooks.http_client.client import Egress
+from svc_webhooks.http_client.client import HttpClient
 
 from .receivers import HOST, Authority
 
@@ -12,8 +12,10 @@ URL = f"https://{HOST}/hook?a=b"
 USER_AGENT = "Makeready-Webhooks/1"
 
 
-def egress(authority: Authority | None, override: dict[str, tuple[str, int]], **options: Any) -> Egress:
-    return Egress(overrides=override, ca_file=authority.file if authority else None, user_agent=USER_AGENT, **options)
+def egress(authority: Authority | None, override: dict[str, tuple[str, int]], **options: Any) -> HttpClient:
+    return HttpClient(
+        overrides=override, ca_file=authority.file if authority else None, user_agent=USER_AGENT, **options
+    )
 
 
 class Resolver:

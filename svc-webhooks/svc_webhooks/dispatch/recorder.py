@@ -12,7 +12,7 @@ from chassis.db.database import Database, DatabaseUnavailable
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.dispatch.queries import recording as queries
 from svc_webhooks.dispatch.rules import PARKED, SUCCEEDED, Attempt
-from svc_webhooks.subscriptions.rules import Standing, after_failure, after_success
+from svc_webhooks.subscriptions.rules import SubscriptionHealth, after_failure, after_success
 
 ATTEMPTS_AT_ONCE = 500
 GATHER_SECONDS = 0.01  # a transaction costs as much as ten of its rows
@@ -98,24 +98,24 @@ class Recorder:
         ids = sorted({attempt.subscription_id for attempt in attempts})
         any_failed = any(attempt.error for attempt in attempts)
         async with self._database.transaction(BY_INDEX) as connection:
-            before = await queries.standings_for_update(connection, ids) if any_failed else {}
+            before = await queries.healths_for_update(connection, ids) if any_failed else {}
             recorded = await queries.attempts_recorded(connection, attempts)
             # Success upon success changes no subscription: no lock on its row, then.
             if not before and any(recorded.values()):
-                before = await queries.standings_for_update(connection, ids)
+                before = await queries.healths_for_update(connection, ids)
             after = dict(before)
             for attempt in attempts:
                 if attempt.subscription_id in after and (attempt.event_id, attempt.subscription_id) in recorded:
                     after[attempt.subscription_id] = _after(after[attempt.subscription_id], attempt)
-            changed = {sub_id: standing for sub_id, standing in after.items() if standing != before[sub_id]}
+            changed = {sub_id: health for sub_id, health in after.items() if health != before[sub_id]}
             if changed:
-                await queries.save_standings(connection, changed)
+                await queries.save_healths(connection, changed)
         return {*recorded}
 
 
-def _after(standing: Standing, attempt: Attempt) -> Standing:
+def _after(health: SubscriptionHealth, attempt: Attempt) -> SubscriptionHealth:
     if attempt.state == SUCCEEDED:
-        return after_success(standing)
-    if attempt.ours:
-        return standing
-    return after_failure(standing, parked=attempt.state == PARKED)
+        return after_success(health)
+    if attempt.is_internal_fault:
+        return health
+    return after_failure(health, parked=attempt.state == PARKED)

@@ -34,6 +34,26 @@ def next_due(slot: datetime.datetime, rung: int, ladder: Ladder) -> datetime.dat
     return slot + ladder[rung - 1] - before
 
 
+class AfterAttempt(NamedTuple):
+    """What an attempt makes of its delivery. due_at: None unless it waits."""
+
+    rung: int
+    state: str
+    due_at: datetime.datetime | None
+
+
+def after_attempt(
+    rung: int, slot: datetime.datetime, ladder: Ladder, *, succeeded: bool, is_internal_fault: bool
+) -> AfterAttempt:
+    """rung: steps of the ladder that were done before. A fault of ours takes none; the next sweep tries again."""
+    if is_internal_fault:
+        return AfterAttempt(rung, WAITING, due_after(slot))
+    if succeeded:
+        return AfterAttempt(rung + 1, SUCCEEDED, None)
+    due_at = next_due(slot, rung + 1, ladder)
+    return AfterAttempt(rung + 1, WAITING if due_at else PARKED, due_at)
+
+
 def cause_of_due(rung: int, ladder: Ladder) -> str:
     """What started the attempt of a delivery that is due, `rung` steps done: beyond the ladder lead retries alone."""
     return BY_RETRY if rung > len(ladder) else BY_SWEEP
@@ -59,4 +79,4 @@ class Attempt(NamedTuple):
     status: int | None
     error: str
     response_excerpt: bytes
-    ours: bool  # not stored: the fault was on our side, the receiver's standing stays as it is
+    is_internal_fault: bool  # not stored: it was on our side, so the subscription's health stays as it is

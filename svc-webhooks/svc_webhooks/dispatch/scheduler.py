@@ -10,22 +10,19 @@ import asyncio
 import contextlib
 import datetime
 import uuid
-from collections.abc import Callable
 from dataclasses import asdict
 
 import structlog
-from prometheus_client import Counter, Gauge
+from prometheus_client import Gauge
 
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.messaging.consumer import Consumer
 from chassis.refusals import Unavailable
-from chassis.runtime.failpoints import failpoint
-from chassis.schedule.instants import slot_of
+from chassis.schedule.instants import Clock, slot_of
 from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.attempts import LEASE_SECONDS, Attempts
 from svc_webhooks.dispatch.queries import claims as queries
-from svc_webhooks.dispatch.recorder import Recorder
-from svc_webhooks.dispatch.sender import Claimed, Sender
-from svc_webhooks.dispatch.sweep import LEASE_SECONDS, Counts, Sweep, ended
+from svc_webhooks.dispatch.sweep import Counts, Sweep, end_tasks
 
 CATCH_UP_SECONDS = 10.0
 POLL_SECONDS = 0.2
@@ -33,32 +30,20 @@ POLL_SECONDS_MAX = 2.0  # each poll asks for every subscription
 RETRY_SECONDS = 5.0
 WATCH_SECONDS = 60.0
 
-Clock = Callable[[], datetime.datetime]
-
 log = structlog.stdlib.get_logger(__name__)
 DUE = Gauge("makeready_webhooks_subscriptions_due", "Subscriptions with deliveries due, once a minute")
 OLDEST = Gauge("makeready_webhooks_oldest_due_seconds", "How long the delivery that waits longest is due")
 SWEPT = Gauge("makeready_webhooks_sweep_timestamp_seconds", "When a sweep last ended without a fault")
-LOST = Counter("makeready_webhooks_claims_lost_total", "Claims that another dispatcher may have or has", ["before"])
 
 
-class Sweeper:
+class Scheduler:
     """Sweeps at every slot, and when an operator asks."""
 
     def __init__(
-        self,
-        database: Database,
-        consumer: Consumer,
-        sender: Sender,
-        *,
-        ladder: rules.Ladder,
-        period_seconds: int,
-        clock: Clock,
+        self, database: Database, consumer: Consumer, attempts: Attempts, *, period_seconds: int, clock: Clock
     ) -> None:
         self.database = database
-        self.sender = sender
-        self.recorder = Recorder(database)
-        self.ladder = ladder
+        self.attempts = attempts
         self.period_seconds = period_seconds
         self._consumer = consumer
         self._clock = clock
@@ -97,7 +82,7 @@ class Sweeper:
         # One at a time, beside the slots': each has attempts under way, and their memory, of its own.
         async with self._asked_for:
             # On its own: a caller that goes away must not cut attempts off between sending and recording.
-            task = self._begin(Sweep(self, now))
+            task = self._begin(self._sweep(now))
             return stored, await asyncio.shield(task)
 
     async def attempt_now(self, event_id: uuid.UUID, subscription_id: int) -> bool:
@@ -106,25 +91,13 @@ class Sweeper:
         Returns when the attempt is recorded; False where there was none: the delivery does not wait, its subscription
         is paused or gone, its company inactive, or another dispatcher has it just now. Raises DatabaseUnavailable.
         """
-        claims = await queries.claimed_delivery(self.database, event_id, subscription_id, LEASE_SECONDS)
-        if not claims.rows:
+        claimed = await self.attempts.claim_one(event_id, subscription_id)
+        if claimed is None:
             return False
-        (claimed,) = self.sender.opened(claims)
-        task = asyncio.create_task(self.attempted(claimed, self._clock(), rules.BY_RETRY))
+        task = asyncio.create_task(self.attempts.make(claimed, self._clock(), rules.BY_RETRY))
         self._retries.add(task)
         task.add_done_callback(self._retries.discard)
         return await asyncio.shield(task) is not None
-
-    async def attempted(self, claimed: Claimed, now: datetime.datetime, cause: str) -> rules.Attempt | None:
-        """Sends a claimed delivery and records it; None where it was not sent, or is gone or another's by now."""
-        failpoint("delivery-claimed")
-        attempt = await self.sender.attempt(claimed, now, self.ladder, cause)
-        if attempt is None:
-            LOST.labels("sending").inc()
-        elif not await self.recorder.record(attempt):
-            LOST.labels("recording").inc()
-            return None
-        return attempt
 
     async def watch(self) -> None:
         """Tells the metrics how much is due, now and then, until cancelled."""
@@ -136,8 +109,11 @@ class Sweeper:
             await asyncio.sleep(WATCH_SECONDS)
 
     async def stop(self) -> None:
-        await asyncio.gather(ended(self._retries), *(sweep.stop() for sweep in self._sweeps.values()))
-        await self.recorder.finish()
+        await asyncio.gather(end_tasks(self._retries), *(sweep.stop() for sweep in self._sweeps.values()))
+        await self.attempts.finish()
+
+    def _sweep(self, now: datetime.datetime) -> Sweep:
+        return Sweep(self.database, self.attempts, now)
 
     async def _at(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
         """The sweep of `slot`. One still under way, for some endpoint that hangs, becomes this slot's."""
@@ -148,7 +124,7 @@ class Sweeper:
             await sweep.look()
             if not task.done():
                 return task
-        self._of_slots = Sweep(self, slot)
+        self._of_slots = self._sweep(slot)
         return self._begin(self._of_slots)
 
     async def _passed(self, slot: datetime.datetime, task: asyncio.Task[Counts]) -> bool:

@@ -8,18 +8,17 @@ follows at once, within milliseconds. Where the process is held up in between, n
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
 from typing import NamedTuple
 
 import structlog
-from asyncpg import Record
 from prometheus_client import Counter, Histogram
 
 from chassis.runtime.failpoints import failpoint
+from chassis.schedule.instants import Clock
 from svc_webhooks.dispatch import rules
-from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims, uptime
 from svc_webhooks.dispatch.signature import service_signature
-from svc_webhooks.http_client.client import Egress, Outcome
+from svc_webhooks.http_client.client import HttpClient, Outcome
 from svc_webhooks.vault.keyring import Vault, VaultFault
 
 BEGIN_SECONDS_MAX = 2.0  # between a claim and its request; with the whole attempt, less than a lease
@@ -34,7 +33,7 @@ SECONDS = Histogram(
 class Claimed(NamedTuple):
     """A delivery that is leased. secret: None where it can't be opened; since: the lease began then or later."""
 
-    row: Record
+    delivery: ClaimedDelivery
     secret: str | None
     since: float
 
@@ -42,48 +41,43 @@ class Claimed(NamedTuple):
 class Sender:
     """Makes one attempt of a claimed delivery."""
 
-    def __init__(self, egress: Egress, vault: Vault | None, clock: Callable[[], datetime.datetime]) -> None:
-        self._egress = egress
+    def __init__(self, http: HttpClient, vault: Vault | None, clock: Clock) -> None:
+        self._http = http
         self._vault = vault
         self._clock = clock
 
-    def opened(self, claims: queries.Claims) -> list[Claimed]:
+    def opened(self, claims: Claims) -> list[Claimed]:
         """Each subscription's secret is opened once, for these rows alone."""
         secrets: dict[int, str | None] = {}
         for row in claims.rows:
-            if row["subscription_id"] not in secrets:
-                secrets[row["subscription_id"]] = self._open(row)
-        return [Claimed(row, secrets[row["subscription_id"]], claims.since) for row in claims.rows]
+            if row.subscription_id not in secrets:
+                secrets[row.subscription_id] = self._open(row)
+        return [Claimed(row, secrets[row.subscription_id], claims.since) for row in claims.rows]
 
     async def attempt(
         self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str
     ) -> rules.Attempt | None:
         """None where the claim is so old that the lease might run out meanwhile and another dispatcher send it too."""
-        row = claimed.row
+        delivery = claimed.delivery
         started_at = self._clock()
-        if queries.uptime() - claimed.since > BEGIN_SECONDS_MAX:
-            log.warning("claim_too_old", event_id=str(row["event_id"]), subscription_id=row["subscription_id"])
+        if uptime() - claimed.since > BEGIN_SECONDS_MAX:
+            log.warning("claim_too_old", event_id=str(delivery.event_id), subscription_id=delivery.subscription_id)
             return None
         outcome = await self._send(claimed, started_at)
         failpoint("delivery-sent")
         ATTEMPTS.labels(outcome.error or "none").inc()
         SECONDS.observe(outcome.duration_milliseconds / 1000)
-        # Our own faults take no step of the ladder; the next sweep tries again.
-        rung = row["rung"] if outcome.ours else row["rung"] + 1
-        state, due_at = rules.SUCCEEDED, None
-        if outcome.ours:
-            state, due_at = rules.WAITING, rules.due_after(now)
-        elif not outcome.succeeded:
-            due_at = rules.next_due(now, rung, ladder)
-            state = rules.WAITING if due_at else rules.PARKED
+        after = rules.after_attempt(
+            delivery.rung, now, ladder, succeeded=outcome.succeeded, is_internal_fault=outcome.is_internal_fault
+        )
         return rules.Attempt(
-            event_id=row["event_id"],
-            subscription_id=row["subscription_id"],
-            fence=row["fence"],
-            number=row["attempts"] + 1,
-            rung=rung,
-            state=state,
-            due_at=due_at,
+            event_id=delivery.event_id,
+            subscription_id=delivery.subscription_id,
+            fence=delivery.fence,
+            number=delivery.attempts + 1,
+            rung=after.rung,
+            state=after.state,
+            due_at=after.due_at,
             cause=cause,
             started_at=started_at,
             duration_milliseconds=outcome.duration_milliseconds,
@@ -94,28 +88,27 @@ class Sender:
             status=outcome.status,
             error=outcome.error,
             response_excerpt=outcome.excerpt,
-            ours=outcome.ours,
+            is_internal_fault=outcome.is_internal_fault,
         )
 
-    def _open(self, row: Record) -> str | None:
+    def _open(self, row: ClaimedDelivery) -> str | None:
         try:
             if self._vault is None:
                 raise VaultFault("no keyring")
-            return self._vault.open(row["subscription_id"], row["secret_key_id"], row["secret_sealed"])
+            return self._vault.open(row.subscription_id, row.secret_key_id, row.secret_sealed)
         except VaultFault as fault:
-            log.error("secret_not_opened", subscription_id=row["subscription_id"], reason=str(fault))
+            log.error("secret_not_opened", subscription_id=row.subscription_id, reason=str(fault))
             return None
 
     async def _send(self, claimed: Claimed, started_at: datetime.datetime) -> Outcome:
-        row = claimed.row
+        delivery = claimed.delivery
         if claimed.secret is None:
-            return Outcome(None, "vault", b"", 0, ours=True)
-        body: bytes = row["body"]
+            return Outcome(None, "vault", b"", 0, is_internal_fault=True)
         headers = {
             "Content-Type": "application/json",
-            "Service-Signature": service_signature(claimed.secret, int(started_at.timestamp()), body),
-            "Service-Attempt": str(row["attempts"] + 1),
+            "Service-Signature": service_signature(claimed.secret, int(started_at.timestamp()), delivery.body),
+            "Service-Attempt": str(delivery.attempts + 1),
         }
-        if row["request_id"]:
-            headers["X-Request-Id"] = row["request_id"]
-        return await self._egress.post(row["destination_url"], body, headers)
+        if delivery.request_id:
+            headers["X-Request-Id"] = delivery.request_id
+        return await self._http.post(delivery.destination_url, delivery.body, headers)

@@ -49,7 +49,7 @@ class Outcome:
     error: str  # class of the failure; empty after a 2xx
     excerpt: bytes  # the first EXCERPT_BYTES_MAX bytes of the response's body
     duration_milliseconds: int
-    ours: bool = False  # the fault lies on our side: it must not use up the ladder
+    is_internal_fault: bool = False  # it lies on our side: it must not use up the ladder
     address: str | None = None  # what was dialled, or is connected
     connect_milliseconds: int | None = None  # None where a kept connection served
     tls_milliseconds: int | None = None
@@ -70,7 +70,7 @@ class _Attempt:
     endpoint: Endpoint | None = None
     resolving: bool = False
 
-    def outcome(self, error: str = "", *, ours: bool = False) -> Outcome:
+    def outcome(self, error: str = "", *, is_internal_fault: bool = False) -> Outcome:
         now = time.monotonic()
         status, times = self.response.status, self.times
         if not error and status is not None and not 200 <= status < 300:
@@ -80,7 +80,7 @@ class _Attempt:
             error,
             bytes(self.response.excerpt),
             round((now - self.started) * 1000),
-            ours,
+            is_internal_fault,
             str(self.endpoint.address) if self.endpoint else None,
             _milliseconds(times.dialled, times.connected),
             _milliseconds(times.connected, times.secured),
@@ -88,7 +88,7 @@ class _Attempt:
         )
 
 
-class Egress:
+class HttpClient:
     """Sends to destinations. One per process; made inside the event loop."""
 
     def __init__(
@@ -138,8 +138,8 @@ class Egress:
             async with asyncio.timeout(self._deadline_seconds):
                 await self._post(self._parsed(url), body, headers, attempt)
         except Exception as error:
-            found, ours = self._class_of(error, attempt)
-            return attempt.outcome(found, ours=ours)
+            found, is_internal_fault = self._class_of(error, attempt)
+            return attempt.outcome(found, is_internal_fault=is_internal_fault)
         return attempt.outcome()
 
     def _class_of(self, error: Exception, attempt: _Attempt) -> tuple[str, bool]:
@@ -150,7 +150,7 @@ class Egress:
             case NoAddress():
                 found = "no_address", False
             case Failed():
-                found = error.error, error.ours
+                found = error.error, error.is_internal_fault
             case TimeoutError() if not attempt.resolving:
                 late = time.monotonic() - attempt.started - self._deadline_seconds
                 found = ("egress", True) if late > STALLED_SECONDS else ("timeout", False)
@@ -197,7 +197,7 @@ class Egress:
                 failed = error
             if failed.error == "certificate":
                 raise failed
-            if found is None or found[0].ours:
+            if found is None or found[0].is_internal_fault:
                 found = failed, endpoint
         assert found is not None
         failed, attempt.endpoint = found

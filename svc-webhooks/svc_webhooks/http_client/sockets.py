@@ -10,14 +10,14 @@ from typing import NamedTuple
 from svc_webhooks.http_client.destinations import Address
 
 # Whatever the destination: this machine has no descriptor, memory, port or permission to give.
-_OURS = frozenset(
+_INTERNAL = frozenset(
     (
         errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.EACCES,
         errno.EPERM, errno.ENETDOWN, errno.EAFNOSUPPORT,
     )
 )  # fmt: skip
 # No route where `connect` says so itself. Said later, it is a router on the way that speaks of the receiver's network.
-_OURS_AT_ONCE = frozenset((errno.ENETUNREACH, errno.EHOSTUNREACH))
+_INTERNAL_AT_ONCE = frozenset((errno.ENETUNREACH, errno.EHOSTUNREACH))
 
 
 class Endpoint(NamedTuple):
@@ -28,12 +28,15 @@ class Endpoint(NamedTuple):
 
 
 class Failed(Exception):  # noqa: N818 - a class of errors of attempts
-    """An exchange that brought no response. error: its class, as recorded. ours: the fault is not the receiver's."""
+    """An exchange that brought no response.
 
-    def __init__(self, error: str, *, ours: bool = False) -> None:
+    error: its class, as recorded. is_internal_fault: the fault is not the receiver's.
+    """
+
+    def __init__(self, error: str, *, is_internal_fault: bool = False) -> None:
         super().__init__(error)
         self.error = error
-        self.ours = ours
+        self.is_internal_fault = is_internal_fault
 
 
 async def connected(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> socket.socket:
@@ -64,8 +67,8 @@ async def connected(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> sock
 
 def fault_of(code: int | None, *, at_once: bool) -> Failed:
     """Of a connection that did not come about. at_once: it was never tried, for the system itself refused."""
-    ours = code in _OURS or (at_once and code in _OURS_AT_ONCE)
-    return Failed("egress" if ours else "connect", ours=ours)
+    is_internal_fault = code in _INTERNAL or (at_once and code in _INTERNAL_AT_ONCE)
+    return Failed("egress" if is_internal_fault else "connect", is_internal_fault=is_internal_fault)
 
 
 def _settle(future: asyncio.Future[None]) -> None:

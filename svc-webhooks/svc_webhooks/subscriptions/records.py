@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
-from asyncpg import Record
+from sqlalchemy import type_coerce
+from sqlalchemy.types import NullType
 
 from chassis.records.bodies import Text
-from chassis.schedule.instants import printed
+from chassis.records.shapes import Shape
 from svc_webhooks.http_client.destinations import URL_CHARACTERS_MAX
 from svc_webhooks.subscriptions import rules
+from svc_webhooks.subscriptions.tables import subscription
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -66,24 +67,7 @@ class AdministeredSubscription(Subscription, kw_only=True):
     """Attempts that failed since the last success or resume."""
 
 
-def subscription(row: Record) -> Subscription:
-    return Subscription(**_shown(row))
+EVENTS = type_coerce(subscription.c.events, NullType()).label("events")  # asyncpg's own list is what is wanted
 
-
-def administered_subscription(row: Record) -> AdministeredSubscription:
-    return AdministeredSubscription(
-        **_shown(row), paused_at=printed(row["paused_at"]), failures_in_a_row=row["failures_in_a_row"]
-    )
-
-
-def _shown(row: Record) -> dict[str, Any]:
-    created_at: datetime.datetime = row["created_at"]
-    return {
-        "entity_id": row["id"],
-        "destination_url": row["destination_url"],
-        "events": row["events"],
-        "health": row["health"],
-        "secret_prefix": row["secret_prefix"],
-        "created_at": printed(created_at),
-        "source": row["source"],
-    }
+SUBSCRIPTION = Shape(Subscription, subscription, events=EVENTS)
+ADMINISTERED = Shape(AdministeredSubscription, subscription, events=EVENTS)

@@ -55,35 +55,35 @@ def no_such_subscription() -> Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SubscriptionHealth:
     """How a subscription fares. failures_in_a_row: attempts that failed since the last success or resume."""
 
     health: str
     failures_in_a_row: int
 
 
-HEALTHY_STANDING = Standing(HEALTHY, 0)
+HEALTHY_AGAIN = SubscriptionHealth(HEALTHY, 0)
 
 
-def paused() -> Standing:
+def paused() -> SubscriptionHealth:
     """Whatever it was: what failed before counts for nothing once it is resumed."""
-    return Standing(PAUSED, 0)
+    return SubscriptionHealth(PAUSED, 0)
 
 
-def resumed() -> Standing:
+def resumed() -> SubscriptionHealth:
     """Whatever it was. What became due in the meantime goes with the next sweep."""
-    return HEALTHY_STANDING
+    return HEALTHY_AGAIN
 
 
-def after_success(standing: Standing) -> Standing:
+def after_success(standing: SubscriptionHealth) -> SubscriptionHealth:
     """An attempt under way while an administrator pauses may still end: it does not resume anything."""
-    return standing if standing.health == PAUSED else HEALTHY_STANDING
+    return standing if standing.health == PAUSED else HEALTHY_AGAIN
 
 
-def after_failure(standing: Standing, *, parked: bool) -> Standing:
+def after_failure(standing: SubscriptionHealth, *, parked: bool) -> SubscriptionHealth:
     """healthy → retrying → dead_lettered: on a parked delivery, or on 20 failures in a row."""
     if standing.health == PAUSED:
         return standing
     failures = standing.failures_in_a_row + 1
     dead = parked or failures >= DEAD_AFTER_FAILURES or standing.health == DEAD_LETTERED
-    return Standing(DEAD_LETTERED if dead else RETRYING, failures)
+    return SubscriptionHealth(DEAD_LETTERED if dead else RETRYING, failures)

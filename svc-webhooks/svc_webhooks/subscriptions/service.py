@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -13,11 +12,11 @@ from chassis.db.ids import Ids
 from chassis.lists.paging import page
 from chassis.records import bodies
 from chassis.refusals import Unavailable, not_found
-from chassis.schedule.instants import printed
+from chassis.schedule.instants import Clock
 from chassis.writes import idempotency
 from makeready.common.v1.documents_pb2 import WriteReply
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks.http_client.client import Egress
+from svc_webhooks.http_client.client import HttpClient
 from svc_webhooks.http_client.destinations import DestinationRefused
 from svc_webhooks.http_client.resolver import ResolverFault
 from svc_webhooks.subscriptions import records, rules
@@ -28,28 +27,27 @@ from svc_webhooks.subscriptions.tables import subscription, subscription_id
 from svc_webhooks.vault.keyring import Vault, new_secret, prefix_of
 from svc_webhooks.vault.rules import vault_unavailable
 
-Clock = Callable[[], datetime.datetime]
-
 _encode = msgspec.json.Encoder().encode
 
 
 class SubscriptionsService:
     """Creates, lists and deletes webhook subscriptions (spec 4.11)."""
 
-    def __init__(self, database: Database, vault: Vault | None, egress: Egress, eraser: Eraser, clock: Clock) -> None:
+    def __init__(self, database: Database, vault: Vault | None, http: HttpClient, eraser: Eraser, clock: Clock) -> None:
         self.database = database
         self.eraser = eraser
         self.vault = vault
-        self.egress = egress
+        self.http = http
         self.clock = clock
         self.ids = Ids(database, subscription_id)
+        self.renderer = records.SUBSCRIPTION.renderer()
 
     async def ListSubscriptions(
         self, request: pb.ListSubscriptionsRequest, call: identity.Call
     ) -> pb.ListSubscriptionsResponse:
         company_id = identity.company_id(call)
         rows = await queries.SUBSCRIPTIONS_PAGE.rows(self.database, company_id, request.after_id, request.limit, {})
-        return pb.ListSubscriptionsResponse(page=page(rows, request.limit, records.subscription))
+        return pb.ListSubscriptionsResponse(page=page(rows, request.limit, self.renderer.record))
 
     async def CreateSubscription(
         self, request: pb.CreateSubscriptionRequest, call: identity.Call
@@ -70,7 +68,7 @@ class SubscriptionsService:
 
     async def _check(self, destination_url: str) -> None:
         try:
-            await self.egress.check(destination_url)
+            await self.http.check(destination_url)
         except DestinationRefused as refused:
             raise rules.invalid_destination_url(refused.reason) from None
         except ResolverFault:
@@ -87,27 +85,21 @@ class SubscriptionsService:
         sub_id = await self.ids.next()
         secret = new_secret()
         sealed = vault.seal(sub_id, secret)
-        now = self.clock()
-        shown = records.Subscription(
-            entity_id=sub_id,
-            destination_url=destination_url,
-            events=events,
-            health=rules.HEALTHY,
-            secret_prefix=prefix_of(secret),
-            created_at=printed(now),
-            source="api",
-        )
-        row = {
-            "id": sub_id,
-            "company_id": company_id,
-            "destination_url": destination_url,
-            "events": events,
-            "secret_prefix": shown.secret_prefix,
-            "secret_key_id": sealed.key_id,
-            "secret_sealed": sealed.sealed,
-            "created_at": now,
-            "source": shown.source,
+        c = subscription.c
+        values: dict[Any, Any] = {
+            c.id: sub_id,
+            c.company_id: company_id,
+            c.destination_url: destination_url,
+            records.EVENTS: events,
+            c.health: rules.HEALTHY,
+            c.secret_prefix: prefix_of(secret),
+            c.secret_key_id: sealed.key_id,
+            c.secret_sealed: sealed.sealed,
+            c.created_at: self.clock(),
+            c.source: "api",
         }
+        row = {column.name: value for column, value in values.items()}
+        shown = self.renderer.of_values(values)
         kept = _encode(shown)
         reply = await queries.CREATE_SUBSCRIPTION.write(self.database, claim, 201, kept, {subscription: row})
         if reply.body != kept:

@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Sequence
 
 import structlog
-from asyncpg import Record
 from prometheus_client import Gauge
 
 from chassis.auth import identity
@@ -38,21 +37,20 @@ class VaultService:
         response = pb.ResealSecretsResponse(key_id=self.vault.key_id)
         after_id = 0
         while rows := await queries.secrets_sealed(self.database, after_id, SECRETS_AT_ONCE):
-            after_id = rows[-1]["id"]
+            after_id = rows[-1].id
             made = []
             for row in rows:
                 try:
-                    secret = self.vault.open(row["id"], row["secret_key_id"], row["secret_sealed"])
+                    secret = self.vault.open(*row)
                 except VaultFault:
                     response.unopened += 1
                     continue
-                if row["secret_key_id"] != self.vault.key_id:
-                    anew = self.vault.seal(row["id"], secret)
-                    old = (row["id"], row["secret_key_id"], row["secret_sealed"])
-                    made.append(queries.Resealed(*old, anew.key_id, anew.sealed))
+                if row.secret_key_id != self.vault.key_id:
+                    anew = self.vault.seal(row.id, secret)
+                    made.append(queries.Resealed(*row, anew.key_id, anew.sealed))
             if made:
                 response.resealed += await self._save(call, made, self.vault.key_id)
-        keys = [row["secret_key_id"] for row in await self.look()]
+        keys = [row.secret_key_id for row in await self.look()]
         response.keys_needed.extend(key_id for key_id in keys if key_id != self.vault.key_id)
         log.info("secrets_resealed", key_id=response.key_id, secrets=response.resealed, unopened=response.unopened)
         return response
@@ -62,14 +60,14 @@ class VaultService:
         async with self.database.transaction() as connection:
             done = await queries.secrets_resealed(connection, made)
             for row in done:
-                before, after = {"secret_key_id": row["old_key_id"]}, {"secret_key_id": key_id}
+                before, after = {"secret_key_id": row.old_key_id}, {"secret_key_id": key_id}
                 await self.audit.add(
                     connection,
                     call,
-                    row["company_id"],
+                    row.company_id,
                     "subscription.secret_resealed",
                     "webhook_subscription",
-                    row["id"],
+                    row.id,
                     before,
                     after,
                 )
@@ -79,24 +77,24 @@ class VaultService:
         """Says at every start, and from then on, what each key seals: a key may have left the ring too early."""
         await self.look()
 
-    async def look(self) -> list[Record]:
+    async def look(self) -> list[queries.KeyInUse]:
         """The keys in use, told to logs and metrics."""
         found = await queries.keys_in_use(self.database)
         SECRETS.clear()
         for row in found:
             opens = self._opens(row)
-            SECRETS.labels(row["secret_key_id"], "yes" if opens else "no").set(row["secrets"])
+            SECRETS.labels(row.secret_key_id, "yes" if opens else "no").set(row.secrets)
             if not opens:
                 # Their deliveries wait: nothing is lost while the key comes back within the thirty days.
-                log.error("secrets_not_opened", key_id=row["secret_key_id"], secrets=row["secrets"])
-            elif self.vault is not None and row["secret_key_id"] != self.vault.key_id:
-                log.info("secrets_under_an_older_key", key_id=row["secret_key_id"], secrets=row["secrets"])
+                log.error("secrets_not_opened", key_id=row.secret_key_id, secrets=row.secrets)
+            elif self.vault is not None and row.secret_key_id != self.vault.key_id:
+                log.info("secrets_under_an_older_key", key_id=row.secret_key_id, secrets=row.secrets)
         return found
 
-    def _opens(self, row: Record) -> bool:
+    def _opens(self, row: queries.KeyInUse) -> bool:
         try:
             if self.vault is not None:
-                self.vault.open(row["id"], row["secret_key_id"], row["secret_sealed"])
+                self.vault.open(row.id, row.secret_key_id, row.secret_sealed)
         except VaultFault:
             return False
         return self.vault is not None

@@ -18,6 +18,7 @@ from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
 from svc_webhooks.dispatch.recorder import Recorder
 from svc_webhooks.events.partitions import Partitions
 
@@ -477,7 +478,7 @@ async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
     (late,) = (await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=0)).rows
     (holder,) = (await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=60)).rows
     assert (await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=60)).rows == []
-    assert holder["fence"] == late["fence"] + 1
+    assert holder.fence == late.fence + 1
     recorder = Recorder(database)
     assert not await recorder.record(_failed(late))
     assert await client.deliveries(sub_id) != []
@@ -488,13 +489,13 @@ async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
     assert not await recorder.record(_failed(holder))  # the same again
 
 
-def _failed(claimed: Any) -> rules.Attempt:
+def _failed(claimed: ClaimedDelivery) -> rules.Attempt:
     return rules.Attempt(
-        event_id=claimed["event_id"],
-        subscription_id=claimed["subscription_id"],
-        fence=claimed["fence"],
-        number=claimed["attempts"] + 1,
-        rung=claimed["rung"] + 1,
+        event_id=claimed.event_id,
+        subscription_id=claimed.subscription_id,
+        fence=claimed.fence,
+        number=claimed.attempts + 1,
+        rung=claimed.rung + 1,
         state="waiting",
         due_at=now() + HOUR,
         cause=rules.BY_SWEEP,
@@ -507,7 +508,7 @@ def _failed(claimed: Any) -> rules.Attempt:
         status=500,
         error="status",
         response_excerpt=b"",
-        ours=False,
+        is_internal_fault=False,
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from chassis.db.database import Database
 from svc_webhooks.dispatch import sweep
-from svc_webhooks.dispatch.scheduler import Sweeper
+from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sender import BEGIN_SECONDS_MAX
 from svc_webhooks.dispatch.sweep import Sweep
 
@@ -27,7 +27,7 @@ URL = "https://receiver.test/hook"
 @pytest.fixture
 async def beside(
     service: Harness, database: Database, receivers: dict[str, Receiver], authority: Authority
-) -> AsyncIterator[Sweeper]:
+) -> AsyncIterator[Scheduler]:
     """Another dispatcher, in the test's own process."""
     hosts = {host: ("127.0.0.1", one.port) for host, one in receivers.items()}
     async with dispatcher(database, authority.file, hosts) as found:
@@ -43,7 +43,7 @@ async def restart(service: Harness, **more: str) -> None:
 async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_another_may_have_sent(
     client: Client,
     service: Harness,
-    beside: Sweeper,
+    beside: Scheduler,
     database: Database,
     receivers: dict[str, Receiver],
     mended: None,
@@ -61,7 +61,7 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_
     try:
         async with database.connection() as connection:  # the lease runs out, as it does after a while
             await connection.raw.execute("UPDATE delivery SET leased_until = now() - interval '1 second'")
-        assert (await Sweep(beside, now()).run()).succeeded == 1
+        assert (await Sweep(beside.database, beside.attempts, now()).run()).succeeded == 1
         await asyncio.sleep(BEGIN_SECONDS_MAX + 0.1)
     finally:
         os.kill(process.pid, signal.SIGCONT)
@@ -73,7 +73,11 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_
 
 
 async def test_a_dispatcher_that_was_stopped_after_its_claim_and_was_alone_delivers_later(
-    client: Client, beside: Sweeper, database: Database, receivers: dict[str, Receiver], monkeypatch: pytest.MonkeyPatch
+    client: Client,
+    beside: Scheduler,
+    database: Database,
+    receivers: dict[str, Receiver],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By a machine that slept, say: what it did not send, the same sweep claims again."""
     monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", -1.0)
@@ -166,7 +170,7 @@ def rotation(sub_id: int) -> tuple[str, list[object]]:
 
 
 async def test_what_is_claimed_after_a_rotation_is_signed_with_the_new_secret(
-    client: Client, beside: Sweeper, database: Database, receivers: dict[str, Receiver]
+    client: Client, beside: Scheduler, database: Database, receivers: dict[str, Receiver]
 ) -> None:
     receiver = receivers["receiver.test"]
     go_on = asyncio.Event()
@@ -178,7 +182,7 @@ async def test_what_is_claimed_after_a_rotation_is_signed_with_the_new_secret(
     receiver.answer = answer
     (sub_id,) = await subscribed(database, client.company_id, [URL], "whsec_before")
     await happened(database, client.company_id, 3 * sweep.OF_A_SUBSCRIPTION_MAX)
-    sweeping = asyncio.create_task(Sweep(beside, now()).run())
+    sweeping = asyncio.create_task(Sweep(beside.database, beside.attempts, now()).run())
     await until(lambda: len(receiver.requests) == sweep.OF_A_SUBSCRIPTION_MAX)
     statement, values = rotation(sub_id)
     async with database.connection() as connection:
@@ -196,7 +200,7 @@ async def test_what_is_claimed_after_a_rotation_is_signed_with_the_new_secret(
     ids=["paused", "deleted"],
 )
 async def test_after_a_pause_or_a_delete_nothing_more_is_sent(
-    client: Client, beside: Sweeper, database: Database, receivers: dict[str, Receiver], cut: str
+    client: Client, beside: Scheduler, database: Database, receivers: dict[str, Receiver], cut: str
 ) -> None:
     receiver = receivers["receiver.test"]
     go_on = asyncio.Event()
@@ -208,7 +212,7 @@ async def test_after_a_pause_or_a_delete_nothing_more_is_sent(
     receiver.answer = answer
     await subscribed(database, client.company_id, [URL])
     await happened(database, client.company_id, 3 * sweep.OF_A_SUBSCRIPTION_MAX)
-    sweeping = asyncio.create_task(Sweep(beside, now()).run())
+    sweeping = asyncio.create_task(Sweep(beside.database, beside.attempts, now()).run())
     await until(lambda: len(receiver.requests) == sweep.OF_A_SUBSCRIPTION_MAX)
     async with database.connection() as connection:
         await connection.raw.execute(cut)

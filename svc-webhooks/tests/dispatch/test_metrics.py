@@ -41,11 +41,11 @@ async def test_who_waits_and_for_how_long_and_when_a_sweep_was_through(
         await connection.raw.execute(
             "UPDATE subscription SET health = 'paused', paused_at = now() WHERE id = $1", paused
         )
-    async with dispatcher(database, authority.file, hosts) as sweeper:
-        watching = asyncio.create_task(sweeper.watch())
+    async with dispatcher(database, authority.file, hosts) as scheduler:
+        watching = asyncio.create_task(scheduler.watch())
         await until(lambda: told("subscriptions_due") == 3)
         assert 3600 <= told("oldest_due_seconds") < 3900
-        await sweeper.sweep(now())
+        await scheduler.sweep(now())
         assert time.time() - told("sweep_timestamp_seconds") < 60
         await until(lambda: told("subscriptions_due") == told("oldest_due_seconds") == 0)
         watching.cancel()
@@ -67,14 +67,14 @@ async def test_claims_that_another_dispatcher_may_have_are_counted(
     hosts = {"receiver.test": ("127.0.0.1", receivers["receiver.test"].port)}
     await subscribed(database, client.company_id, [URL])
     await happened(database, client.company_id)
-    async with dispatcher(database, authority.file, hosts) as sweeper, database.connection() as connection:
+    async with dispatcher(database, authority.file, hosts) as scheduler, database.connection() as connection:
 
         async def answer(request: Received, writer: asyncio.StreamWriter) -> None:
             await connection.raw.execute("UPDATE delivery SET fence = fence + 1")
             await answering(200)(request, writer)
 
         receivers["receiver.test"].answer = answer
-        assert (await sweep.Sweep(sweeper, now()).run()).attempted == 0
+        assert (await sweep.Sweep(scheduler.database, scheduler.attempts, now()).run()).attempted == 0
     assert told("claims_lost_total", before=before) == lost + 1
 
 

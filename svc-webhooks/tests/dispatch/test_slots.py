@@ -24,12 +24,12 @@ async def test_a_clock_that_was_years_ahead_and_is_set_right_stops_no_sweep(
         {"receiver.test": ("127.0.0.1", found.port)},
         period_seconds=1,
         clock=lambda: now() + ahead[0],
-    ) as sweeper:
+    ) as scheduler:
         await subscribed(database, client.company_id, ["https://receiver.test/hook"])
         await happened(database, client.company_id)
-        sweeps = asyncio.create_task(sweeper.run())
+        sweeps = asyncio.create_task(scheduler.run())
         await until(lambda: len(found.requests) == 1)
-        await until(lambda: not sweeper._sweeps)
+        await until(lambda: not scheduler._sweeps)
         ahead[0] = datetime.timedelta()
         await happened(database, client.company_id)
         await until(lambda: len(found.requests) == 2)
@@ -57,10 +57,10 @@ async def test_a_database_that_is_away_when_a_slot_begins_cuts_off_no_attempt_of
     await own.open()
     async with dispatcher(
         own, authority.file, {"receiver.test": ("127.0.0.1", found.port)}, period_seconds=1
-    ) as sweeper:
+    ) as scheduler:
         (sub_id,) = await subscribed(database, client.company_id, ["https://receiver.test/hook"])
         await happened(database, client.company_id)
-        sweeps = asyncio.create_task(sweeper.run())
+        sweeps = asyncio.create_task(scheduler.run())
         await until(lambda: len(found.requests) == 1)
         own._pool.terminate()
         await asyncio.sleep(2.5)  # slots begin meanwhile

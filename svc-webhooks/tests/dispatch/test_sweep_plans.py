@@ -14,6 +14,7 @@ from svc_webhooks import tables as t
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.queries import recording
+from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
 from testkit.plans import Plan, explained, statement_plan
 from testkit.plugin import PostgresServer
 from testkit.schemas import declare
@@ -82,13 +83,13 @@ def claim_of(sub_ids: range, *, all_due: bool) -> dict[str, Any]:
     return {**wanted, "now": now(all_due=all_due), "lease_seconds": 0}
 
 
-def record_of(rows: Sequence[Any]) -> dict[str, Any]:
+def record_of(rows: Sequence[ClaimedDelivery]) -> dict[str, Any]:
     """Of claimed rows, as succeeded."""
     same = {"number": 1, "rung": 1, "state": "succeeded", "due_at": None, "cause": "sweep", "status": 200, "error": ""}
     same |= dict.fromkeys(("connect_milliseconds", "tls_milliseconds", "first_byte_milliseconds", "address"))
     same |= {"duration_milliseconds": 1, "started_at": now(all_due=False), "response_excerpt": b"thanks"}
     columns = {name: [value] * len(rows) for name, value in same.items()}
-    return columns | {name: [row[name] for row in rows] for name in ("event_id", "subscription_id", "fence")}
+    return columns | {name: [getattr(row, name) for row in rows] for name in ("event_id", "subscription_id", "fence")}
 
 
 def check_look(plan: Plan) -> None:
@@ -113,13 +114,13 @@ def check_record(plan: Plan, rows: int) -> None:
 @pytest.mark.parametrize("all_due", [False, True], ids=["few", "all"])
 async def test_finding_who_has_something_due_meets_the_oldest_of_each(waiting: Database, all_due: bool) -> None:
     values = look_for(all_due=all_due)
-    check_look(await statement_plan(waiting, queries._SUBSCRIPTIONS_DUE, BY_INDEX, **values))
+    check_look(await statement_plan(waiting, queries._SUBSCRIPTIONS_DUE.statement, BY_INDEX, **values))
 
 
 @pytest.mark.parametrize(("all_due", "rows"), [(False, DUE), (True, 16)], ids=["few", "all"])
 async def test_a_claim_meets_what_it_claims(waiting: Database, all_due: bool, rows: int) -> None:
     values = claim_of(range(1, SUBSCRIPTIONS + 1), all_due=all_due)
-    plan = await statement_plan(waiting, queries._CLAIM_DELIVERIES, BY_INDEX, **values)
+    plan = await statement_plan(waiting, queries._CLAIM_DELIVERIES.statement, BY_INDEX, **values)
     check_claim(plan, SUBSCRIPTIONS, rows)
 
 
@@ -138,10 +139,10 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
     await fill(database, 0, known)
     await analyze(database)
     patient = f"{BY_INDEX}; SET LOCAL idle_in_transaction_session_timeout = 0"
-    nobody = [{"event_id": uuid.UUID(int=0), "subscription_id": 0, "fence": 0}]
+    nobody = [ClaimedDelivery(uuid.UUID(int=0), 0, 0, 0, 0, "", "", b"", "", b"")]
     async with (
-        explained(database, queries._SUBSCRIPTIONS_DUE, patient) as look,
-        explained(database, queries._CLAIM_DELIVERIES, patient) as claim,
+        explained(database, queries._SUBSCRIPTIONS_DUE.statement, patient) as look,
+        explained(database, queries._CLAIM_DELIVERIES.statement, patient) as claim,
         explained(database, recording._RECORD_ATTEMPTS, patient) as record,
     ):
         await look(**look_for(all_due=True))
@@ -168,7 +169,7 @@ async def test_one_delivery_is_claimed_by_its_key(waiting: Database) -> None:
     async with waiting.connection() as connection:
         chosen: uuid.UUID = await connection.raw.fetchval("SELECT event_id FROM delivery WHERE subscription_id = 40")
     plan = await statement_plan(
-        waiting, queries._CLAIM_DELIVERY, BY_INDEX, event_id=chosen, subscription_id=40, lease_seconds=0
+        waiting, queries._CLAIM_DELIVERY.statement, BY_INDEX, event_id=chosen, subscription_id=40, lease_seconds=0
     )
     assert plan.returned == 1
     assert plan.rows_met <= 8 and not plan.whole_tables

@@ -117,7 +117,7 @@ async def claims(database: Database) -> int:
     """Claims all that is due, as a sweep does, and gives it back; every claimed row has its event."""
     found = 0
     for due in await queries_claims.subscriptions_due(database, NOON + 10_000 * DAY, 0, 10):
-        claimed = (await queries_claims.claimed_deliveries(database, {due["id"]: 10}, NOON + 10_000 * DAY, 1)).rows
+        claimed = (await queries_claims.claimed_deliveries(database, {due.id: 10}, NOON + 10_000 * DAY, 1)).rows
         found += len(claimed)
         assert claimed, "a delivery was due and could not be claimed"
     async with database.connection() as connection:

@@ -22,7 +22,7 @@ async def sent(authority: Authority, context: ssl.SSLContext, host: str) -> tupl
         url = f"https://{host}/"
         async with egress(authority, {parse(url).host: ("127.0.0.1", found.port)}) as out:
             outcome = await out.post(url, b"{}", {})
-    assert not outcome.ours
+    assert not outcome.is_internal_fault
     assert outcome.connect_milliseconds is not None  # it was dialled, and that is on record
     return outcome.error, outcome.status, len(found.requests)
 

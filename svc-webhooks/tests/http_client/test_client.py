@@ -51,7 +51,7 @@ async def test_the_body_is_sent_as_it_is_with_host_and_name_of_the_destination(a
         egress(authority, found.override) as out,
     ):
         outcome = await out.post(URL, b'{"a": 1}', {"Content-Type": "application/json"})
-    assert (outcome.status, outcome.error, outcome.succeeded, outcome.ours) == (204, "", True, False)
+    assert (outcome.status, outcome.error, outcome.succeeded, outcome.is_internal_fault) == (204, "", True, False)
     (request,) = found.requests
     assert request.request_line == "POST /hook?a=b HTTP/1.1"
     assert request.body == b'{"a": 1}'
@@ -267,7 +267,7 @@ async def test_a_name_with_an_address_that_is_not_public_is_refused_and_never_di
         with pytest.raises(DestinationRefused, match="public host"):
             await out.check("https://rebound.example.com/")
         outcome = await out.post("https://rebound.example.com/", b"{}", {})
-    assert (outcome.status, outcome.error, outcome.ours) == (None, "destination_refused", False)
+    assert (outcome.status, outcome.error, outcome.is_internal_fault) == (None, "destination_refused", False)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ async def test_a_resolver_that_fails_is_a_fault_of_ours() -> None:
         with pytest.raises(ResolverFault):
             await out.check("https://somebody.example.com/")
         outcome = await out.post("https://somebody.example.com/", b"{}", {})
-    assert (outcome.error, outcome.ours) == ("resolver", True)
+    assert (outcome.error, outcome.is_internal_fault) == ("resolver", True)
 
 
 async def test_a_resolver_that_hangs_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ async def test_a_handshake_that_never_ends_has_connected_all_the_same(authority:
         egress(authority, found.override, deadline_seconds=0.3) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
-    assert (outcome.error, outcome.ours, outcome.address) == ("timeout", False, "127.0.0.1")
+    assert (outcome.error, outcome.is_internal_fault, outcome.address) == ("timeout", False, "127.0.0.1")
     assert outcome.connect_milliseconds is not None
     assert (outcome.tls_milliseconds, outcome.first_byte_milliseconds) == (None, None)
 

@@ -68,7 +68,11 @@ async def test_no_hostile_destination_is_taken_or_left_to_a_resolver() -> None:
             assert refused.value.reason.startswith("must "), ascii(url)
             assert len(url) < 9 or url not in refused.value.reason
             outcome = await out.post(url, b"{}", {})
-            assert (outcome.error, outcome.address, outcome.ours) == ("destination_refused", None, False), ascii(url)
+            assert (outcome.error, outcome.address, outcome.is_internal_fault) == (
+                "destination_refused",
+                None,
+                False,
+            ), ascii(url)
     assert resolver.asked == []
 
 

@@ -53,7 +53,7 @@ async def test_the_listeners_would_notice(monkeypatch: pytest.MonkeyPatch) -> No
 async def test_no_hostile_destination_is_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
     async with listening(monkeypatch) as came, egress(None, {}, resolve=Resolver(["127.0.0.1"])) as out:
         outcomes = [await out.post(url, b"{}", {}) for url in EVERY_DESTINATION]
-    assert {(outcome.error, outcome.ours) for outcome in outcomes} == {("destination_refused", False)}
+    assert {(outcome.error, outcome.is_internal_fault) for outcome in outcomes} == {("destination_refused", False)}
     assert came == []
 
 

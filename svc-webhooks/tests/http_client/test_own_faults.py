@@ -19,11 +19,11 @@ from ..wire import URL, Resolver, egress
 OUT_OF_DESCRIPTORS = """
 import asyncio, resource, socket, sys
 import uvloop
-from svc_webhooks.http_client.client import Egress
+from svc_webhooks.http_client.client import HttpClient
 
 async def attempts(port):
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    egress = Egress(overrides={"receiver.test": ("127.0.0.1", port)}, ca_file=None, user_agent="x")
+    egress = HttpClient(overrides={"receiver.test": ("127.0.0.1", port)}, ca_file=None, user_agent="x")
     held = []
     try:
         while True:
@@ -34,7 +34,7 @@ async def attempts(port):
     for one in held:
         one.close()
     found.append(await egress.post("https://receiver.test/", b"{}", {}))
-    return [(outcome.status, outcome.error, outcome.ours) for outcome in found]
+    return [(outcome.status, outcome.error, outcome.is_internal_fault) for outcome in found]
 
 print(uvloop.run(attempts(int(sys.argv[1]))))
 """
@@ -78,7 +78,12 @@ async def test_no_route_of_our_own_is_a_fault_of_ours(address: str) -> None:
     """The kernel connects nobody to these; nothing leaves the machine."""
     async with egress(None, {HOST: (address, 443)}) as out:
         outcome = await out.post(URL, b"{}", {})
-    assert (outcome.status, outcome.error, outcome.ours, outcome.address) == (None, "egress", True, address)
+    assert (outcome.status, outcome.error, outcome.is_internal_fault, outcome.address) == (
+        None,
+        "egress",
+        True,
+        address,
+    )
 
 
 async def test_one_address_without_a_route_is_no_fault_of_ours_where_another_refuses(
@@ -89,7 +94,7 @@ async def test_one_address_without_a_route_is_no_fault_of_ours_where_another_ref
     for addresses in (["255.255.255.255", "127.0.0.1"], ["127.0.0.1", "255.255.255.255"]):
         async with egress(authority, {}, resolve=Resolver(addresses)) as out:
             outcome = await out.post("https://two.example.com/", b"{}", {})
-        assert (outcome.error, outcome.ours, outcome.address) == ("connect", False, "127.0.0.1")
+        assert (outcome.error, outcome.is_internal_fault, outcome.address) == ("connect", False, "127.0.0.1")
 
 
 async def test_one_address_without_a_route_is_no_fault_at_all_where_another_answers(
@@ -126,13 +131,13 @@ async def test_one_address_without_a_route_is_no_fault_at_all_where_another_answ
 )
 def test_whose_fault_it_is_that_no_connection_came_about(code: int, at_once: bool, ours: bool) -> None:
     failed = fault_of(code, at_once=at_once)
-    assert (failed.error, failed.ours) == (("egress", True) if ours else ("connect", False))
+    assert (failed.error, failed.is_internal_fault) == (("egress", True) if ours else ("connect", False))
 
 
 async def test_a_resolver_that_is_still_busy_at_the_deadline_is_a_fault_of_ours() -> None:
     async with egress(None, {}, resolve=Resolver(30.0), deadline_seconds=0.2) as out:
         outcome = await out.post("https://somebody.example.com/", b"{}", {})
-    assert (outcome.error, outcome.ours, outcome.address) == ("resolver", True, None)
+    assert (outcome.error, outcome.is_internal_fault, outcome.address) == ("resolver", True, None)
 
 
 async def test_whatever_breaks_in_our_own_code_is_a_fault_of_ours() -> None:
@@ -141,7 +146,7 @@ async def test_whatever_breaks_in_our_own_code_is_a_fault_of_ours() -> None:
 
     async with egress(None, {}, resolve=broken) as out:
         outcome = await out.post("https://somebody.example.com/", b"{}", {})
-    assert (outcome.status, outcome.error, outcome.ours) == (None, "egress", True)
+    assert (outcome.status, outcome.error, outcome.is_internal_fault) == (None, "egress", True)
 
 
 async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
@@ -157,7 +162,7 @@ async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
         await asyncio.sleep(0.05)
         time.sleep(0.8)  # noqa: ASYNC251 - the loop itself is what stands still
         outcome = await attempt
-        assert (outcome.error, outcome.ours) == ("egress", True)
+        assert (outcome.error, outcome.is_internal_fault) == ("egress", True)
         assert (await out.post(URL, b"{}", {})).error == "timeout"
 
 
@@ -177,4 +182,4 @@ async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
 async def test_a_header_never_becomes_two(authority: Authority, name: str, value: str) -> None:
     async with receiver(authority.context(), answering(200)) as found, egress(authority, found.override) as out:
         outcome = await out.post(URL, b"{}", {name: value})
-    assert (outcome.error, outcome.ours, found.connections) == ("egress", True, 0)
+    assert (outcome.error, outcome.is_internal_fault, found.connections) == ("egress", True, 0)

@@ -4,7 +4,6 @@ import asyncio
 import datetime
 import uuid
 from collections.abc import AsyncIterator
-from typing import Any
 
 import grpc
 import pytest
@@ -204,7 +203,7 @@ async def test_what_is_still_to_be_erased_is_neither_attempted_nor_shown(
     assert len((await administrator.undelivered()).deliveries) == 1
     assert await subscription_deleted(database, client.company_id, sub_id)
     assert (await client.sweep())["attempted"] == 0
-    due: list[Any] = await claims.subscriptions_due(database, _far_ahead(), 0, 10)
+    due = await claims.subscriptions_due(database, _far_ahead(), 0, 10)
     assert due == []
     assert len((await administrator.event(event_id)).deliveries) == 0
     assert len((await administrator.undelivered()).deliveries) == 0

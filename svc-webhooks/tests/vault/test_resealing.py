@@ -137,9 +137,9 @@ async def test_a_rotation_beside_it_wins(client: Client, database: Database) -> 
         await asyncio.wait({resealing}, timeout=0.5)
         assert not resealing.done()
     assert (await resealing).resealed == 1
-    found = {row["id"]: row for row in await queries.secrets_sealed(database, 0, 10)}
-    assert found[sub_id]["secret_sealed"] == rotated.sealed
-    assert found[other]["secret_key_id"] == "k2"
+    found = {row.id: row for row in await queries.secrets_sealed(database, 0, 10)}
+    assert found[sub_id].secret_sealed == rotated.sealed
+    assert found[other].secret_key_id == "k2"
 
 
 async def test_several_at_once_leave_each_secret_sealed_once(client: Client, database: Database) -> None:

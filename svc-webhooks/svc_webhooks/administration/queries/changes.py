@@ -4,24 +4,51 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from typing import NamedTuple
 
-from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, LargeBinary, Text, null, select, text, update
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Query, Statement, param
 from svc_webhooks.dispatch.tables import delivery
 from svc_webhooks.schema import Instant, Uuid, company
-from svc_webhooks.subscriptions.queries.subscriptions import SHOWN
-from svc_webhooks.subscriptions.rules import Standing
+from svc_webhooks.subscriptions.records import ADMINISTERED, AdministeredSubscription
+from svc_webhooks.subscriptions.rules import SubscriptionHealth
 from svc_webhooks.subscriptions.tables import subscription
 
 _own = subscription.c.id == param("sub_id", BigInteger)
-_administered = (*SHOWN, subscription.c.company_id, subscription.c.paused_at, subscription.c.failures_in_a_row)
+_shown = ADMINISTERED.renderer().record
 
 # Subscriptions
 
-_STANDING = Statement(
+
+class LockedHealth(NamedTuple):
+    """How a subscription fares; its row is locked, while fan-outs go on beside."""
+
+    company_id: int
+    health: str
+    failures_in_a_row: int
+    paused_at: datetime.datetime | None
+
+
+class SecretInUse(NamedTuple):
+    """What is shown of a subscription's secret."""
+
+    company_id: int
+    secret_prefix: str
+    secret_key_id: str
+
+
+class Owned(NamedTuple):
+    """A subscription's company and health. active: of the company; null while it is not known."""
+
+    company_id: int
+    health: str
+    active: bool | None
+
+
+_HEALTH = Query(
+    LockedHealth,
     select(
         subscription.c.company_id,
         subscription.c.health,
@@ -29,9 +56,9 @@ _STANDING = Statement(
         subscription.c.paused_at,
     )
     .where(_own)
-    .with_for_update(key_share=True)
+    .with_for_update(key_share=True),
 )
-_SAVE_STANDING = Statement(
+_SAVE_HEALTH = Statement(
     update(subscription)
     .where(_own)
     .values(
@@ -39,10 +66,11 @@ _SAVE_STANDING = Statement(
         failures_in_a_row=param("failures_in_a_row", Integer),
         paused_at=param("paused_at", Instant),
     )
-    .returning(*_administered)
+    .returning(*ADMINISTERED.columns)
 )
-_SECRET_PREFIX = Statement(
-    select(subscription.c.company_id, subscription.c.secret_prefix, subscription.c.secret_key_id).where(_own)
+_SECRET_PREFIX = Query(
+    SecretInUse,
+    select(subscription.c.company_id, subscription.c.secret_prefix, subscription.c.secret_key_id).where(_own),
 )
 _SAVE_SECRET = Statement(
     update(subscription)
@@ -52,48 +80,47 @@ _SAVE_SECRET = Statement(
         secret_key_id=param("secret_key_id", Text),
         secret_sealed=param("secret_sealed", LargeBinary),
     )
-    .returning(*_administered)
+    .returning(*ADMINISTERED.columns)
 )
-_COMPANY = Statement(
+_COMPANY = Query(
+    Owned,
     select(subscription.c.company_id, subscription.c.health, company.c.active)
     .select_from(subscription.outerjoin(company, company.c.id == subscription.c.company_id))
-    .where(_own)
+    .where(_own),
 )
 
 
-async def standing_for_update(connection: Connection, sub_id: int) -> Record | None:
-    """company_id, health, failures_in_a_row and paused_at, locked; fan-outs go on beside."""
-    return await connection.row(_STANDING, sub_id=sub_id)
+async def health_for_update(connection: Connection, sub_id: int) -> LockedHealth | None:
+    return await _HEALTH.row(connection, sub_id=sub_id)
 
 
-async def standing_saved(
-    connection: Connection, sub_id: int, standing: Standing, paused_at: datetime.datetime | None
-) -> Record:
+async def health_saved(
+    connection: Connection, sub_id: int, health: SubscriptionHealth, paused_at: datetime.datetime | None
+) -> AdministeredSubscription:
     """The subscription as it is then."""
     row = await connection.row(
-        _SAVE_STANDING,
+        _SAVE_HEALTH,
         sub_id=sub_id,
-        health=standing.health,
-        failures_in_a_row=standing.failures_in_a_row,
+        health=health.health,
+        failures_in_a_row=health.failures_in_a_row,
         paused_at=paused_at,
     )
     assert row is not None
-    return row
+    return _shown(row)
 
 
-async def secret_known(database: Database, sub_id: int) -> Record | None:
-    """company_id, secret_prefix, secret_key_id."""
-    return await database.row(_SECRET_PREFIX, sub_id=sub_id)
+async def secret_known(database: Database, sub_id: int) -> SecretInUse | None:
+    return await _SECRET_PREFIX.row(database, sub_id=sub_id)
 
 
 async def secret_replaced(
     connection: Connection, sub_id: int, known_prefix: str, *, prefix: str, key_id: str, sealed: bytes
-) -> Record | None:
+) -> AdministeredSubscription | None:
     """The subscription with its new secret; None where that of `known_prefix` is not its secret any more.
 
     All that belongs to a secret is replaced at once. A secret that was merely encrypted anew has its prefix still.
     """
-    return await connection.row(
+    row = await connection.row(
         _SAVE_SECRET,
         sub_id=sub_id,
         known_prefix=known_prefix,
@@ -101,16 +128,28 @@ async def secret_replaced(
         secret_key_id=key_id,
         secret_sealed=sealed,
     )
+    return None if row is None else _shown(row)
 
 
-async def company_of(database: Database, sub_id: int) -> Record | None:
-    """company_id, the subscription's health, and whether the company is active (null: not known yet)."""
-    return await database.row(_COMPANY, sub_id=sub_id)
+async def company_of(database: Database, sub_id: int) -> Owned | None:
+    return await _COMPANY.row(database, sub_id=sub_id)
 
 
 # Deliveries
 
-_DELIVERY = Statement(
+
+class LockedDelivery(NamedTuple):
+    """A delivery that is locked, with its subscription's health and its company. active: as of `Owned`."""
+
+    state: str
+    attempts: int
+    company_id: int
+    health: str
+    active: bool | None
+
+
+_DELIVERY = Query(
+    LockedDelivery,
     select(
         delivery.c.state,
         delivery.c.attempts,
@@ -124,7 +163,7 @@ _DELIVERY = Statement(
         )
     )
     .where(delivery.c.event_id == param("event_id", Uuid), delivery.c.subscription_id == param("sub_id", BigInteger))
-    .with_for_update(of=delivery)
+    .with_for_update(of=delivery),
 )
 # The ladder stays used up: an attempt that fails parks the delivery again.
 _due = {"state": text("'waiting'"), "due_at": param("now", Instant), "settled_at": null()}
@@ -160,9 +199,8 @@ _MAKE_PARKED_DUE = Statement(
 )
 
 
-async def delivery_for_update(connection: Connection, event_id: uuid.UUID, sub_id: int) -> Record | None:
-    """state and attempts, locked, with company_id, health and whether the company is active."""
-    return await connection.row(_DELIVERY, event_id=event_id, sub_id=sub_id)
+async def delivery_for_update(connection: Connection, event_id: uuid.UUID, sub_id: int) -> LockedDelivery | None:
+    return await _DELIVERY.row(connection, event_id=event_id, sub_id=sub_id)
 
 
 async def make_due(connection: Connection, event_id: uuid.UUID, sub_id: int, now: datetime.datetime) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from asyncpg import Record
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -25,14 +25,63 @@ from sqlalchemy import (
 from sqlalchemy.sql.selectable import FromClause
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement, param
-from svc_webhooks.array_rows import array_rows
+from chassis.db.rows import array_rows
+from chassis.db.statements import Query, Statement, param
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.tables import attempt, delivery
 from svc_webhooks.events.days import NEWEST
 from svc_webhooks.events.tables import event
 from svc_webhooks.schema import Uuid, company
 from svc_webhooks.subscriptions.tables import subscription
+
+
+class ShownDelivery(NamedTuple):
+    """A delivery with what is shown beside it. active: of the company; null while it is not known."""
+
+    event_id: uuid.UUID
+    subscription_id: int
+    state: str
+    due_at: datetime.datetime | None
+    attempts: int
+    event: str
+    occurred_at: datetime.datetime
+    destination_url: str
+    health: str
+    active: bool | None
+
+
+class ShownAttempt(NamedTuple):
+    """An attempt as it is recorded, its excerpt perhaps cut: see dispatch/tables.py."""
+
+    event_id: uuid.UUID
+    subscription_id: int
+    number: int
+    cause: str
+    started_at: datetime.datetime
+    duration_milliseconds: int
+    connect_milliseconds: int | None
+    tls_milliseconds: int | None
+    first_byte_milliseconds: int | None
+    address: str | None
+    status: int | None
+    error: str
+    state: str
+    due_at: datetime.datetime | None
+    response_excerpt: bytes
+
+
+class KeptEvent(NamedTuple):
+    """An event as it is stored: see events/tables.py."""
+
+    event_id: uuid.UUID
+    company_id: int
+    event: str
+    entity_id: int
+    occurred_at: datetime.datetime
+    request_id: str
+    body: bytes
+    stored_at: datetime.datetime
+
 
 _delivery = (
     delivery.c.event_id,
@@ -70,14 +119,14 @@ def _shown(found: FromClause) -> Select[Any]:
 # Of one subscription
 
 
-def _newest(state: str | None) -> Statement:
+def _newest(state: str | None) -> Query[ShownDelivery]:
     found = select(*_delivery).where(
         delivery.c.subscription_id == param("sub_id", BigInteger), delivery.c.event_id < param("before", Uuid)
     )
     if state is not None:
         found = found.where(_in_state(state))
     cut = found.order_by(delivery.c.event_id.desc()).limit(param("rows", Integer)).subquery("found")
-    return Statement(_shown(cut).order_by(cut.c.event_id.desc()))
+    return Query(ShownDelivery, _shown(cut).order_by(cut.c.event_id.desc()))
 
 
 _NEWEST = {state: _newest(state) for state in (None, *rules.DELIVERY_STATES)}
@@ -92,15 +141,15 @@ async def company_of(database: Database, sub_id: int) -> int | None:
 
 async def deliveries_newest(
     database: Database, sub_id: int, state: str | None, before: uuid.UUID | None, rows: int
-) -> list[Record]:
+) -> list[ShownDelivery]:
     """Newest first. state: only those in it. before: only of older events."""
-    return await database.rows(_NEWEST[state], sub_id=sub_id, before=before or NEWEST, rows=rows)
+    return await _NEWEST[state].rows(database, sub_id=sub_id, before=before or NEWEST, rows=rows)
 
 
 # Of one company
 
 
-def _undelivered(states: Sequence[str]) -> Statement:
+def _undelivered(states: Sequence[str]) -> Query[ShownDelivery]:
     """The oldest of each subscription, then the oldest of those: no subscription's history is walked through."""
     after = and_(
         delivery.c.event_id >= param("after_event_id", Uuid),
@@ -130,10 +179,10 @@ def _undelivered(states: Sequence[str]) -> Statement:
         .limit(rows)
         .subquery("found")
     )
-    return Statement(_shown(cut).order_by(cut.c.event_id, cut.c.subscription_id))
+    return Query(ShownDelivery, _shown(cut).order_by(cut.c.event_id, cut.c.subscription_id))
 
 
-_UNDELIVERED: dict[str | None, Statement] = {
+_UNDELIVERED: dict[str | None, Query[ShownDelivery]] = {
     None: _undelivered([rules.WAITING, rules.PARKED]),
     **{state: _undelivered([state]) for state in (rules.WAITING, rules.PARKED)},
 }
@@ -148,10 +197,10 @@ async def deliveries_undelivered(
     after_event_id: uuid.UUID,
     after_sub_id: int,
     rows: int,
-) -> list[Record]:
+) -> list[ShownDelivery]:
     """Waiting and parked ones, oldest first. state: only those. until: only of events before that id."""
-    return await database.rows(
-        _UNDELIVERED[state],
+    return await _UNDELIVERED[state].rows(
+        database,
         company_id=company_id,
         until=until,
         after_event_id=after_event_id,
@@ -162,41 +211,36 @@ async def deliveries_undelivered(
 
 # Of one event
 
-_EVENT = Statement(select(*event.c).where(event.c.event_id == param("event_id", Uuid)))
+_EVENT = Query(KeptEvent, select(*event.c).where(event.c.event_id == param("event_id", Uuid)))
 _of_event = select(*_delivery).where(delivery.c.event_id == param("event_id", Uuid))
-_DELIVERIES_OF_EVENT = Statement(_shown(_of_event.subquery("found")).order_by(text("found.subscription_id")))
-_DELIVERY = Statement(
-    _shown(_of_event.where(delivery.c.subscription_id == param("sub_id", BigInteger)).subquery("found"))
+_DELIVERIES_OF_EVENT = Query(ShownDelivery, _shown(_of_event.subquery("found")).order_by(text("found.subscription_id")))
+_DELIVERY = Query(
+    ShownDelivery, _shown(_of_event.where(delivery.c.subscription_id == param("sub_id", BigInteger)).subquery("found"))
 )
 
 
-async def event_by_id(database: Database, event_id: uuid.UUID) -> Record | None:
-    return await database.row(_EVENT, event_id=event_id)
+async def event_by_id(database: Database, event_id: uuid.UUID) -> KeptEvent | None:
+    return await _EVENT.row(database, event_id=event_id)
 
 
-async def deliveries_of_event(database: Database, event_id: uuid.UUID) -> list[Record]:
+async def deliveries_of_event(database: Database, event_id: uuid.UUID) -> list[ShownDelivery]:
     """Ascending by subscription."""
-    return await database.rows(_DELIVERIES_OF_EVENT, event_id=event_id)
+    return await _DELIVERIES_OF_EVENT.rows(database, event_id=event_id)
 
 
-async def delivery_by_ids(database: Database, event_id: uuid.UUID, sub_id: int) -> Record | None:
-    return await database.row(_DELIVERY, event_id=event_id, sub_id=sub_id)
+async def delivery_by_ids(database: Database, event_id: uuid.UUID, sub_id: int) -> ShownDelivery | None:
+    return await _DELIVERY.row(database, event_id=event_id, sub_id=sub_id)
 
 
 # Attempts
 
 
-def _attempts() -> Statement:
-    wanted = array_rows(
-        "wanted",
-        event_id=Uuid,
-        subscription_id=BigInteger,
-        since=Integer,
-        until=Integer,
-    )
+def _attempts() -> Query[ShownAttempt]:
+    wanted = array_rows("wanted", {"event_id": Uuid, "subscription_id": BigInteger, "since": Integer, "until": Integer})
     shown = [column for column in attempt.c if column.name != "response_excerpt"]
     excerpt = func.substring(attempt.c.response_excerpt, 1, param("excerpt_bytes", Integer))
-    return Statement(
+    return Query(
+        ShownAttempt,
         select(*shown, type_coerce(excerpt, LargeBinary()).label("response_excerpt"))
         .join(
             wanted,
@@ -206,7 +250,7 @@ def _attempts() -> Statement:
                 attempt.c.number.between(wanted.c.since, wanted.c.until),
             ),
         )
-        .order_by(attempt.c.event_id, attempt.c.subscription_id, attempt.c.number)
+        .order_by(attempt.c.event_id, attempt.c.subscription_id, attempt.c.number),
     )
 
 
@@ -214,14 +258,14 @@ _ATTEMPTS = _attempts()
 
 
 async def attempts_of(
-    database: Database, deliveries: Sequence[Record], *, excerpt_bytes: int, last_alone: bool = False
-) -> list[Record]:
+    database: Database, deliveries: Sequence[ShownDelivery], *, excerpt_bytes: int, last_alone: bool = False
+) -> list[ShownAttempt]:
     """The attempts of these deliveries, as far as their rows count them, ascending by number."""
-    return await database.rows(
-        _ATTEMPTS,
-        event_id=[row["event_id"] for row in deliveries],
-        subscription_id=[row["subscription_id"] for row in deliveries],
-        since=[row["attempts"] if last_alone else 1 for row in deliveries],
-        until=[row["attempts"] for row in deliveries],
+    return await _ATTEMPTS.rows(
+        database,
+        event_id=[row.event_id for row in deliveries],
+        subscription_id=[row.subscription_id for row in deliveries],
+        since=[row.attempts if last_alone else 1 for row in deliveries],
+        until=[row.attempts for row in deliveries],
         excerpt_bytes=excerpt_bytes,
     )

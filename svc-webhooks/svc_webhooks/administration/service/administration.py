@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from asyncpg import Record
 
 from chassis.auth import identity
+from chassis.auth.identity import may_administer
 from chassis.db.database import Connection, Database
 from chassis.refusals import invalid_request
+from chassis.schedule.instants import Clock
 from chassis.writes.audit import Audit
 from makeready.common.v1.documents_pb2 import Document
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.administration import rules
+from svc_webhooks.administration.inputs import event_id_of, instant_of, state_of
 from svc_webhooks.administration.queries import changes as queries
 from svc_webhooks.administration.queries import deliveries as queries_deliveries
-from svc_webhooks.administration.service.deliveries import administers, event_id_of, instant_of, shown, state_of
+from svc_webhooks.administration.queries.deliveries import ShownDelivery
+from svc_webhooks.administration.service.deliveries import shown
+from svc_webhooks.dispatch.attempts import LEASE_SECONDS
 from svc_webhooks.dispatch.rules import PARKED, SUCCEEDED, WAITING, first_due
-from svc_webhooks.dispatch.scheduler import Sweeper
-from svc_webhooks.dispatch.sweep import LEASE_SECONDS
+from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.events.days import NEWEST, OLDEST, first_day_kept, first_id
-from svc_webhooks.subscriptions import records
-from svc_webhooks.subscriptions.rules import PAUSED, Standing, no_such_subscription, paused, resumed
+from svc_webhooks.subscriptions.records import AdministeredSubscription
+from svc_webhooks.subscriptions.rules import PAUSED, SubscriptionHealth, no_such_subscription, paused, resumed
 from svc_webhooks.vault.keyring import Vault, new_secret, prefix_of
 from svc_webhooks.vault.rules import vault_unavailable
 
@@ -35,43 +37,45 @@ MADE_DUE_AT_ONCE = 1000
 POLL_SECONDS = 0.1
 SUBJECT = "webhook_subscription"
 
-Clock = Callable[[], datetime.datetime]
-
 _encode = msgspec.json.Encoder().encode
 
 
 class AdministrationService:
     """Each change leaves an entry in the audit log: who asked with which request, and what was before and after."""
 
-    def __init__(self, database: Database, audit: Audit, vault: Vault | None, sweeper: Sweeper, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, audit: Audit, vault: Vault | None, scheduler: Scheduler, clock: Clock
+    ) -> None:
         self.database = database
         self.audit = audit
         self.vault = vault
-        self.sweeper = sweeper
+        self.scheduler = scheduler
         self.clock = clock
 
     async def PauseSubscription(
         self, request: pb.PauseSubscriptionRequest, call: identity.Call
     ) -> pb.PauseSubscriptionResponse:
-        row = await self._standing_changed(call, request.sub_id, "subscription.paused", paused())
+        row = await self._change_health(call, request.sub_id, "subscription.paused", paused())
         return pb.PauseSubscriptionResponse(subscription=_document(row))
 
     async def ResumeSubscription(
         self, request: pb.ResumeSubscriptionRequest, call: identity.Call
     ) -> pb.ResumeSubscriptionResponse:
-        row = await self._standing_changed(call, request.sub_id, "subscription.resumed", resumed())
+        row = await self._change_health(call, request.sub_id, "subscription.resumed", resumed())
         return pb.ResumeSubscriptionResponse(subscription=_document(row))
 
-    async def _standing_changed(self, call: identity.Call, sub_id: int, what: str, after: Standing) -> Record:
+    async def _change_health(
+        self, call: identity.Call, sub_id: int, what: str, after: SubscriptionHealth
+    ) -> AdministeredSubscription:
         async with self.database.transaction() as connection:
-            before = await queries.standing_for_update(connection, sub_id)
-            if before is None or not administers(call, before["company_id"]):
+            before = await queries.health_for_update(connection, sub_id)
+            if before is None or not may_administer(call, before.company_id):
                 raise no_such_subscription()
-            paused_at = (before["paused_at"] or self.clock()) if after.health == PAUSED else None
-            row = await queries.standing_saved(connection, sub_id, after, paused_at)
-            sides = [{name: side[name] for name in ("health", "failures_in_a_row")} for side in (before, row)]
+            paused_at = (before.paused_at or self.clock()) if after.health == PAUSED else None
+            row = await queries.health_saved(connection, sub_id, after, paused_at)
+            sides = [{name: getattr(side, name) for name in ("health", "failures_in_a_row")} for side in (before, row)]
             if sides[0] != sides[1]:
-                await self._record(connection, call, what, row["company_id"], sub_id, *sides)
+                await self._record(connection, call, what, before.company_id, sub_id, *sides)
         return row
 
     async def _record(
@@ -90,7 +94,7 @@ class AdministrationService:
         if self.vault is None:
             raise vault_unavailable("nothing was changed")
         known = await queries.secret_known(self.database, request.sub_id)
-        if known is None or not administers(call, known["company_id"]):
+        if known is None or not may_administer(call, known.company_id):
             raise no_such_subscription()
         secret = new_secret()
         sealed = self.vault.seal(request.sub_id, secret)
@@ -98,17 +102,19 @@ class AdministrationService:
             row = await queries.secret_replaced(
                 connection,
                 request.sub_id,
-                known["secret_prefix"],
+                known.secret_prefix,
                 prefix=prefix_of(secret),
                 key_id=sealed.key_id,
                 sealed=sealed.sealed,
             )
             if row is None:
                 raise rules.secret_just_rotated()
-            before = {"secret_prefix": known["secret_prefix"], "secret_key_id": known["secret_key_id"]}
-            after = {"secret_prefix": row["secret_prefix"], "secret_key_id": sealed.key_id}
-            company_id = known["company_id"]
-            await self._record(connection, call, "subscription.secret_rotated", company_id, row["id"], before, after)
+            before = {"secret_prefix": known.secret_prefix, "secret_key_id": known.secret_key_id}
+            after = {"secret_prefix": row.secret_prefix, "secret_key_id": sealed.key_id}
+            company_id = known.company_id
+            await self._record(
+                connection, call, "subscription.secret_rotated", company_id, row.entity_id, before, after
+            )
         return pb.RotateSecretResponse(subscription=_document(row), secret=secret)
 
     async def RetryDelivery(self, request: pb.RetryDeliveryRequest, call: identity.Call) -> pb.RetryDeliveryResponse:
@@ -117,44 +123,44 @@ class AdministrationService:
             raise rules.no_such_delivery()
         async with self.database.transaction() as connection:
             before = await queries.delivery_for_update(connection, event_id, request.sub_id)
-            if before is None or not administers(call, before["company_id"]):
+            if before is None or not may_administer(call, before.company_id):
                 raise rules.no_such_delivery()
-            rules.check_retry(before["state"], before["health"], before["active"])
+            rules.check_retry(before.state, before.health, before.active)
             await queries.make_due(connection, event_id, request.sub_id, first_due(self.clock()))
             after = {"state": WAITING, "event_id": request.event_id}
             await self._record(
                 connection,
                 call,
                 "delivery.retried",
-                before["company_id"],
+                before.company_id,
                 request.sub_id,
-                {"state": before["state"]},
+                {"state": before.state},
                 after,
             )
-        (delivery,) = await shown(self.database, [await self._attempted(event_id, request.sub_id, before["attempts"])])
+        (delivery,) = await shown(self.database, [await self._attempted(event_id, request.sub_id, before.attempts)])
         return pb.RetryDeliveryResponse(delivery=delivery)
 
-    async def _attempted(self, event_id: uuid.UUID, sub_id: int, attempts: int) -> Record:
+    async def _attempted(self, event_id: uuid.UUID, sub_id: int, attempts: int) -> ShownDelivery:
         """The waiting delivery once it has more attempts than that. Held back meanwhile, it is answered as it waits.
 
         A sweep may have been quicker, or another retry may just be looking at the row: neither is an attempt yet.
         """
         give_up = asyncio.get_running_loop().time() + LEASE_SECONDS
         while True:
-            await self.sweeper.attempt_now(event_id, sub_id)
+            await self.scheduler.attempt_now(event_id, sub_id)
             row = await queries_deliveries.delivery_by_ids(self.database, event_id, sub_id)
             if row is None:  # its subscription was deleted
                 raise rules.no_such_delivery()
-            held = rules.held_by(row["state"], row["health"], row["active"])
-            if row["attempts"] > attempts or held or asyncio.get_running_loop().time() > give_up:
+            held = rules.held_by(row.state, row.health, row.active)
+            if row.attempts > attempts or held or asyncio.get_running_loop().time() > give_up:
                 return row
             await asyncio.sleep(POLL_SECONDS)
 
     async def RetryParked(self, request: pb.RetryParkedRequest, call: identity.Call) -> pb.RetryParkedResponse:
         found = await queries.company_of(self.database, request.sub_id)
-        if found is None or not administers(call, found["company_id"]):
+        if found is None or not may_administer(call, found.company_id):
             raise no_such_subscription()
-        rules.check_retries(found["health"], found["active"])
+        rules.check_retries(found.health, found.active)
         now = first_due(self.clock())
         count = 0
         # Forward through the events: one that a sweep parks again meanwhile had its attempt.
@@ -166,7 +172,7 @@ class AdministrationService:
                 if not some:
                     break
                 after = {"state": WAITING, "deliveries": len(some)}
-                company_id = found["company_id"]
+                company_id = found.company_id
                 await self._record(connection, call, "deliveries.retried", company_id, request.sub_id, before, after)
             count += len(some)
             last = max(some)
@@ -198,26 +204,26 @@ class AdministrationService:
     async def GetEvent(self, request: pb.GetEventRequest, call: identity.Call) -> pb.GetEventResponse:
         event_id = event_id_of(request.event_id)
         event = await queries_deliveries.event_by_id(self.database, event_id) if event_id else None
-        if event_id is None or event is None or not administers(call, event["company_id"]):
+        if event_id is None or event is None or not may_administer(call, event.company_id):
             raise rules.no_such_event()
         response = pb.GetEventResponse(
             event_id=request.event_id,
-            event=event["event"],
-            company_id=event["company_id"],
-            entity_id=event["entity_id"],
-            request_id=event["request_id"],
-            body=event["body"],
+            event=event.event,
+            company_id=event.company_id,
+            entity_id=event.entity_id,
+            request_id=event.request_id,
+            body=event.body,
             deliveries=await shown(
                 self.database, await queries_deliveries.deliveries_of_event(self.database, event_id)
             ),
         )
-        response.occurred_at.FromDatetime(event["occurred_at"])
-        response.stored_at.FromDatetime(event["stored_at"])
+        response.occurred_at.FromDatetime(event.occurred_at)
+        response.stored_at.FromDatetime(event.stored_at)
         return response
 
 
-def _document(row: Record) -> Document:
-    return Document(json=_encode(records.administered_subscription(row)), entity_id=row["id"])
+def _document(row: AdministeredSubscription) -> Document:
+    return Document(json=_encode(row), entity_id=row.entity_id)
 
 
 def _first_id_kept(request: pb.ListUndeliveredRequest) -> uuid.UUID:

@@ -8,13 +8,12 @@ import uuid
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, and_, func, literal_column, or_, select, text, true, update
 from sqlalchemy.sql.selectable import CTE
 
 from chassis.db.database import Database
-from chassis.db.statements import Statement, param
-from svc_webhooks.array_rows import array_rows
+from chassis.db.rows import array_rows
+from chassis.db.statements import Query, Statement, param
 from svc_webhooks.by_index import BY_INDEX, same_delivery
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.tables import delivery
@@ -27,6 +26,29 @@ from svc_webhooks.subscriptions.tables import subscription
 # it runs, then reads memory that is gone: seen once in 400,000 deliveries by two dispatchers, as a crash of the server.
 CLAIM_LOCK = 0x636C6169
 CLAIMING = f"{BY_INDEX}; SELECT pg_advisory_xact_lock({CLAIM_LOCK})"
+
+
+class DueSubscription(NamedTuple):
+    """A subscription with a delivery due, leased or not."""
+
+    id: int
+    health: str
+
+
+class ClaimedDelivery(NamedTuple):
+    """A leased delivery with all that sending it takes. attempts, rung: made before; see dispatch/tables.py."""
+
+    event_id: uuid.UUID
+    subscription_id: int
+    attempts: int
+    rung: int
+    fence: int
+    destination_url: str
+    secret_key_id: str
+    secret_sealed: bytes
+    request_id: str
+    body: bytes
+
 
 _due = and_(text("delivery.state = 'waiting'"), delivery.c.due_at <= param("now", Instant))
 _unleased = or_(delivery.c.leased_until.is_(None), delivery.c.leased_until < func.now())
@@ -41,19 +63,22 @@ _oldest_due = (
     .limit(1)
     .lateral("oldest_due")
 )
-_SUBSCRIPTIONS_DUE = Statement(
+_SUBSCRIPTIONS_DUE = Query(
+    DueSubscription,
     select(subscription.c.id, subscription.c.health)
     .select_from(subscription.join(_oldest_due, true()))
     .where(_sending, subscription.c.id > param("after_id", BigInteger))
     .order_by(subscription.c.id)
-    .limit(param("rows", Integer))
+    .limit(param("rows", Integer)),
 )
 
 
-async def subscriptions_due(database: Database, now: datetime.datetime, after_id: int, rows: int) -> list[Record]:
-    """Ids and health, ascending by id, of subscriptions with a delivery due, leased or not."""
+async def subscriptions_due(
+    database: Database, now: datetime.datetime, after_id: int, rows: int
+) -> list[DueSubscription]:
+    """Ascending by id."""
     async with database.transaction(BY_INDEX) as connection:
-        return await connection.rows(_SUBSCRIPTIONS_DUE, now=now, after_id=after_id, rows=rows)
+        return await _SUBSCRIPTIONS_DUE.rows(connection, now=now, after_id=after_id, rows=rows)
 
 
 _BACKLOG = Statement(
@@ -74,7 +99,7 @@ async def backlog(database: Database, now: datetime.datetime) -> tuple[int, date
 _SECRET = (subscription.c.destination_url, subscription.c.secret_key_id, subscription.c.secret_sealed)
 
 
-def _claim(picked: CTE) -> Statement:
+def _claim(picked: CTE) -> Query[ClaimedDelivery]:
     """Leases what was picked and locked, and returns all that sending it takes."""
     claimed = (
         update(delivery)
@@ -100,12 +125,13 @@ def _claim(picked: CTE) -> Statement:
         .limit(1)
         .lateral("its_event")
     )
-    return Statement(
-        select(*claimed.c, its_event.c.request_id, its_event.c.body).select_from(claimed.join(its_event, true()))
+    return Query(
+        ClaimedDelivery,
+        select(*claimed.c, its_event.c.request_id, its_event.c.body).select_from(claimed.join(its_event, true())),
     )
 
 
-_wanted = array_rows("wanted", subscription_id=BigInteger, rows=Integer)
+_wanted = array_rows("wanted", {"subscription_id": BigInteger, "rows": Integer})
 _served = (
     select(subscription.c.id, *_SECRET)
     .where(subscription.c.id == _wanted.c.subscription_id, _sending)
@@ -148,9 +174,9 @@ def uptime() -> float:
 
 
 class Claims(NamedTuple):
-    """Leased deliveries with all that sending them takes. since: their leases began then or later, see `uptime`."""
+    """Leased deliveries. since: their leases began then or later, see `uptime`."""
 
-    rows: list[Record]
+    rows: list[ClaimedDelivery]
     since: float
 
 
@@ -160,8 +186,8 @@ async def claimed_deliveries(
     """Leases due deliveries, up to so many of each subscription, the longest due first."""
     async with database.transaction(CLAIMING) as connection:
         since = uptime()
-        rows = await connection.rows(
-            _CLAIM_DELIVERIES,
+        rows = await _CLAIM_DELIVERIES.rows(
+            connection,
             subscription_id=list(wanted),
             rows=list(wanted.values()),
             now=now,
@@ -174,7 +200,7 @@ async def claimed_delivery(database: Database, event_id: uuid.UUID, subscription
     """Leases one waiting delivery, due or not; none where it does not wait, must not be sent now or is leased."""
     async with database.transaction(CLAIMING) as connection:
         since = uptime()
-        rows = await connection.rows(
-            _CLAIM_DELIVERY, event_id=event_id, subscription_id=subscription_id, lease_seconds=lease_seconds
+        rows = await _CLAIM_DELIVERY.rows(
+            connection, event_id=event_id, subscription_id=subscription_id, lease_seconds=lease_seconds
         )
     return Claims(rows, since)

@@ -22,37 +22,39 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from chassis.db.database import Connection
+from chassis.db.rows import array_rows, columns_of_tuples
 from chassis.db.statements import Statement, param
-from svc_webhooks.array_rows import array_rows
 from svc_webhooks.by_index import same_delivery
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.rules import Attempt
 from svc_webhooks.dispatch.tables import attempt, delivery
 from svc_webhooks.schema import Instant, Uuid
-from svc_webhooks.subscriptions.rules import Standing
+from svc_webhooks.subscriptions.rules import SubscriptionHealth
 from svc_webhooks.subscriptions.tables import subscription
 
 
 def _record_attempts() -> Statement:
     made = array_rows(
         "made",
-        event_id=Uuid,
-        subscription_id=BigInteger,
-        fence=BigInteger,
-        number=Integer,
-        rung=SmallInteger,
-        state=Text,
-        due_at=Instant,
-        cause=Text,
-        started_at=Instant,
-        duration_milliseconds=Integer,
-        connect_milliseconds=Integer,
-        tls_milliseconds=Integer,
-        first_byte_milliseconds=Integer,
-        address=Text,
-        status=SmallInteger,
-        error=Text,
-        response_excerpt=LargeBinary,
+        {
+            "event_id": Uuid,
+            "subscription_id": BigInteger,
+            "fence": BigInteger,
+            "number": Integer,
+            "rung": SmallInteger,
+            "state": Text,
+            "due_at": Instant,
+            "cause": Text,
+            "started_at": Instant,
+            "duration_milliseconds": Integer,
+            "connect_milliseconds": Integer,
+            "tls_milliseconds": Integer,
+            "first_byte_milliseconds": Integer,
+            "address": Text,
+            "status": SmallInteger,
+            "error": Text,
+            "response_excerpt": LargeBinary,
+        },
     )
     # A subscription's delete waits for this, or this for the delete: no attempt outlives its subscription.
     alive = (
@@ -94,14 +96,14 @@ def _record_attempts() -> Statement:
 
 
 _RECORD_ATTEMPTS = _record_attempts()
-_STANDINGS = Statement(
+_HEALTHS = Statement(
     select(subscription.c.id, subscription.c.health, subscription.c.failures_in_a_row)
     .where(subscription.c.id == func.any(param("ids", ARRAY(BigInteger))))
     .order_by(subscription.c.id)
     .with_for_update(key_share=True)
 )
-_moved = array_rows("moved", id=BigInteger, health=Text, failures_in_a_row=Integer)
-_SAVE_STANDINGS = Statement(
+_moved = array_rows("moved", {"id": BigInteger, "health": Text, "failures_in_a_row": Integer})
+_SAVE_HEALTHS = Statement(
     update(subscription)
     .where(subscription.c.id >= _moved.c.id, subscription.c.id <= _moved.c.id)
     .values(health=_moved.c.health, failures_in_a_row=_moved.c.failures_in_a_row)
@@ -110,22 +112,22 @@ _SAVE_STANDINGS = Statement(
 
 async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt]) -> dict[tuple[uuid.UUID, int], bool]:
     """Records what the fences still allow; by (event_id, subscription_id): whether its subscription has failures."""
-    columns = dict(zip(Attempt._fields, map(list, zip(*attempts, strict=True)), strict=True))
-    del columns["ours"]
+    columns = columns_of_tuples(attempts)
+    del columns["is_internal_fault"]
     rows = await connection.rows(_RECORD_ATTEMPTS, **columns)
     return {(row["event_id"], row["subscription_id"]): row["has_failures"] for row in rows}
 
 
-async def standings_for_update(connection: Connection, ids: Sequence[int]) -> dict[int, Standing]:
+async def healths_for_update(connection: Connection, ids: Sequence[int]) -> dict[int, SubscriptionHealth]:
     """Locked in the order of their ids; fan-outs go on beside."""
-    rows = await connection.rows(_STANDINGS, ids=ids)
-    return {row["id"]: Standing(row["health"], row["failures_in_a_row"]) for row in rows}
+    rows = await connection.rows(_HEALTHS, ids=ids)
+    return {row["id"]: SubscriptionHealth(row["health"], row["failures_in_a_row"]) for row in rows}
 
 
-async def save_standings(connection: Connection, standings: dict[int, Standing]) -> None:
+async def save_healths(connection: Connection, healths: dict[int, SubscriptionHealth]) -> None:
     await connection.execute(
-        _SAVE_STANDINGS,
-        id=list(standings),
-        health=[standing.health for standing in standings.values()],
-        failures_in_a_row=[standing.failures_in_a_row for standing in standings.values()],
+        _SAVE_HEALTHS,
+        id=list(healths),
+        health=[health.health for health in healths.values()],
+        failures_in_a_row=[health.failures_in_a_row for health in healths.values()],
     )

@@ -11,8 +11,8 @@ from sqlalchemy import BigInteger, LargeBinary, Text, and_, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection
+from chassis.db.rows import array_rows, columns_of_tuples
 from chassis.db.statements import Statement
-from svc_webhooks.array_rows import array_rows
 from svc_webhooks.dispatch.tables import delivery
 from svc_webhooks.events.tables import event
 from svc_webhooks.schema import Instant, Uuid
@@ -33,17 +33,20 @@ class StoredEvent(NamedTuple):
 
 
 def _store_events() -> Statement:
-    offered = array_rows(
-        "offered",
-        event_id=Uuid,
-        company_id=BigInteger,
-        event=Text,
-        entity_id=BigInteger,
-        occurred_at=Instant,
-        request_id=Text,
-        body=LargeBinary,
-        due_at=Instant,
+    rows = array_rows(
+        "rows",
+        {
+            "event_id": Uuid,
+            "company_id": BigInteger,
+            "event": Text,
+            "entity_id": BigInteger,
+            "occurred_at": Instant,
+            "request_id": Text,
+            "body": LargeBinary,
+            "due_at": Instant,
+        },
     )
+    offered = select(*rows.c).cte("offered")  # it is used three times
     kept = ("event_id", "company_id", "event", "entity_id", "occurred_at", "request_id", "body")
     stored = insert(event).from_select(kept, select(*(offered.c[name] for name in kept)), include_defaults=False)
     # KEY SHARE: a subscription can't be deleted between the match and the commit, its health may change.
@@ -71,5 +74,4 @@ _STORE_EVENTS = _store_events()
 
 async def store_events(connection: Connection, events: Sequence[StoredEvent]) -> None:
     """Inserts events and a delivery for every subscription of the company that names the event."""
-    columns = map(list, zip(*events, strict=True))
-    await connection.execute(_STORE_EVENTS, **dict(zip(StoredEvent._fields, columns, strict=True)))
+    await connection.execute(_STORE_EVENTS, **columns_of_tuples(events))
