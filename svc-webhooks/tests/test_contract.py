@@ -9,7 +9,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from chassis.auth.identity import KINDS, Identity, TokenSigner
 from chassis.db.database import Database
-from chassis.messaging.outbox import uuid7
+from chassis.messaging.outbox import EVENT_KEYS, uuid7
 from makeready.common.v1 import options_pb2, retention_pb2
 from makeready.events.v1 import events_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
@@ -54,6 +54,7 @@ def test_the_proto_lists_the_causes_of_an_attempt_of_the_rules_in_their_order() 
 def test_all_ten_events_may_be_subscribed_to() -> None:
     assert len(set(EVENTS)) == 10
     assert list(EVENTS) == sorted(EVENTS)
+    assert set(EVENTS) == EVENT_KEYS
 
 
 @pytest.mark.parametrize("kind", KINDS)
