@@ -1,4 +1,4 @@
-"""What tests of sending share: an egress with a receiver's address, and a resolver that answers as told."""
+"""What tests of sending share: a client that knows a receiver's address, and a resolver that answers as told."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ URL = f"https://{HOST}/hook?a=b"
 USER_AGENT = "Makeready-Webhooks/1"
 
 
-def egress(authority: Authority | None, override: dict[str, tuple[str, int]], **options: Any) -> HttpClient:
+def http_client(authority: Authority | None, override: dict[str, tuple[str, int]], **options: Any) -> HttpClient:
     return HttpClient(
         overrides=override, ca_file=authority.file if authority else None, user_agent=USER_AGENT, **options
     )

@@ -1,7 +1,7 @@
 """All addresses of a name, as the system knows them, and whose fault it is where there are none.
 
-A name whose servers hang takes nothing from the others: whatever lasts longer than a moment gives its place back while
-it goes on, and nobody asks for the same name twice at once.
+A name whose servers hang takes nothing from the others: a look-up that lasts longer than SLOW_AFTER_SECONDS gives its
+permit back while it goes on, and no name is asked for twice at once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ PORT = 443
 RESOLVE_SECONDS_MAX = 5.0
 KEPT_SECONDS = 5.0
 KEPT_MAX = 4096
-PLACES_MAX = 64
-MOMENT_SECONDS = 0.5
+LOOKUPS_MAX = 64  # without slow ones
+SLOW_AFTER_SECONDS = 0.5
 THREADS_MAX = 512  # `getaddrinfo` can hang for half a minute and can't be stopped
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
@@ -39,7 +39,7 @@ class Names(Generic[Read]):
     def __init__(self, resolve: Resolve, read: Callable[[Sequence[str]], Read]) -> None:
         self._resolve = resolve
         self._read = read
-        self._places = asyncio.Semaphore(PLACES_MAX)
+        self._permits = asyncio.Semaphore(LOOKUPS_MAX)
         self._kept: dict[str, tuple[float, Read]] = {}
         self._asking: dict[str, asyncio.Task[Read]] = {}
 
@@ -74,10 +74,10 @@ class Names(Generic[Read]):
         return found
 
     async def _addresses(self, host: str) -> Sequence[str]:
-        async with self._places:
+        async with self._permits:
             asked = asyncio.ensure_future(self._resolve(host))
             try:
-                await asyncio.wait({asked}, timeout=MOMENT_SECONDS)
+                await asyncio.wait({asked}, timeout=SLOW_AFTER_SECONDS)
             except BaseException:
                 asked.cancel()
                 raise

@@ -10,7 +10,7 @@ from svc_webhooks.http_client.destinations import parse
 
 from ..harness import Client, Producer
 from ..receivers import Authority, Receiver, answering, receiver, with_old_tls
-from ..wire import egress
+from ..wire import http_client
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -20,7 +20,7 @@ async def sent(authority: Authority, context: ssl.SSLContext, host: str) -> tupl
     """Error and status of an attempt, and how many requests arrived."""
     async with receiver(context, answering(200)) as found:
         url = f"https://{host}/"
-        async with egress(authority, {parse(url).host: ("127.0.0.1", found.port)}) as out:
+        async with http_client(authority, {parse(url).host: ("127.0.0.1", found.port)}) as out:
             outcome = await out.post(url, b"{}", {})
     assert not outcome.is_internal_fault
     assert outcome.connect_milliseconds is not None  # it was dialled, and that is on record
@@ -104,7 +104,7 @@ async def test_one_address_proves_each_of_its_names(authority: Authority) -> Non
     context = authority.context("good.acme.com")
     async with receiver(context, answering(200)) as found:
         address = ("127.0.0.1", found.port)
-        async with egress(authority, {"good.acme.com": address, "bad.acme.com": address}) as out:
+        async with http_client(authority, {"good.acme.com": address, "bad.acme.com": address}) as out:
             errors = [
                 (await out.post(f"https://{host}.acme.com/", b"{}", {})).error
                 for host in ("good", "bad", "good", "bad")
@@ -118,7 +118,7 @@ async def test_no_session_is_resumed(authority: Authority) -> None:
     context = authority.context("hooks.acme.com")
     async with (
         receiver(context, answering(200, b"", "Connection: close")) as found,
-        egress(authority, {"hooks.acme.com": ("127.0.0.1", found.port)}) as out,
+        http_client(authority, {"hooks.acme.com": ("127.0.0.1", found.port)}) as out,
     ):
         for _ in range(3):
             assert (await out.post("https://hooks.acme.com/", b"{}", {})).succeeded

@@ -10,7 +10,7 @@ import pytest
 
 from ..harness import until
 from ..receivers import HOST, Authority, Received, answering, disconnecting, receiver, saying
-from ..wire import URL, Resolver, egress
+from ..wire import URL, Resolver, http_client
 
 
 async def test_an_attempt_tells_how_long_each_step_took_and_where_it_went(authority: Authority) -> None:
@@ -20,7 +20,7 @@ async def test_an_attempt_tells_how_long_each_step_took_and_where_it_went(author
         await asyncio.sleep(0.1)
         writer.write(b"ok")
 
-    async with receiver(authority.context(), slowly) as found, egress(authority, found.override) as out:
+    async with receiver(authority.context(), slowly) as found, http_client(authority, found.override) as out:
         fresh, kept = await out.post(URL, b"{}", {}), await out.post(URL, b"{}", {})
     assert fresh.connect_milliseconds is not None and fresh.tls_milliseconds is not None
     assert fresh.first_byte_milliseconds is not None and fresh.first_byte_milliseconds >= 99
@@ -35,7 +35,7 @@ async def test_an_attempt_tells_how_long_each_step_took_and_where_it_went(author
 async def test_a_handshake_that_never_ends_has_connected_all_the_same(authority: Authority) -> None:
     async with (
         receiver(None, answering(200)) as found,  # waits for a line of HTTP, and says nothing
-        egress(authority, found.override, deadline_seconds=0.3) as out,
+        http_client(authority, found.override, deadline_seconds=0.3) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.error, outcome.is_internal_fault, outcome.address) == ("timeout", False, "127.0.0.1")
@@ -50,7 +50,7 @@ async def test_a_timeout_keeps_what_came_until_then(authority: Authority) -> Non
 
     async with (
         receiver(authority.context(), stuck) as found,
-        egress(authority, found.override, deadline_seconds=0.3) as out,
+        http_client(authority, found.override, deadline_seconds=0.3) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.status, outcome.error, outcome.excerpt) == (202, "timeout", b"working")
@@ -58,7 +58,7 @@ async def test_a_timeout_keeps_what_came_until_then(authority: Authority) -> Non
 
 
 async def test_what_was_never_dialled_has_no_address_and_no_times() -> None:
-    async with egress(None, {}, resolve=Resolver(["10.0.0.1"])) as out:
+    async with http_client(None, {}, resolve=Resolver(["10.0.0.1"])) as out:
         outcome = await out.post("https://example.com/", b"{}", {})
     assert outcome.error == "destination_refused"
     assert (outcome.address, outcome.connect_milliseconds, outcome.first_byte_milliseconds) == (None, None, None)
@@ -84,7 +84,7 @@ async def test_what_was_never_dialled_has_no_address_and_no_times() -> None:
 async def test_a_connection_is_kept_where_the_response_says_that_it_may(
     authority: Authority, raw: bytes, excerpt: bytes, connections: int
 ) -> None:
-    async with receiver(authority.context(), saying(raw)) as found, egress(authority, found.override) as out:
+    async with receiver(authority.context(), saying(raw)) as found, http_client(authority, found.override) as out:
         for _ in range(2):
             outcome = await out.post(URL, b"{}", {})
             assert (outcome.error, outcome.excerpt) == ("", excerpt)
@@ -120,7 +120,7 @@ async def test_a_response_that_the_receiver_ends_counts_as_far_as_it_came(
         writer.write(raw)
         writer.close()
 
-    async with receiver(authority.context(), say_and_close) as found, egress(authority, found.override) as out:
+    async with receiver(authority.context(), say_and_close) as found, http_client(authority, found.override) as out:
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.status, outcome.error, outcome.excerpt) == (status, error, excerpt)
 
@@ -134,7 +134,7 @@ async def test_interim_responses_without_end_are_no_response(authority: Authorit
             writer.write(again * 1000)
             await writer.drain()
 
-    async with receiver(authority.context(), flood) as found, egress(authority, found.override) as out:
+    async with receiver(authority.context(), flood) as found, http_client(authority, found.override) as out:
         assert (await out.post(URL, b"{}", {})).error == "protocol"
 
 
@@ -145,14 +145,14 @@ async def test_trailers_without_end_are_not_read(authority: Authority) -> None:
             writer.write(b"Trailer: x\r\n" * 1000)
             await writer.drain()
 
-    async with receiver(authority.context(), flood) as found, egress(authority, found.override) as out:
+    async with receiver(authority.context(), flood) as found, http_client(authority, found.override) as out:
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.error, outcome.excerpt) == ("", b"ok")
 
 
 async def test_what_comes_unasked_for_ends_a_kept_connection(authority: Authority) -> None:
     """As servers do that say 408 before they hang up; it must not become the answer to the next request."""
-    async with receiver(authority.context(), answering(200)) as found, egress(authority, found.override) as out:
+    async with receiver(authority.context(), answering(200)) as found, http_client(authority, found.override) as out:
         assert (await out.post(URL, b"{}", {})).succeeded
         for writer in found.writers:
             writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
@@ -172,7 +172,7 @@ async def test_a_receiver_that_hangs_up_on_every_second_request_loses_none(autho
         seen.add(request.connection)
         await answering(200)(request, writer)
 
-    async with receiver(authority.context(), once_each) as found, egress(authority, found.override) as out:
+    async with receiver(authority.context(), once_each) as found, http_client(authority, found.override) as out:
         outcomes = [await out.post(URL, b"{}", {}) for _ in range(6)]
     assert [outcome.error for outcome in outcomes] == [""] * 6
     assert found.connections == 6
@@ -183,7 +183,7 @@ async def test_connections_are_closed_when_nothing_was_sent_for_a_while(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.pool.IDLE_SECONDS_MAX", 0.2)
-    async with receiver(authority.context(), answering(200)) as found, egress(authority, found.override) as out:
+    async with receiver(authority.context(), answering(200)) as found, http_client(authority, found.override) as out:
         await asyncio.gather(*(out.post(URL, b"{}", {}) for _ in range(3)))
         assert found.connections == 3
         await until(lambda: not found.writers)
@@ -193,7 +193,7 @@ async def test_connections_are_closed_when_nothing_was_sent_for_a_while(
 
 async def test_no_more_connections_are_kept_than_allowed(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.pool.KEPT_MAX", 2)
-    async with receiver(authority.context(), answering(200)) as found, egress(authority, found.override) as out:
+    async with receiver(authority.context(), answering(200)) as found, http_client(authority, found.override) as out:
         outcomes = await asyncio.gather(*(out.post(URL, b"{}", {}) for _ in range(5)))
         assert all(outcome.succeeded for outcome in outcomes)
         await until(lambda: len(found.writers) == 2)
@@ -201,7 +201,7 @@ async def test_no_more_connections_are_kept_than_allowed(authority: Authority, m
 
 async def test_closing_closes_what_was_kept(authority: Authority) -> None:
     async with receiver(authority.context(), answering(200)) as found:
-        async with egress(authority, found.override) as out:
+        async with http_client(authority, found.override) as out:
             assert (await out.post(URL, b"{}", {})).succeeded
             assert len(found.writers) == 1
         await until(lambda: not found.writers)
@@ -218,10 +218,10 @@ async def test_failures_leave_no_descriptor_open(authority: Authority) -> None:
     ):
         before = descriptors()
         for one in (silent, strange, rude):
-            async with egress(authority, one.override, deadline_seconds=0.2) as out:
+            async with http_client(authority, one.override, deadline_seconds=0.2) as out:
                 outcomes = await asyncio.gather(*(out.post(URL, b"{}", {}) for _ in range(10)))
                 assert not any(outcome.succeeded for outcome in outcomes)
-        async with egress(authority, {HOST: ("127.0.0.1", 1)}) as out:
+        async with http_client(authority, {HOST: ("127.0.0.1", 1)}) as out:
             assert (await out.post(URL, b"{}", {})).error == "connect"
         await until(lambda: not (silent.writers or strange.writers or rude.writers))
         await asyncio.sleep(0.05)
@@ -235,7 +235,7 @@ async def test_a_kept_connection_to_any_of_the_addresses_is_used_before_one_is_d
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with receiver(authority.context("two.example.com"), answering(200)) as found:
         monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
-        async with egress(authority, {}, resolve=Resolver(["127.0.0.9", "127.0.0.1"])) as out:
+        async with http_client(authority, {}, resolve=Resolver(["127.0.0.9", "127.0.0.1"])) as out:
             outcomes = [await out.post("https://two.example.com/", b"{}", {}) for _ in range(3)]
     assert [(outcome.error, outcome.address) for outcome in outcomes] == [("", "127.0.0.1")] * 3
     assert [outcome.connect_milliseconds is None for outcome in outcomes] == [False, True, True]
@@ -249,7 +249,7 @@ async def test_an_address_that_never_shakes_hands_gives_way_to_the_next(
     async with receiver(authority.context("two.example.com"), answering(200)) as found:
         silent = await asyncio.start_server(lambda _, __: asyncio.sleep(5), "127.0.0.2", found.port)
         monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
-        async with egress(authority, {}, resolve=Resolver(["127.0.0.2", "127.0.0.1"])) as out:
+        async with http_client(authority, {}, resolve=Resolver(["127.0.0.2", "127.0.0.1"])) as out:
             outcome = await out.post("https://two.example.com/", b"{}", {})
         silent.close()
     assert (outcome.error, outcome.address) == ("", "127.0.0.1")
@@ -265,7 +265,7 @@ async def test_http_1_1_is_all_that_is_offered(authority: Authority) -> None:
         agreed.append(found.selected_alpn_protocol())
         await answering(200)(request, writer)
 
-    async with receiver(context, note) as found, egress(authority, found.override) as out:
+    async with receiver(context, note) as found, http_client(authority, found.override) as out:
         assert (await out.post(URL, b"{}", {})).succeeded
     assert agreed == ["http/1.1"]
 
@@ -274,7 +274,7 @@ async def test_a_large_body_goes_out_whole_and_a_large_answer_comes_in(authority
     body = os.urandom(3_000_000)
     async with (
         receiver(authority.context(), answering(200, b"y" * 60_000)) as found,
-        egress(authority, found.override) as out,
+        http_client(authority, found.override) as out,
     ):
         outcomes = [await out.post(URL, body, {}) for _ in range(2)]
     assert [request.body == body for request in found.requests] == [True, True]
@@ -294,7 +294,7 @@ async def test_a_body_that_the_receiver_does_not_take_is_held_once(authority: Au
     over = asyncio.Event()
     server = await asyncio.start_server(deaf, "127.0.0.1", 0, ssl=authority.context())
     override = {HOST: ("127.0.0.1", server.sockets[0].getsockname()[1])}
-    async with server, egress(authority, override, deadline_seconds=1) as out:
+    async with server, http_client(authority, override, deadline_seconds=1) as out:
         tracemalloc.start()
         outcome = await out.post(URL, body, {})
         _, most = tracemalloc.get_traced_memory()
@@ -319,7 +319,7 @@ async def test_an_answer_before_the_end_of_the_request_counts_and_ends_the_conne
     over = asyncio.Event()
     server = await asyncio.start_server(hasty, "127.0.0.1", 0, ssl=authority.context())
     override = {HOST: ("127.0.0.1", server.sockets[0].getsockname()[1])}
-    async with server, egress(authority, override) as out:
+    async with server, http_client(authority, override) as out:
         outcomes = [await out.post(URL, bytes(16_000_000), {}) for _ in range(2)]
         over.set()
     assert [(outcome.status, outcome.error) for outcome in outcomes] == [(413, "status")] * 2

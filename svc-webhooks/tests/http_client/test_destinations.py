@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from svc_webhooks.http_client.destinations import DestinationRefused, is_public, parse
 from testkit.hostile_destinations import EVERY_ADDRESS, EVERY_DESTINATION, EVERY_URL
 
-from ..wire import Resolver, egress
+from ..wire import Resolver, http_client
 
 PUBLIC = [
     "1.1.1.1",
@@ -61,7 +61,7 @@ def test_there_are_enough_of_them() -> None:
 
 async def test_no_hostile_destination_is_taken_or_left_to_a_resolver() -> None:
     resolver = Resolver(["8.8.8.8"])
-    async with egress(None, {}, resolve=resolver) as out:
+    async with http_client(None, {}, resolve=resolver) as out:
         for url in EVERY_DESTINATION:
             with pytest.raises(DestinationRefused) as refused:
                 await out.check(url)

@@ -15,7 +15,7 @@ from testkit.hostile_destinations import EVERY_ADDRESS, EVERY_DESTINATION
 
 from ..harness import Client, Harness, Producer
 from ..receivers import Authority, Receiver, answering, receiver
-from ..wire import Resolver, egress
+from ..wire import Resolver, http_client
 
 NAME = "https://rebound.example.com/"
 
@@ -44,14 +44,14 @@ async def listening(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[str]]
 
 async def test_the_listeners_would_notice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
-    async with listening(monkeypatch) as came, egress(None, {}) as out:
+    async with listening(monkeypatch) as came, http_client(None, {}) as out:
         for address in ("127.0.0.1", "127.1.2.3", "0.0.0.0", "[::ffff:127.0.0.1]"):
             await out.post(f"https://{address}/", b"{}", {})
     assert len(came) == 4
 
 
 async def test_no_hostile_destination_is_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with listening(monkeypatch) as came, egress(None, {}, resolve=Resolver(["127.0.0.1"])) as out:
+    async with listening(monkeypatch) as came, http_client(None, {}, resolve=Resolver(["127.0.0.1"])) as out:
         outcomes = [await out.post(url, b"{}", {}) for url in EVERY_DESTINATION]
     assert {(outcome.error, outcome.is_internal_fault) for outcome in outcomes} == {("destination_refused", False)}
     assert came == []
@@ -63,7 +63,7 @@ async def test_no_name_leads_to_a_hostile_address_alone_or_among_others(monkeypa
         for address in EVERY_ADDRESS
         for answer in ([address], ["8.8.8.8", address], [address, "2606:4700:4700::1111"])
     ]
-    async with listening(monkeypatch) as came, egress(None, {}, resolve=Resolver(*answers, ["8.8.8.8"])) as out:
+    async with listening(monkeypatch) as came, http_client(None, {}, resolve=Resolver(*answers, ["8.8.8.8"])) as out:
         for number, answer in enumerate(answers):
             outcome = await out.post(f"https://name{number}.example.com/", b"{}", {})
             assert (outcome.error, outcome.address) == ("destination_refused", None), answer
@@ -73,7 +73,7 @@ async def test_no_name_leads_to_a_hostile_address_alone_or_among_others(monkeypa
 async def test_a_name_that_was_public_when_the_subscription_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("svc_webhooks.http_client.resolver.KEPT_SECONDS", 0.0)
     resolver = Resolver(["8.8.8.8"], ["127.0.0.1"])
-    async with listening(monkeypatch) as came, egress(None, {}, resolve=resolver) as out:
+    async with listening(monkeypatch) as came, http_client(None, {}, resolve=resolver) as out:
         await out.check(NAME)
         assert (await out.post(NAME, b"{}", {})).error == "destination_refused"
     assert (came, len(resolver.asked)) == ([], 2)
@@ -87,7 +87,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_dialled(
     resolver = Resolver(["127.0.0.1"], ["127.0.0.2"])
     async with receiver(authority.context("rebound.example.com"), answering(200)) as found:
         monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
-        async with egress(authority, {}, resolve=resolver) as out:
+        async with http_client(authority, {}, resolve=resolver) as out:
             outcome = await out.post(NAME, b"{}", {})
     assert (outcome.error, outcome.address, len(resolver.asked)) == ("", "127.0.0.1", 1)
 
@@ -102,7 +102,7 @@ async def test_a_kept_connection_serves_no_send_whose_name_leads_elsewhere_by_no
     resolver = Resolver(["127.0.0.1"], ["127.0.0.2"], ["10.0.0.1"])
     async with receiver(authority.context("rebound.example.com"), answering(200)) as found:
         monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
-        async with egress(authority, {}, resolve=resolver) as out:
+        async with http_client(authority, {}, resolve=resolver) as out:
             outcomes = [await out.post(NAME, b"{}", {}) for _ in range(3)]
     assert [(one.error, one.address) for one in outcomes] == [
         ("", "127.0.0.1"),
@@ -120,7 +120,7 @@ async def test_a_redirect_to_a_private_address_leads_nowhere(
             answer = answering(status, b"", "Location: https://127.0.0.1/")
             async with (
                 receiver(authority.context("hooks.acme.com"), answer) as found,
-                egress(authority, {"hooks.acme.com": ("127.0.0.1", found.port)}) as out,
+                http_client(authority, {"hooks.acme.com": ("127.0.0.1", found.port)}) as out,
             ):
                 outcome = await out.post("https://hooks.acme.com/", b"{}", {})
             assert (outcome.status, outcome.error, len(found.requests)) == (status, "redirect", 1)

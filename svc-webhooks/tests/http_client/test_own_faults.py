@@ -13,7 +13,7 @@ import pytest
 from svc_webhooks.http_client.sockets import fault_of
 
 from ..receivers import HOST, Authority, answering, hanging, receiver
-from ..wire import URL, Resolver, egress
+from ..wire import URL, Resolver, http_client
 
 # In a process of its own, whose descriptors run out: a destination that listens, and a name to look up.
 OUT_OF_DESCRIPTORS = """
@@ -23,17 +23,17 @@ from svc_webhooks.http_client.client import HttpClient
 
 async def attempts(port):
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    egress = HttpClient(overrides={"receiver.test": ("127.0.0.1", port)}, ca_file=None, user_agent="x")
+    http = HttpClient(overrides={"receiver.test": ("127.0.0.1", port)}, ca_file=None, user_agent="x")
     held = []
     try:
         while True:
             held.append(socket.socket())
     except OSError:
         pass
-    found = [await egress.post(f"https://{host}/", b"{}", {}) for host in ("receiver.test", "makeready.dev")]
+    found = [await http.post(f"https://{host}/", b"{}", {}) for host in ("receiver.test", "makeready.dev")]
     for one in held:
         one.close()
-    found.append(await egress.post("https://receiver.test/", b"{}", {}))
+    found.append(await http.post("https://receiver.test/", b"{}", {}))
     return [(outcome.status, outcome.error, outcome.is_internal_fault) for outcome in found]
 
 print(uvloop.run(attempts(int(sys.argv[1]))))
@@ -76,7 +76,7 @@ def test_as_many_descriptors_are_asked_for_as_the_machine_grants() -> None:
 @pytest.mark.parametrize("address", ["255.255.255.255", "224.0.0.1"])
 async def test_no_route_of_our_own_is_a_fault_of_ours(address: str) -> None:
     """The kernel connects nobody to these; nothing leaves the machine."""
-    async with egress(None, {HOST: (address, 443)}) as out:
+    async with http_client(None, {HOST: (address, 443)}) as out:
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.status, outcome.error, outcome.is_internal_fault, outcome.address) == (
         None,
@@ -92,7 +92,7 @@ async def test_one_address_without_a_route_is_no_fault_of_ours_where_another_ref
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     monkeypatch.setattr("svc_webhooks.http_client.client.PORT", 1)
     for addresses in (["255.255.255.255", "127.0.0.1"], ["127.0.0.1", "255.255.255.255"]):
-        async with egress(authority, {}, resolve=Resolver(addresses)) as out:
+        async with http_client(authority, {}, resolve=Resolver(addresses)) as out:
             outcome = await out.post("https://two.example.com/", b"{}", {})
         assert (outcome.error, outcome.is_internal_fault, outcome.address) == ("connect", False, "127.0.0.1")
 
@@ -103,7 +103,7 @@ async def test_one_address_without_a_route_is_no_fault_at_all_where_another_answ
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with receiver(authority.context("two.example.com"), answering(200)) as found:
         monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
-        async with egress(authority, {}, resolve=Resolver(["255.255.255.255", "127.0.0.1"])) as out:
+        async with http_client(authority, {}, resolve=Resolver(["255.255.255.255", "127.0.0.1"])) as out:
             assert (await out.post("https://two.example.com/", b"{}", {})).succeeded
 
 
@@ -135,7 +135,7 @@ def test_whose_fault_it_is_that_no_connection_came_about(code: int, at_once: boo
 
 
 async def test_a_resolver_that_is_still_busy_at_the_deadline_is_a_fault_of_ours() -> None:
-    async with egress(None, {}, resolve=Resolver(30.0), deadline_seconds=0.2) as out:
+    async with http_client(None, {}, resolve=Resolver(30.0), deadline_seconds=0.2) as out:
         outcome = await out.post("https://somebody.example.com/", b"{}", {})
     assert (outcome.error, outcome.is_internal_fault, outcome.address) == ("resolver", True, None)
 
@@ -144,7 +144,7 @@ async def test_whatever_breaks_in_our_own_code_is_a_fault_of_ours() -> None:
     async def broken(_: str) -> Sequence[str]:
         raise KeyError("a bug")
 
-    async with egress(None, {}, resolve=broken) as out:
+    async with http_client(None, {}, resolve=broken) as out:
         outcome = await out.post("https://somebody.example.com/", b"{}", {})
     assert (outcome.status, outcome.error, outcome.is_internal_fault) == (None, "egress", True)
 
@@ -156,7 +156,7 @@ async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
     monkeypatch.setattr("svc_webhooks.http_client.client.STALLED_SECONDS", 0.3)
     async with (
         receiver(authority.context(), hanging) as found,
-        egress(authority, found.override, deadline_seconds=0.3) as out,
+        http_client(authority, found.override, deadline_seconds=0.3) as out,
     ):
         attempt = asyncio.create_task(out.post(URL, b"{}", {}))
         await asyncio.sleep(0.05)
@@ -180,6 +180,6 @@ async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
     ],
 )
 async def test_a_header_never_becomes_two(authority: Authority, name: str, value: str) -> None:
-    async with receiver(authority.context(), answering(200)) as found, egress(authority, found.override) as out:
+    async with receiver(authority.context(), answering(200)) as found, http_client(authority, found.override) as out:
         outcome = await out.post(URL, b"{}", {name: value})
     assert (outcome.error, outcome.is_internal_fault, found.connections) == ("egress", True, 0)

@@ -69,8 +69,8 @@ async def test_an_answer_is_kept_for_a_moment_and_a_failure_is_not(
 
 
 async def test_names_that_hang_delay_no_other(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("svc_webhooks.http_client.resolver.PLACES_MAX", 4)
-    monkeypatch.setattr("svc_webhooks.http_client.resolver.MOMENT_SECONDS", 0.05)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.LOOKUPS_MAX", 4)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.SLOW_AFTER_SECONDS", 0.05)
     found = names()
     hanging = [asyncio.create_task(found.find(f"{number}.hangs.example")) for number in range(20)]
     await asyncio.sleep(0)
