@@ -81,7 +81,7 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_and_was_alone_deliv
 ) -> None:
     """By a machine that slept, say: what it did not send, the same sweep claims again."""
     monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", -1.0)
-    monkeypatch.setattr(sweep, "LEASE_SECONDS", 1)
+    monkeypatch.setattr("svc_webhooks.dispatch.attempts.LEASE_SECONDS", 1)
     await subscribed(database, client.company_id, [URL])
     await happened(database, client.company_id, 3)
     sweeping = asyncio.create_task(beside.sweep(now()))
