@@ -18,9 +18,9 @@ CASES = cases()
 # What is no part of a write with a key; its own tests kill there.
 ELSEWHERE = {
     "svc-tickets/tests/test_overdue_maintenance.py": {"sweep-before-commit"},
-    "svc-webhooks/tests/test_two_dispatchers.py": {"delivery-claimed", "delivery-sent"},
-    "svc-webhooks/tests/test_erasure.py": {"erasure-begun", "erasure-batch"},
-    "svc-webhooks/tests/test_retention.py": {"day-detached", "day-dropped"},
+    "svc-webhooks/tests/dispatch/test_two_dispatchers.py": {"delivery-claimed", "delivery-sent"},
+    "svc-webhooks/tests/subscriptions/test_erasure.py": {"erasure-begun", "erasure-batch"},
+    "svc-webhooks/tests/events/test_retention.py": {"day-detached", "day-dropped"},
 }
 
 
