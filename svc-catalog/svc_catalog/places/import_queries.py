@@ -1,0 +1,129 @@
+"""The SQL statements of an import: a batch is a handful of statements, whatever its size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, Table, and_, bindparam, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from chassis.db.database import Connection
+from chassis.db.rows import InsertMany, UpdateMany, offered, turned
+from chassis.db.statements import Statement
+from chassis.imports.importer import ExternalIds, ImportTable
+from svc_catalog.places import tables as t
+from svc_catalog.places.rules import FLOORPLAN_MEASURES
+
+_company_id = bindparam("company_id", type_=BigInteger)
+
+PROPERTIES = ImportTable(
+    t.property_,
+    "name",
+    "address",
+    "city",
+    "state",
+    "postal_code",
+    "building_type",
+    "construction_type",
+    "unit_count",
+    "year_built",
+    "latitude",
+    "longitude",
+    "created_at",
+)
+UNITS = ImportTable(
+    t.unit, "property_id", "name", "unit_number", "floorplan_id", "building_id", "floor_id", "created_at"
+)
+ASSETS = ImportTable(
+    t.asset,
+    "property_id",
+    "name",
+    "category",
+    "sub_category",
+    "asset_tag",
+    "make",
+    "model",
+    "serial_number",
+    "status",
+    "unit_id",
+    "location_id",
+    "year",
+    "installed_on",
+    "warranty_expires_on",
+    "expected_life_years",
+    "created_at",
+)
+
+
+# What a row of the file names is still there, as it is, when the row is stored.
+PROPERTIES_NAMED = ExternalIds(t.property_)
+UNITS_NAMED = ExternalIds(t.unit, "property_id")
+
+
+class Places:
+    """Parts of properties that a file names without listing them; each is made when it is first named."""
+
+    def __init__(self, table: Table, *key: str) -> None:
+        """key: the columns that tell one from another, property_id first."""
+        self._key = key
+        named = offered(table, key)
+        same = and_(
+            *(
+                table.c[name].is_not_distinct_from(named.c[name])
+                if table.c[name].nullable
+                # An index serves equality alone.
+                else table.c[name] == named.c[name]
+                for name in key
+            )
+        )
+        columns = (table.c.id, *(table.c[name] for name in key))
+        self._find = Statement(select(*columns).select_from(table.join(named, same)))
+        self._insert = InsertMany(table, ("company_id", *key), *columns)
+
+    async def ids(
+        self, connection: Connection, company_id: int, keys: Iterable[tuple[Any, ...]]
+    ) -> dict[tuple[Any, ...], int]:
+        """The id of each, by its key."""
+        wanted = [dict(zip(self._key, key, strict=True)) for key in dict.fromkeys(keys)]
+        if not wanted:
+            return {}
+        rows = await connection.rows(self._find, **turned(wanted, self._key))
+        found = {tuple(row)[1:]: row["id"] for row in rows}
+        missing = [{"company_id": company_id, **one} for one in wanted if tuple(one.values()) not in found]
+        made = await self._insert.run(connection, missing)
+        return found | {tuple(row)[1:]: row["id"] for row in made}
+
+
+BUILDINGS = Places(t.building, "property_id", "name")
+FLOORS = Places(t.floor, "property_id", "name", "building_id")
+FLOORPLANS = Places(t.floorplan, "property_id", "name")
+LOCATIONS = Places(t.location, "property_id", "name", "location_type")
+
+_MEASURES = Statement(
+    select(
+        t.floorplan.c.company_id,
+        t.floorplan.c.property_id,
+        t.floorplan.c.id,
+        *(t.floorplan.c[name] for name in FLOORPLAN_MEASURES),
+    ).where(
+        t.floorplan.c.company_id == _company_id,
+        t.floorplan.c.property_id == func.any(bindparam("property_ids", type_=ARRAY(BigInteger))),
+        t.floorplan.c.id == func.any(bindparam("floorplan_ids", type_=ARRAY(BigInteger))),
+    )
+)
+_SAVE_MEASURES = UpdateMany(t.floorplan, FLOORPLAN_MEASURES)
+
+
+async def floorplan_measures(
+    connection: Connection, company_id: int, property_ids: Sequence[int], floorplan_ids: Sequence[int]
+) -> dict[int, dict[str, Any]]:
+    """The key and FLOORPLAN_MEASURES of each floorplan, by its id."""
+    rows = await connection.rows(
+        _MEASURES, company_id=company_id, property_ids=property_ids, floorplan_ids=floorplan_ids
+    )
+    return {row["id"]: dict(row) for row in rows}
+
+
+async def save_floorplan_measures(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    await _SAVE_MEASURES.run(connection, rows)

@@ -1,0 +1,51 @@
+"""The rows that other contexts keep as replicas: those that somebody lacks, and all there are."""
+
+from __future__ import annotations
+
+from chassis.auth import identity
+from chassis.db.database import Database
+from makeready.catalog.v1 import places_pb2 as pb
+from makeready.events.v1.events_pb2 import AssetReference, PropertyReference, References, UnitReference, VendorReference
+from svc_catalog.places.queries import ASSET_REFERENCES, PROPERTY_REFERENCES, UNIT_REFERENCES
+from svc_catalog.vendors.queries import VENDOR_REFERENCES
+
+# By the field of References that carries them.
+ROWS = {
+    "properties": PROPERTY_REFERENCES.all,
+    "units": UNIT_REFERENCES.all,
+    "assets": ASSET_REFERENCES.all,
+    "vendors": VENDOR_REFERENCES.all,
+}
+
+
+class ReferencesService:
+    """Answers contexts whose replica lacks a row."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def BatchGetReferences(
+        self, request: pb.BatchGetReferencesRequest, call: identity.Call
+    ) -> pb.BatchGetReferencesResponse:
+        company_id = identity.company_id(call)
+        if request.company_id != company_id:
+            raise identity.IdentityError("the token names another company than the request")
+        async with self.database.connection() as connection:
+            assets = await ASSET_REFERENCES.by_ids(
+                connection, company_id, request.asset_ids, request.asset_external_ids
+            )
+            units = await UNIT_REFERENCES.by_ids(connection, company_id, request.unit_ids, request.unit_external_ids)
+            property_ids = {*request.property_ids, *(row["property_id"] for row in (*assets, *units))}
+            properties = await PROPERTY_REFERENCES.by_ids(
+                connection, company_id, sorted(property_ids), request.property_external_ids
+            )
+            vendors = await VENDOR_REFERENCES.by_ids(
+                connection, company_id, request.vendor_ids, request.vendor_external_ids
+            )
+        references = References(
+            properties=(PropertyReference(**dict(row)) for row in properties),
+            units=(UnitReference(**dict(row)) for row in units),
+            assets=(AssetReference(**dict(row)) for row in assets),
+            vendors=(VendorReference(**dict(row)) for row in vendors),
+        )
+        return pb.BatchGetReferencesResponse(references=references)
