@@ -21,20 +21,19 @@ from makeready.catalog.v1 import (
 from makeready.events.v1 import replicas_pb2
 from svc_catalog import config, consumers, replica_source, schema, tables
 from svc_catalog.inspections.commands import InspectionCommandsService
-from svc_catalog.inspections.records import InspectionLinks
+from svc_catalog.inspections.records import INSPECTION
 from svc_catalog.inspections.service import InspectionsService
 from svc_catalog.inspections.staff import Staff
-from svc_catalog.inspections.sweeps import OverdueInspections
+from svc_catalog.inspections.sweeps import overdue_inspections
 from svc_catalog.meters.commands import MeterCommandsService
 from svc_catalog.meters.service import MetersService
 from svc_catalog.notices.service import NoticesService
 from svc_catalog.places.commands import PlaceCommandsService
-from svc_catalog.places.records import Links
 from svc_catalog.places.service import AssetsService, PropertiesService, UnitsService
 from svc_catalog.vendors.commands import VendorCommandsService
-from svc_catalog.vendors.records import VendorLinks
+from svc_catalog.vendors.records import VENDOR
 from svc_catalog.vendors.service import VendorsService
-from svc_catalog.vendors.sweeps import Compliance
+from svc_catalog.vendors.sweeps import ComplianceSnapshots
 
 NAME = "svc-catalog"
 
@@ -51,23 +50,21 @@ def assemble(settings: config.Config) -> App:
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     database, links_url = app.database, settings.service.links_url
     _serve_places(app, importer, commands, links_url)
-    vendor_links = VendorLinks(links_url)
     vendors, vendor_commands = vendors_pb2.DESCRIPTOR, vendor_commands_pb2.DESCRIPTOR
-    app.serve(vendors.services_by_name["VendorsService"], VendorsService(database, importer, vendor_links))
+    app.serve(vendors.services_by_name["VendorsService"], VendorsService(database, importer, links_url))
     app.serve(
         vendor_commands.services_by_name["VendorCommandsService"],
-        VendorCommandsService(database, commands, vendor_links),
+        VendorCommandsService(database, commands, links_url),
     )
     staff = Staff(database, app.peer("gateway"))
-    inspection_links = InspectionLinks(links_url)
     inspections, inspection_commands = inspections_pb2.DESCRIPTOR, inspection_commands_pb2.DESCRIPTOR
     app.serve(
         inspections.services_by_name["InspectionsService"],
-        InspectionsService(database, importer, staff, inspection_links),
+        InspectionsService(database, importer, staff, links_url),
     )
     app.serve(
         inspection_commands.services_by_name["InspectionCommandsService"],
-        InspectionCommandsService(database, commands, staff, inspection_links),
+        InspectionCommandsService(database, commands, staff, links_url),
     )
     meters, meter_commands = meters_pb2.DESCRIPTOR, meter_commands_pb2.DESCRIPTOR
     app.serve(meters.services_by_name["MetersService"], MetersService(database, importer, links_url))
@@ -75,21 +72,20 @@ def assemble(settings: config.Config) -> App:
     notices = notices_pb2.DESCRIPTOR.services_by_name["NoticesService"]
     app.serve(notices, NoticesService(database, importer, commands, outbox, links_url))
     app.sweeps(
-        OverdueInspections(database, outbox, inspection_links, instants.now).sweep,
-        Compliance(database, outbox, commands.audit, vendor_links, instants.now).sweep,
+        overdue_inspections(database, outbox, INSPECTION.renderer(links_url), instants.now).sweep,
+        ComplianceSnapshots(database, outbox, commands.audit, VENDOR.renderer(links_url), instants.now).sweep,
     )
     return app
 
 
 def _serve_places(app: App, importer: Importer, commands: CommandRunner, links_url: str) -> None:
-    links = Links(links_url)
     services = places_pb2.DESCRIPTOR.services_by_name
-    app.serve(services["PropertiesService"], PropertiesService(app.database, importer, links))
-    app.serve(services["UnitsService"], UnitsService(app.database, importer, links))
-    app.serve(services["AssetsService"], AssetsService(app.database, importer, links))
+    app.serve(services["PropertiesService"], PropertiesService(app.database, importer, links_url))
+    app.serve(services["UnitsService"], UnitsService(app.database, importer, links_url))
+    app.serve(services["AssetsService"], AssetsService(app.database, importer, links_url))
     app.serve(services["ReferencesService"], replica_source.ReferencesService(app.database))
     place_commands = place_commands_pb2.DESCRIPTOR.services_by_name["PlaceCommandsService"]
-    app.serve(place_commands, PlaceCommandsService(commands, links))
+    app.serve(place_commands, PlaceCommandsService(commands, links_url))
 
 
 if __name__ == "__main__":

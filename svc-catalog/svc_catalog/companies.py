@@ -1,4 +1,4 @@
-"""What svc-catalog reads of companies, which the gateway owns."""
+"""Companies as svc-catalog knows them: the gateway owns them."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
@@ -11,14 +11,16 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection
 from chassis.db.statements import Statement, param
+from makeready.events.v1.events_pb2 import References
 
 
 class ReferenceRows:
     """The rows of one kind. all: every one that there is, of all companies."""
 
-    def __init__(self, table: Table, rows: Select[Any]) -> None:
-        """table: the kind's own. rows: its message's fields, by name."""
-        self.all = rows
+    def __init__(self, field: str, table: Table, rows: Select[Any]) -> None:
+        """field: of References, which carries them. table: the kind's own. rows: its message's fields, by name."""
+        self.field, self.all = field, rows
+        self._names = tuple(rows.selected_columns.keys())
         ids, external_ids = param("ids", ARRAY(BigInteger)), param("external_ids", ARRAY(Text))
         self._by_ids = Statement(
             rows.where(
@@ -34,6 +36,22 @@ class ReferenceRows:
         if not ids and not external_ids:
             return []
         return await connection.rows(self._by_ids, company_id=company_id, ids=ids, external_ids=external_ids)
+
+    async def of(self, connection: Connection, company_id: int, entity_id: int) -> References:
+        """That of one record."""
+        return self.made_of(await self.by_ids(connection, company_id, [entity_id]))
+
+    def made_of(self, rows: Iterable[Mapping[str, Any] | Record]) -> References:
+        """Those of rows that have the message's fields, and maybe others."""
+        references = References()
+        self.add(references, rows)
+        return references
+
+    def add(self, references: References, rows: Iterable[Mapping[str, Any] | Record]) -> None:
+        """Adds rows to what is published."""
+        several = getattr(references, self.field)
+        for row in rows:
+            several.add(**{name: row[name] for name in self._names})
 
 
 def columns_of(table: Table, *more: str) -> Select[Any]:

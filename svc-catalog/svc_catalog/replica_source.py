@@ -5,17 +5,13 @@ from __future__ import annotations
 from chassis.auth import identity
 from chassis.db.database import Database
 from makeready.catalog.v1 import places_pb2 as pb
-from makeready.events.v1.events_pb2 import AssetReference, PropertyReference, References, UnitReference, VendorReference
+from makeready.events.v1.events_pb2 import References
 from svc_catalog.places.queries import ASSET_REFERENCES, PROPERTY_REFERENCES, UNIT_REFERENCES
 from svc_catalog.vendors.queries import VENDOR_REFERENCES
 
+_KINDS = (PROPERTY_REFERENCES, UNIT_REFERENCES, ASSET_REFERENCES, VENDOR_REFERENCES)
 # By the field of References that carries them.
-ROWS = {
-    "properties": PROPERTY_REFERENCES.all,
-    "units": UNIT_REFERENCES.all,
-    "assets": ASSET_REFERENCES.all,
-    "vendors": VENDOR_REFERENCES.all,
-}
+ROWS = {kind.field: kind.all for kind in _KINDS}
 
 
 class ReferencesService:
@@ -42,10 +38,7 @@ class ReferencesService:
             vendors = await VENDOR_REFERENCES.by_ids(
                 connection, company_id, request.vendor_ids, request.vendor_external_ids
             )
-        references = References(
-            properties=(PropertyReference(**dict(row)) for row in properties),
-            units=(UnitReference(**dict(row)) for row in units),
-            assets=(AssetReference(**dict(row)) for row in assets),
-            vendors=(VendorReference(**dict(row)) for row in vendors),
-        )
+        references = References()
+        for kind, rows in zip(_KINDS, (properties, units, assets, vendors), strict=True):
+            kind.add(references, rows)
         return pb.BatchGetReferencesResponse(references=references)

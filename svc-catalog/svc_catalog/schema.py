@@ -19,9 +19,11 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     MetaData,
     Sequence,
+    Table,
     UniqueConstraint,
     text,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.messaging.consumer import inbox_table
 from chassis.messaging.outbox import outbox_table
@@ -30,6 +32,8 @@ from chassis.writes.audit import audit_table
 from chassis.writes.idempotency import ledger
 
 metadata = MetaData()
+
+IDS = ARRAY(BigInteger)
 
 outbox = outbox_table(metadata)
 idempotency = ledger(metadata)
@@ -83,3 +87,9 @@ def within_property(column: str, place: str) -> ForeignKeyConstraint:
     return ForeignKeyConstraint(
         ["company_id", "property_id", column], [f"{place}.company_id", f"{place}.property_id", f"{place}.id"]
     )
+
+
+def editable_columns(table: Table, *without: str) -> list[str]:
+    """The columns of a record that imports and people set, besides external_id. without: those that others own."""
+    not_set = {"company_id", "id", "version", "updated_at", "external_id", "source", *without}
+    return [column.name for column in table.c if column.name not in not_set and column.computed is None]

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, FromClause, Table, and_, select
+from sqlalchemy import BigInteger, Select, Table, and_
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.statements import Statement, param
 
 
-def rows_of(columns: Sequence[ColumnElement[Any]], source: FromClause) -> Any:
-    """All records of one kind, their columns in this order."""
-    return select(*(column.label(f"c{index}") for index, column in enumerate(columns))).select_from(source)
-
-
-def named(table: Table, column: str, other: Table) -> ColumnElement[bool]:
+def refers_to(table: Table, column: str, other: Table) -> ColumnElement[bool]:
     """That a row's column names the other row: by the whole of its key."""
     shared = (name for name in other.primary_key.columns.keys() if name != "id")  # noqa: SIM118 - columns by name
     return and_(other.c.id == table.c[column], *(other.c[name] == table.c[name] for name in shared))
 
 
-def is_given(table: Table, column: str) -> ColumnElement[bool]:
+def equals_parameter(table: Table, column: str) -> ColumnElement[bool]:
     """That a column has the value of the parameter of the same name."""
     return table.c[column] == param(column, table.c[column].type)
 
 
-def by_id(rows: Any, table: Table) -> Statement:
+def by_id(rows: Select[Any], table: Table) -> Statement:
     """The company's record with the id `entity_id`."""
     company_id, entity_id = param("company_id", BigInteger), param("entity_id", BigInteger)
     return Statement(rows.where(table.c.company_id == company_id, table.c.id == entity_id))

@@ -9,12 +9,13 @@ from typing import Any
 from chassis.db.database import Database
 from chassis.messaging.outbox import Outbox
 from chassis.schedule import instants
+from chassis.schedule.announcing import Announcer
 from chassis.writes.audit import Audit
 from svc_catalog import schema
-from svc_catalog.inspections.records import InspectionLinks
-from svc_catalog.inspections.sweeps import OverdueInspections
-from svc_catalog.vendors.records import VendorLinks
-from svc_catalog.vendors.sweeps import Compliance
+from svc_catalog.inspections.records import INSPECTION
+from svc_catalog.inspections.sweeps import overdue_inspections as announcer_of_inspections
+from svc_catalog.vendors.records import VENDOR
+from svc_catalog.vendors.sweeps import ComplianceSnapshots
 
 LINKS = "https://app.test"
 QUARTER = datetime.timedelta(minutes=15)
@@ -25,13 +26,15 @@ def utc(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC)
 
 
-def overdue_inspections(database: Database) -> OverdueInspections:
-    return OverdueInspections(database, Outbox("svc-catalog", schema.outbox), InspectionLinks(LINKS), instants.now)
+def overdue_inspections(database: Database) -> Announcer:
+    return announcer_of_inspections(
+        database, Outbox("svc-catalog", schema.outbox), INSPECTION.renderer(LINKS), instants.now
+    )
 
 
-def compliance(database: Database) -> Compliance:
+def compliance(database: Database) -> ComplianceSnapshots:
     outbox, audit = Outbox("svc-catalog", schema.outbox), Audit(schema.audit, database)
-    return Compliance(database, outbox, audit, VendorLinks(LINKS), instants.now)
+    return ComplianceSnapshots(database, outbox, audit, VENDOR.renderer(LINKS), instants.now)
 
 
 class OverdueCompany:

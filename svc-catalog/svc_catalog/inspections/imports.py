@@ -19,7 +19,7 @@ from svc_catalog.inspections import queries as q
 from svc_catalog.inspections import rules
 from svc_catalog.inspections.inputs import InspectionRow
 from svc_catalog.inspections.staff import STAFF_NAMED
-from svc_catalog.places import import_queries as known
+from svc_catalog.places.lookups import PROPERTIES_NAMED, UNITS_NAMED
 
 InspectionLine = ImportRow[InspectionRow]
 
@@ -34,12 +34,12 @@ async def save(connection: Connection, batch: Batch[InspectionRow], *, events: b
     """Saves a batch's rows. No other context keeps inspections. events: whether what is overdue already is yet to be
     announced."""
     company_id = batch.company_id
-    properties = await known.PROPERTIES_NAMED.by_external_id(connection, company_id, batch.named("property"))
+    properties = await PROPERTIES_NAMED.by_external_id(connection, company_id, batch.named("property"))
     batch.resolve("property", properties)
     staff = await STAFF_NAMED.by_external_id(connection, company_id, batch.named("assignee"))
     batch.resolve("assignee", staff)
     await batch.lock_existing(connection, q.INSPECTIONS)
-    units = await known.UNITS_NAMED.by_external_id(connection, company_id, batch.named("unit"))
+    units = await UNITS_NAMED.by_external_id(connection, company_id, batch.named("unit"))
     batch.each(lambda line: _place(line, units))
     batch.each(_check_engagement)
     await _number(connection, batch)

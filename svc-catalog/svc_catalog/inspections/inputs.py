@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from chassis.records.bodies import Between, RecordId, Text
+from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import ExternalId, Name, ShortText
 from svc_catalog.inspections import rules
 
@@ -74,5 +75,8 @@ class Completion(msgspec.Struct, kw_only=True):
     completed_date: datetime.date | None = None
 
 
-FIELDS = InspectionChange.__struct_fields__
-CLEARABLE = frozenset({"unit_id", "inspection_type", "assignee_id", "compliance_type", "external_id"})
+INSPECTION_FIELDS = EditableFields(
+    InspectionChange,
+    *InspectionChange.__struct_fields__,
+    clearable=("unit_id", "inspection_type", "assignee_id", "compliance_type", "external_id"),
+)

@@ -1,102 +1,52 @@
-"""Every SQL statement about inspections, named for what it returns. The company comes first in each."""
+"""Every SQL statement about inspections and their rows, named for what it returns. The company comes first in each."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Text, bindparam, func, select, update
+from sqlalchemy import BigInteger, Text, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection, Database
-from chassis.db.rows import InsertMany, UpdateMany, offered
-from chassis.db.statements import Statement, param
+from chassis.db.rows import InsertMany, UpdateMany, array_rows_of
+from chassis.db.statements import Query, Statement, param
 from chassis.imports.importer import ImportTable
 from chassis.lists.paging import Pages
+from svc_catalog.inspections.records import INSPECTION
 from svc_catalog.inspections.tables import MAY_BECOME_STALE, SERVED, inspection, inspection_number, inspection_row
-from svc_catalog.places import tables as t
-from svc_catalog.schema import staff
-from svc_catalog.selects import by_id, is_given, named, rows_of
+from svc_catalog.places.tables import property_, unit
+from svc_catalog.schema import editable_columns, staff
+from svc_catalog.selects import by_id, equals_parameter, refers_to
 
-_company_id = bindparam("company_id", type_=BigInteger)
+_company_id, _inspection_id = param("company_id", BigInteger), param("inspection_id", BigInteger)
 
-# In the order in which `records_inspections.InspectionLinks` takes them.
-INSPECTION_COLUMNS: tuple[ColumnElement[Any], ...] = (
-    inspection.c.id,
-    inspection.c.inspection_number,
-    inspection.c.title,
-    inspection.c.inspection_type,
-    inspection.c.published_status,
-    inspection.c.result,
-    t.property_.c.id,
-    t.property_.c.name,
-    t.property_.c.external_id,
-    t.unit.c.id,
-    t.unit.c.name,
-    t.unit.c.external_id,
-    inspection.c.scheduled_date,
-    inspection.c.completed_date,
-    staff.c.id,
-    staff.c.name,
-    inspection.c.is_compliance_inspection,
-    inspection.c.compliance_type,
-    inspection.c.created_at,
-    inspection.c.external_id,
-    inspection.c.source,
-    inspection.c.version,
+_inspections = INSPECTION.select(
+    inspection.join(property_, refers_to(inspection, "property_id", property_))
+    .outerjoin(unit, refers_to(inspection, "unit_id", unit))
+    .outerjoin(staff, refers_to(inspection, "assignee_id", staff))
 )
-
-_inspections = rows_of(
-    INSPECTION_COLUMNS,
-    inspection.join(t.property_, named(inspection, "property_id", t.property_))
-    .outerjoin(t.unit, named(inspection, "unit_id", t.unit))
-    .outerjoin(staff, named(inspection, "assignee_id", staff)),
-)
-INSPECTIONS_SERVED = _inspections.where(SERVED)
+_served = _inspections.where(SERVED)
 
 INSPECTIONS_PAGE = Pages(
     _inspections,
     inspection.c.company_id,
     inspection.c.id,
-    {name: is_given(inspection, name) for name in ("property_id", "unit_id")}
-    | {"status": inspection.c.published_status == bindparam("status", type_=Text)},
+    {name: equals_parameter(inspection, name) for name in ("property_id", "unit_id")}
+    | {"status": inspection.c.published_status == param("status", Text)},
     SERVED,
 )
-_INSPECTION = by_id(INSPECTIONS_SERVED, inspection)
+# None also where the inspection is there but not served.
+ONE_INSPECTION = by_id(_served, inspection)
 
-
-async def served_inspection(database: Database | Connection, company_id: int, inspection_id: int) -> Record | None:
-    """A row of INSPECTION_COLUMNS; None also where the inspection is there but not served."""
-    return await database.row(_INSPECTION, company_id=company_id, entity_id=inspection_id)
-
-
-# Of an import
-
-INSPECTIONS = ImportTable(
-    inspection,
-    "property_id",
-    "unit_id",
-    "inspection_number",
-    "title",
-    "inspection_type",
-    "status",
-    "result",
-    "scheduled_date",
-    "completed_date",
-    "assignee_id",
-    "is_compliance_inspection",
-    "compliance_type",
-    "kind",
-    "engagement",
-    "created_at",
-    "stale_announced_at",
-)
+INSPECTIONS = ImportTable(inspection, *editable_columns(inspection))
 
 
 def _numbers_taken() -> Statement:
-    asked = offered(inspection, ("property_id", "inspection_number"))
+    asked = array_rows_of(inspection, ("property_id", "inspection_number"))
     same = (inspection.c.property_id == asked.c.property_id) & (
         inspection.c.inspection_number == asked.c.inspection_number
     )
@@ -123,8 +73,8 @@ async def holders_of_numbers(
 
 
 def _count(last: Callable[[ColumnElement[int], ColumnElement[int]], ColumnElement[int]]) -> Statement:
-    """Sets the counter of each property. last: what it becomes, of what it is and what is offered."""
-    wanted = offered(inspection_number, ("property_id", "last"))
+    """Sets the counter of each property. last: what it becomes, of what it is and what is given."""
+    wanted = array_rows_of(inspection_number, ("property_id", "last"))
     rows = select(_company_id, wanted.c.property_id, wanted.c.last).order_by(wanted.c.property_id)
     put = insert(inspection_number).from_select(["company_id", "property_id", "last"], rows)
     return Statement(
@@ -159,16 +109,37 @@ async def _put(
     return await connection.rows(statement, company_id=company_id, property_id=list(of_property), last=last)
 
 
-_RESULT = ("result", "note", "category", "priority", "asset_id", "photo_url", "failed_at")
-_inspection_id = param("inspection_id", BigInteger)
+# Rows of inspections
 
-_INSERT = InsertMany(inspection_row, ("company_id", "inspection_id", "position", "label"))
+
+class ChecklistRow(NamedTuple):
+    """A row of an inspection: what is looked at, and what somebody found. note and all behind it: of a failure."""
+
+    id: int
+    position: int
+    label: str
+    result: str | None
+    note: str | None
+    category: str | None
+    priority: str | None
+    asset_id: int | None
+    photo_url: str | None
+    failed_at: datetime.datetime | None
+
+
+_FOUND = ("result", "note", "category", "priority", "asset_id", "photo_url", "failed_at")
 _OF_INSPECTION = (inspection_row.c.company_id == _company_id, inspection_row.c.inspection_id == _inspection_id)
-_ROWS = Statement(select(inspection_row).where(*_OF_INSPECTION).order_by(inspection_row.c.position))
-_SAVE = Statement(
+_INSERT_ROWS = InsertMany(inspection_row, ("company_id", "inspection_id", "position", "label"))
+_ROWS = Query(
+    ChecklistRow,
+    select(*(inspection_row.c[name] for name in ChecklistRow._fields))
+    .where(*_OF_INSPECTION)
+    .order_by(inspection_row.c.position),
+)
+_SAVE_ROW = Statement(
     update(inspection_row)
     .where(*_OF_INSPECTION, inspection_row.c.id == param("row_id", BigInteger))
-    .values({name: param(name, inspection_row.c[name].type) for name in _RESULT})
+    .values({name: param(name, inspection_row.c[name].type) for name in _FOUND})
 )
 
 
@@ -176,35 +147,29 @@ async def add_rows(connection: Connection, company_id: int, inspection_id: int, 
     """Gives an inspection its rows, in the order of their labels."""
     of_inspection = {"company_id": company_id, "inspection_id": inspection_id}
     rows = [of_inspection | {"position": number, "label": label} for number, label in enumerate(labels, start=1)]
-    await _INSERT.run(connection, rows)
+    await _INSERT_ROWS.run(connection, rows)
 
 
-async def checklist(connection: Connection | Database, company_id: int, inspection_id: int) -> list[Record]:
+async def checklist(connection: Connection | Database, company_id: int, inspection_id: int) -> list[ChecklistRow]:
     """An inspection's rows in their order. Whoever changes one holds the inspection."""
-    return await connection.rows(_ROWS, company_id=company_id, inspection_id=inspection_id)
+    return await _ROWS.rows(connection, company_id=company_id, inspection_id=inspection_id)
 
 
-async def save_row(
-    connection: Connection, company_id: int, inspection_id: int, row_id: int, values: dict[str, Any]
-) -> None:
-    """values: what somebody found."""
-    found = {name: values[name] for name in _RESULT}
-    await connection.execute(_SAVE, company_id=company_id, inspection_id=inspection_id, row_id=row_id, **found)
+async def save_row(connection: Connection, company_id: int, inspection_id: int, row: ChecklistRow) -> None:
+    """Stores what somebody found."""
+    found = {name: getattr(row, name) for name in _FOUND}
+    await connection.execute(_SAVE_ROW, company_id=company_id, inspection_id=inspection_id, row_id=row.id, **found)
 
 
 # Of the sweep
 
 
-def stale(day: Any, _now: Any) -> tuple[Any, ...]:
+def overdue(day: Any, _now: Any) -> tuple[Any, ...]:
     """Inspections that were to be done before the day, are open, and of which nobody was told."""
     return (MAY_BECOME_STALE, inspection.c.scheduled_date < day)
 
 
-# INSPECTION_COLUMNS, then the company.
-OVERDUE_INSPECTIONS = INSPECTIONS_SERVED.add_columns(inspection.c.company_id.label("company_id"))
-_ANNOUNCE = UpdateMany(inspection, ("stale_announced_at",))
-
-
-async def announce(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """rows: company_id, id, stale_announced_at. The version stays: nothing that is served changes."""
-    await _ANNOUNCE.run(connection, rows)
+# The columns of INSPECTION, then the company.
+OVERDUE_INSPECTIONS = _served.add_columns(inspection.c.company_id.label("company_id"))
+# The version stays: nothing that is served changes.
+MARK_ANNOUNCED = UpdateMany(inspection, ("stale_announced_at",))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
+from sqlalchemy import Text, type_coerce
 
-from chassis.schedule.instants import printed
+from chassis.records.shapes import Link, Nested, Shape
 from svc_catalog import field_rules
-from svc_catalog.documents import Row
-from svc_catalog.inspections import rules as inspections_rules
+from svc_catalog.inspections import rules
+from svc_catalog.inspections.tables import inspection
 from svc_catalog.places.records import Named
+from svc_catalog.places.tables import property_, unit
+from svc_catalog.schema import staff
 
 
 class Assignee(msgspec.Struct, frozen=True, gc=False):
@@ -35,9 +38,9 @@ class Inspection(msgspec.Struct, frozen=True, gc=False):
     """What is inspected, in one line; null on legacy inspections."""
     inspection_type: str | None
     """The type of the template that it follows, for example General or Fire Alarm."""
-    status: inspections_rules.InspectionStatus
+    status: rules.InspectionStatus
     """Where it stands. One that was finalized on the legacy plain-checklist path is Completed."""
-    result: inspections_rules.InspectionResult | None
+    result: rules.InspectionResult | None
     """What came of it; null where neither applies."""
     property: Named
     """The property that is inspected."""
@@ -60,45 +63,14 @@ class Inspection(msgspec.Struct, frozen=True, gc=False):
     url: str
 
 
-class InspectionLinks:
-    """Renders rows of `queries_inspections` with links that start at the given address."""
-
-    def __init__(self, links_url: str) -> None:
-        self._links_url = links_url
-
-    def inspection(self, row: Row) -> Inspection:
-        # The columns of queries_inspections.INSPECTION_COLUMNS; those between id and result are served as they are.
-        (
-            *shown,
-            property_id,
-            property_name,
-            property_external_id,
-            unit_id,
-            unit_name,
-            unit_external_id,
-            scheduled_date,
-            completed_date,
-            assignee_id,
-            assignee_name,
-            is_compliance_inspection,
-            compliance_type,
-            created_at,
-            external_id,
-            source,
-            _version,
-        ) = row
-        values: list[Any] = [
-            *shown,
-            Named(property_id, property_name, property_external_id),
-            None if unit_id is None else Named(unit_id, unit_name, unit_external_id),
-            scheduled_date,
-            completed_date,
-            None if assignee_id is None else Assignee(assignee_id, assignee_name),
-            is_compliance_inspection,
-            compliance_type,
-            printed(created_at),
-            external_id,
-            source,
-            f"{self._links_url}/inspections/{shown[0]}",
-        ]
-        return Inspection(1, "inspection", *values)
+INSPECTION = Shape(
+    Inspection,
+    inspection,
+    # Computed by the database from a column that is never null.
+    status=type_coerce(inspection.c.published_status, Text),
+    property=Nested(Named, property_),
+    unit=Nested(Named, unit, optional=True),
+    assignee=Nested(Assignee, staff, optional=True),
+    url=Link("/inspections/{entity_id}"),
+    version=inspection.c.version,
+)

@@ -1,4 +1,4 @@
-"""The RPCs of inspections: identity, rule, statement, record."""
+"""The RPCs that list, fetch and import inspections."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from chassis.imports.importer import Batch, Importer
 from chassis.lists.paging import page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import inspections_pb2 as pb
-from svc_catalog.documents import document
 from svc_catalog.inspections import imports, queries, rules
 from svc_catalog.inspections.inputs import InspectionRow
-from svc_catalog.inspections.records import InspectionLinks
+from svc_catalog.inspections.records import INSPECTION
 from svc_catalog.inspections.staff import Staff
 
 _STATUS_LABELS = dict(enumerate(rules.INSPECTION_STATUSES, start=1))
@@ -23,11 +22,11 @@ _STATUS_LABELS = dict(enumerate(rules.INSPECTION_STATUSES, start=1))
 class InspectionsService:
     """Lists and fetches the inspections of operations (spec 4.8); imports all."""
 
-    def __init__(self, database: Database, importer: Importer, staff: Staff, links: InspectionLinks) -> None:
+    def __init__(self, database: Database, importer: Importer, staff: Staff, links_url: str) -> None:
         self.database = database
         self.importer = importer
         self.staff = staff
-        self.links = links
+        self.inspection = INSPECTION.renderer(links_url)
 
     async def ListInspections(
         self, request: pb.ListInspectionsRequest, call: identity.Call
@@ -41,14 +40,14 @@ class InspectionsService:
         if request.HasField("status"):
             filters["status"] = _STATUS_LABELS[request.status]
         rows = await queries.INSPECTIONS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
-        return pb.ListInspectionsResponse(page=page(rows, request.limit, self.links.inspection))
+        return pb.ListInspectionsResponse(page=page(rows, request.limit, self.inspection.record))
 
     async def GetInspection(self, request: pb.GetInspectionRequest, call: identity.Call) -> pb.GetInspectionResponse:
         company_id = identity.caller(call).company_id
-        row = await queries.served_inspection(self.database, company_id, request.inspection_id)
+        row = await self.database.row(queries.ONE_INSPECTION, company_id=company_id, entity_id=request.inspection_id)
         if row is None:
             raise not_found("inspection")
-        return pb.GetInspectionResponse(document=document(self.links.inspection(row), row))
+        return pb.GetInspectionResponse(document=self.inspection.document(row))
 
     async def ImportInspections(
         self, request: pb.ImportInspectionsRequest, call: identity.Call

@@ -8,40 +8,16 @@ from typing import Any
 from asyncpg import Record, UniqueViolationError
 
 from chassis.auth.identity import Call
+from chassis.records.shapes import encode
 from chassis.refusals import invalid_request
 from chassis.writes.commands import Command, CommandRunner
+from chassis.writes.editing import EditableTable, RecordEditor, audited, external_id_taken
 from makeready.catalog.v1 import meter_commands_pb2 as pb
 from makeready.common.v1.documents_pb2 import Document
-from svc_catalog.documents import encode
-from svc_catalog.editing import Desk, Fields, Kept, audited, taken
 from svc_catalog.meters import inputs, queries, rules
-from svc_catalog.meters import records as meters_records
-from svc_catalog.meters import tables as m
-from svc_catalog.places import commands as places
-from svc_catalog.places import records
-
-METER = Fields(
-    inputs.MeterRow,
-    "external_id",
-    "name",
-    "utility_type",
-    "scope",
-    "meter_number",
-    "unit_of_measure",
-    "is_active",
-    ids=("property_id", "unit_id"),
-)
-READING = Fields(
-    inputs.ReadingRow,
-    "external_id",
-    "period_start",
-    "period_end",
-    "consumption",
-    "unit_of_measure",
-    "cost",
-    "is_estimated",
-    ids=("meter_id",),
-)
+from svc_catalog.meters.records import METER, READING
+from svc_catalog.meters.tables import meter
+from svc_catalog.places.lookups import find_property, find_unit
 
 
 class MeterCommandsService:
@@ -49,32 +25,31 @@ class MeterCommandsService:
 
     def __init__(self, commands: CommandRunner, links_url: str) -> None:
         self.commands = commands
-        links = records.Links(links_url)
-        self.properties, self.units = places.properties(links), places.units(links)
-        self.meters = Desk(
+        self.meters = RecordEditor(
             "meter",
-            Kept(m.meter, *queries.METERS.changeable),
-            queries.meter,
-            meters_records.Links(links_url).meter,
+            EditableTable(meter, *queries.METERS.changeable),
+            queries.ONE_METER,
+            METER.renderer(links_url),
         )
+        self.reading = READING.renderer()
 
     async def AddMeter(self, request: pb.AddMeterRequest, call: Call) -> pb.AddMeterResponse:
-        values = METER.given(request)
+        values = inputs.METER_FIELDS.of(request)
 
         async def work(command: Command) -> pb.AddMeterResponse:
-            await self.properties.find(command, values["property_id"])
+            await find_property(command, values["property_id"])
             own = await self._scoped(command, {"is_active": True} | values, None)
             return pb.AddMeterResponse(document=await self.meters.add(command, own))
 
         return await self.commands.run(call, request, pb.AddMeterResponse, work)
 
     async def UpdateMeter(self, request: pb.UpdateMeterRequest, call: Call) -> pb.UpdateMeterResponse:
-        values = METER.given(request)
+        values = inputs.METER_FIELDS.of(request)
 
         async def work(command: Command) -> pb.UpdateMeterResponse:
             locked = await self.meters.lock(command, request.meter_id)
             if "property_id" in values:
-                await self.properties.find(command, values["property_id"])
+                await find_property(command, values["property_id"])
             own = await self._scoped(command, values, locked.row)
             return pb.UpdateMeterResponse(document=await self.meters.change(command, locked, own))
 
@@ -88,7 +63,7 @@ class MeterCommandsService:
         kept: Mapping[str, Any] = {} if before is None else dict(before)
         property_id = own.get("property_id", kept.get("property_id"))
         if own.get("unit_id") is not None:
-            unit = await self.units.find(command, own["unit_id"])
+            unit = await find_unit(command, own["unit_id"])
             if unit["property_id"] != property_id:
                 raise invalid_request("The unit lies in another property.", "unit_id")
         has_unit = (own["unit_id"] if "unit_id" in own else kept.get("unit_id")) is not None
@@ -99,20 +74,20 @@ class MeterCommandsService:
         return own
 
     async def RecordReading(self, request: pb.RecordReadingRequest, call: Call) -> pb.RecordReadingResponse:
-        values = READING.given(request)
+        values = inputs.READING_FIELDS.of(request)
         if values["period_end"] < values["period_start"]:
             raise invalid_request("period_end must not be before period_start.", "period_end")
 
         async def work(command: Command) -> pb.RecordReadingResponse:
-            meter = await self.meters.find(command, values["meter_id"])
-            own = {"unit_of_measure": meter["unit_of_measure"], "is_estimated": False} | values
+            meter_row = await self.meters.find(command, values["meter_id"])
+            own = {"unit_of_measure": meter_row["unit_of_measure"], "is_estimated": False} | values
             try:
-                row = await queries.added_reading(command.connection, command.company_id, own, command.now)
+                row = await queries.add_reading(command.connection, command.company_id, own, command.now)
             except UniqueViolationError as fault:
-                raise taken(fault, "reading") from None
-            record = meters_records.reading(row)
+                raise external_id_taken(fault, "reading") from None
+            record = self.reading.record(row)
             await command.audit("reading.recorded", "reading", record.entity_id, {}, audited(record))
-            found = Document(json=encode(record), entity_id=record.entity_id, version=1)
+            found = Document(json=encode(record), entity_id=record.entity_id, version=1)  # it never changes
             return pb.RecordReadingResponse(document=found)
 
         return await self.commands.run(call, request, pb.RecordReadingResponse, work)

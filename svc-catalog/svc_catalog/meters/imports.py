@@ -12,14 +12,14 @@ from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog.meters import inputs, rules
 from svc_catalog.meters import queries as q
-from svc_catalog.places import import_queries as known
+from svc_catalog.places.lookups import PROPERTIES_NAMED, UNITS_NAMED
 
 
 async def save_meters(connection: Connection, batch: Batch[inputs.MeterRow]) -> References:
     """Saves a batch's rows; no other context hears of meters."""
-    properties = await known.PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
+    properties = await PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
     batch.resolve("property", properties)
-    units = await known.UNITS_NAMED.by_external_id(connection, batch.company_id, batch.named("unit"))
+    units = await UNITS_NAMED.by_external_id(connection, batch.company_id, batch.named("unit"))
     batch.resolve("unit", units)
     await batch.lock_existing(connection, q.METERS)
     batch.each(lambda line: _place(line, units))

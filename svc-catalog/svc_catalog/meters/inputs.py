@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from chassis.records.bodies import Between, Text
+from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import ExternalId, Name, ShortText
 from svc_catalog.meters import rules
 
@@ -42,3 +43,7 @@ class ReadingRow(msgspec.Struct, kw_only=True):
     cost: Amount | None = None
     is_estimated: bool | None = None
     created_at: datetime.datetime | None = None
+
+
+METER_FIELDS = EditableFields(MeterRow, *MeterRow.__struct_fields__, ids=("property_id", "unit_id"))
+READING_FIELDS = EditableFields(ReadingRow, *ReadingRow.__struct_fields__, ids=("meter_id",))

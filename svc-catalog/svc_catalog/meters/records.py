@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from chassis.schedule.instants import printed
-from svc_catalog.documents import Row
+from chassis.records.shapes import Link, Nested, Shape
 from svc_catalog.meters import rules
+from svc_catalog.meters.tables import meter, reading
 from svc_catalog.places.records import Named
+from svc_catalog.places.tables import property_, unit
 
 
 class Meter(msgspec.Struct, frozen=True, gc=False):
@@ -69,55 +70,12 @@ class Reading(msgspec.Struct, frozen=True, gc=False):
     """How the record was created, for example `import`."""
 
 
-class Links:
-    """Renders rows of `queries_meters` with links that start at the given address."""
-
-    def __init__(self, links_url: str) -> None:
-        self._links_url = links_url
-
-    def meter(self, row: Row) -> Meter:
-        # The columns of queries_meters.METER_COLUMNS; those between id and is_active are served as they are.
-        (
-            *shown,
-            property_id,
-            property_name,
-            property_external_id,
-            unit_id,
-            unit_name,
-            unit_external_id,
-            created_at,
-            updated_at,
-            external_id,
-            source,
-            _version,
-        ) = row
-        values: list[Any] = [
-            *shown,
-            Named(property_id, property_name, property_external_id),
-            None if unit_id is None else Named(unit_id, unit_name, unit_external_id),
-            printed(created_at),
-            printed(updated_at),
-            external_id,
-            source,
-            f"{self._links_url}/meters/{shown[0]}",
-        ]
-        return Meter(1, "utility_meter", *values)
-
-
-def reading(row: Row) -> Reading:
-    """Renders a row of queries_meters.READING_COLUMNS."""
-    entity_id, meter_id, start, end, consumption, unit_of_measure, cost, is_estimated, created_at, *rest = row
-    return Reading(
-        1,
-        "utility_reading",
-        entity_id,
-        meter_id,
-        printed(start),
-        printed(end),
-        consumption,
-        unit_of_measure,
-        cost,
-        is_estimated,
-        printed(created_at),
-        *rest,
-    )
+METER = Shape(
+    Meter,
+    meter,
+    property=Nested(Named, property_),
+    unit=Nested(Named, unit, optional=True),
+    url=Link("/meters/{entity_id}"),
+    version=meter.c.version,
+)
+READING = Shape(Reading, reading)

@@ -1,4 +1,4 @@
-"""The RPCs on meters and readings: identity, statement, record."""
+"""The RPCs that list, fetch and import meters and readings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from chassis.imports.importer import Importer
 from chassis.lists.paging import page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import meters_pb2 as pb
-from svc_catalog.documents import document
-from svc_catalog.meters import imports, inputs, queries, records
+from svc_catalog.meters import imports, inputs, queries
+from svc_catalog.meters.records import METER, READING
 
 
 class MetersService:
@@ -21,7 +21,7 @@ class MetersService:
     def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
         self.database = database
         self.importer = importer
-        self.links = records.Links(links_url)
+        self.meter, self.reading = METER.renderer(links_url), READING.renderer()
 
     async def ListMeters(self, request: pb.ListMetersRequest, call: identity.Call) -> pb.ListMetersResponse:
         company_id = identity.caller(call).company_id
@@ -33,20 +33,21 @@ class MetersService:
         if request.HasField("updated_since"):
             filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
         rows = await queries.METERS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
-        return pb.ListMetersResponse(page=page(rows, request.limit, self.links.meter))
+        return pb.ListMetersResponse(page=page(rows, request.limit, self.meter.record))
 
     async def GetMeter(self, request: pb.GetMeterRequest, call: identity.Call) -> pb.GetMeterResponse:
-        row = await queries.meter(self.database, identity.caller(call).company_id, request.meter_id)
+        company_id = identity.caller(call).company_id
+        row = await self.database.row(queries.ONE_METER, company_id=company_id, entity_id=request.meter_id)
         if row is None:
             raise not_found("meter")
-        return pb.GetMeterResponse(document=document(self.links.meter(row), row))
+        return pb.GetMeterResponse(document=self.meter.document(row))
 
     async def ListReadings(self, request: pb.ListReadingsRequest, call: identity.Call) -> pb.ListReadingsResponse:
         company_id = identity.caller(call).company_id
         rows = await queries.readings(self.database, company_id, request.meter_id, request.after_id, request.limit)
         if rows is None:
             raise not_found("meter")
-        return pb.ListReadingsResponse(page=page(rows, request.limit, records.reading))
+        return pb.ListReadingsResponse(page=page(rows, request.limit, self.reading.record))
 
     async def ImportMeters(self, request: pb.ImportMetersRequest, call: identity.Call) -> pb.ImportMetersResponse:
         results = await self.importer.run(imports.save_meters, inputs.MeterRow, request, call)

@@ -16,7 +16,7 @@ from sqlalchemy import (
 
 from chassis.lists.paging import page_indexes
 from svc_catalog import field_rules
-from svc_catalog.meters import rules as meters_rules
+from svc_catalog.meters import rules
 from svc_catalog.schema import (
     between,
     company_key,
@@ -56,8 +56,8 @@ meter = Table(
     within_property("unit_id", "unit"),
     CheckConstraint("(scope = 'unit') = (unit_id IS NOT NULL)", name="meter_of_a_unit_names_it"),
     CheckConstraint("updated_at >= created_at", name="meter_updated_after_created"),
-    one_of("meter", "utility_type", meters_rules.UTILITY_TYPES),
-    one_of("meter", "scope", meters_rules.SCOPES),
+    one_of("meter", "utility_type", rules.UTILITY_TYPES),
+    one_of("meter", "scope", rules.SCOPES),
     one_of("meter", "source", field_rules.SOURCES),
 )
 page_indexes(meter)
@@ -83,7 +83,7 @@ reading = Table(
     UniqueConstraint("company_id", "external_id", name="reading_external_id"),
     ForeignKeyConstraint(["company_id", "meter_id"], ["meter.company_id", "meter.id"]),
     CheckConstraint("period_end >= period_start", name="reading_ends_after_it_starts"),
-    between("reading", "consumption", -meters_rules.AMOUNT_MAX, meters_rules.AMOUNT_MAX),
-    between("reading", "cost", -meters_rules.AMOUNT_MAX, meters_rules.AMOUNT_MAX),
+    between("reading", "consumption", -rules.AMOUNT_MAX, rules.AMOUNT_MAX),
+    between("reading", "cost", -rules.AMOUNT_MAX, rules.AMOUNT_MAX),
     one_of("reading", "source", field_rules.SOURCES),
 )

@@ -8,33 +8,36 @@ from asyncpg import Record
 
 from chassis.db.database import Connection
 from chassis.imports.importer import Batch, ImportRow
+from chassis.records.shapes import Renderer
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog.notices import queries as q
 from svc_catalog.notices import rules
 from svc_catalog.notices.inputs import NoticeRow
-from svc_catalog.places import import_queries as known
+from svc_catalog.notices.records import Notice
+from svc_catalog.places.lookups import PROPERTIES_NAMED, UNITS_NAMED
 
 NoticeLine = ImportRow[NoticeRow]
-Announce = Callable[[Connection, Sequence[Record]], Awaitable[None]]
+Announce = Callable[[Connection, Sequence[Notice]], Awaitable[None]]
 
 
 class NoticeImport:
     """One request. announce: tells of those that it publishes; None where the public events do not fire."""
 
-    def __init__(self, announce: Announce | None) -> None:
+    def __init__(self, renderer: Renderer[Notice], announce: Announce | None) -> None:
+        self._renderer = renderer
         self._announce = announce
 
     async def save(self, connection: Connection, batch: Batch[NoticeRow]) -> References:
         """Saves a batch's rows. No other context keeps notices."""
         company_id = batch.company_id
-        properties = await known.PROPERTIES_NAMED.by_external_id(connection, company_id, batch.named("property"))
+        properties = await PROPERTIES_NAMED.by_external_id(connection, company_id, batch.named("property"))
         batch.resolve("property", properties)
-        units = await known.UNITS_NAMED.by_external_id(connection, company_id, batch.named("unit"))
+        units = await UNITS_NAMED.by_external_id(connection, company_id, batch.named("unit"))
         await batch.lock_existing(connection, q.NOTICES)
         batch.each(lambda line: _check(line, batch))
         there = [line.stored("id") for line in batch.good.values() if line.before is not None]
-        for_units = {row["id"]: row["unit_ids"] for row in await q.notices_by_ids(connection, company_id, there)}
+        for_units = {one.id: one.unit_ids for one in await self._notices(connection, company_id, there)}
         batch.each(lambda line: _place(line, units, for_units.get(line.stored("id"), [])))
         batch.each(_check_published)
         publishing = {
@@ -47,8 +50,11 @@ class NoticeImport:
         await q.put_units(connection, company_id, placed)
         if self._announce is not None:
             ids = [row["id"] for row in saved if row["external_id"] in publishing]
-            await self._announce(connection, await q.notices_by_ids(connection, company_id, ids))
+            await self._announce(connection, await self._notices(connection, company_id, ids))
         return References()
+
+    async def _notices(self, connection: Connection, company_id: int, ids: Sequence[int]) -> list[Notice]:
+        return [self._renderer.record(row) for row in await q.notices_by_ids(connection, company_id, ids)]
 
 
 def _check(line: NoticeLine, batch: Batch[NoticeRow]) -> None:
@@ -87,6 +93,6 @@ def _units(line: NoticeLine) -> Sequence[int]:
 def _check_published(line: NoticeLine) -> None:
     """Raises Refusal where the row would change what people have read."""
     if line.stored("published_at") is not None and (
-        line.touched or any(line.after(name) != line.stored(name) for name in q.CONTENT)
+        line.touched or any(line.after(name) != line.stored(name) for name in rules.CONTENT)
     ):
         raise rules.published()

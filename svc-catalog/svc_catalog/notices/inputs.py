@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from chassis.records.bodies import Text
+from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import ExternalId
 from svc_catalog.notices import rules
 
@@ -24,3 +25,6 @@ class NoticeRow(msgspec.Struct, kw_only=True):
     area: Annotated[str, Text(longest=rules.AREA_POINTS_MAX, blank=False)] | None = None
     created_at: datetime.datetime | None = None
     published_at: datetime.datetime | None = None
+
+
+NOTICE_FIELDS = EditableFields(NoticeRow, *NoticeRow.__struct_fields__)

@@ -12,6 +12,8 @@ AREA_POINTS_MAX = 200
 UNITS_MAX = 2000
 WHOLE_PROPERTY = "All units"
 EVENT = "property.notice.published"
+# What people read; it stays as it is once the notice is published.
+CONTENT = ("property_id", "subject", "body", "when", "area")
 
 
 def audience(area: str | None, unit_count: int, unit_name: str | None) -> str:

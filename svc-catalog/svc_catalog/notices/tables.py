@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, DateTime, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Table,
+    Text,
+    UniqueConstraint,
+    and_,
+    cast,
+    func,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.types import NullType
 
 from svc_catalog import field_rules
+from svc_catalog.places.tables import unit
 from svc_catalog.schema import (
+    IDS,
     company_key,
     id_of,
     ids,
@@ -53,4 +69,22 @@ notice_unit = Table(
     Column("property_id", BigInteger, nullable=False),
     within_property("notice_id", "notice"),
     within_property("unit_id", "unit"),
+)
+
+_unit = and_(unit.c.company_id == notice_unit.c.company_id, unit.c.id == notice_unit.c.unit_id)
+# Beside each notice: the ids of the units that it is for, ascending, and the name of one.
+units_of_notice = (
+    select(
+        # Of no type to Core, which would have a list of asyncpg's made anew.
+        func.coalesce(
+            func.array_agg(aggregate_order_by(unit.c.id, unit.c.id)),
+            cast(literal_column("'{}'"), IDS),
+            type_=NullType(),
+        ).label("ids"),
+        func.min(unit.c.name).label("name"),
+    )
+    .select_from(notice_unit.join(unit, _unit))
+    .where(notice_unit.c.company_id == notice.c.company_id, notice_unit.c.notice_id == notice.c.id)
+    .correlate(notice)
+    .lateral("units")
 )

@@ -5,60 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Table, and_, bindparam, func, select
+from sqlalchemy import BigInteger, Table, and_, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection
-from chassis.db.rows import InsertMany, UpdateMany, offered, turned
-from chassis.db.statements import Statement
-from chassis.imports.importer import ExternalIds, ImportTable
+from chassis.db.rows import InsertMany, UpdateMany, array_rows_of, columns_of
+from chassis.db.statements import Statement, param
+from chassis.imports.importer import ImportTable
 from svc_catalog.places import tables as t
 from svc_catalog.places.rules import FLOORPLAN_MEASURES
+from svc_catalog.schema import editable_columns
 
-_company_id = bindparam("company_id", type_=BigInteger)
-
-PROPERTIES = ImportTable(
-    t.property_,
-    "name",
-    "address",
-    "city",
-    "state",
-    "postal_code",
-    "building_type",
-    "construction_type",
-    "unit_count",
-    "year_built",
-    "latitude",
-    "longitude",
-    "created_at",
-)
-UNITS = ImportTable(
-    t.unit, "property_id", "name", "unit_number", "floorplan_id", "building_id", "floor_id", "created_at"
-)
-ASSETS = ImportTable(
-    t.asset,
-    "property_id",
-    "name",
-    "category",
-    "sub_category",
-    "asset_tag",
-    "make",
-    "model",
-    "serial_number",
-    "status",
-    "unit_id",
-    "location_id",
-    "year",
-    "installed_on",
-    "warranty_expires_on",
-    "expected_life_years",
-    "created_at",
-)
-
-
-# What a row of the file names is still there, as it is, when the row is stored.
-PROPERTIES_NAMED = ExternalIds(t.property_)
-UNITS_NAMED = ExternalIds(t.unit, "property_id")
+PROPERTIES = ImportTable(t.property_, *editable_columns(t.property_))
+# What svc-occupancy owns of a unit, no file sets.
+UNITS = ImportTable(t.unit, *editable_columns(t.unit, "unit_status", "projected_ready_on", "occupancy_version"))
+ASSETS = ImportTable(t.asset, *editable_columns(t.asset))
 
 
 class Places:
@@ -67,7 +28,7 @@ class Places:
     def __init__(self, table: Table, *key: str) -> None:
         """key: the columns that tell one from another, property_id first."""
         self._key = key
-        named = offered(table, key)
+        named = array_rows_of(table, key)
         same = and_(
             *(
                 table.c[name].is_not_distinct_from(named.c[name])
@@ -88,7 +49,7 @@ class Places:
         wanted = [dict(zip(self._key, key, strict=True)) for key in dict.fromkeys(keys)]
         if not wanted:
             return {}
-        rows = await connection.rows(self._find, **turned(wanted, self._key))
+        rows = await connection.rows(self._find, **columns_of(wanted, self._key))
         found = {tuple(row)[1:]: row["id"] for row in rows}
         missing = [{"company_id": company_id, **one} for one in wanted if tuple(one.values()) not in found]
         made = await self._insert.run(connection, missing)
@@ -107,9 +68,9 @@ _MEASURES = Statement(
         t.floorplan.c.id,
         *(t.floorplan.c[name] for name in FLOORPLAN_MEASURES),
     ).where(
-        t.floorplan.c.company_id == _company_id,
-        t.floorplan.c.property_id == func.any(bindparam("property_ids", type_=ARRAY(BigInteger))),
-        t.floorplan.c.id == func.any(bindparam("floorplan_ids", type_=ARRAY(BigInteger))),
+        t.floorplan.c.company_id == param("company_id", BigInteger),
+        t.floorplan.c.property_id == func.any(param("property_ids", ARRAY(BigInteger))),
+        t.floorplan.c.id == func.any(param("floorplan_ids", ARRAY(BigInteger))),
     )
 )
 _SAVE_MEASURES = UpdateMany(t.floorplan, FLOORPLAN_MEASURES)

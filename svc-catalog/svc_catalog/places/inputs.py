@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from chassis.records.bodies import Between, Text
+from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import Count, ExternalId, Name, ShortText
 from svc_catalog.places import rules
 
@@ -71,3 +72,9 @@ class AssetRow(msgspec.Struct, kw_only=True):
     warranty_expires_on: datetime.date | None = None
     expected_life_years: Annotated[int, Between(0, rules.LIFE_YEARS_MAX)] | None = None
     created_at: datetime.datetime | None = None
+
+
+PROPERTY_FIELDS = EditableFields(PropertyRow, *PropertyRow.__struct_fields__)
+# A floor, a building and a floorplan by name, as in a file; the property by its id.
+UNIT_FIELDS = EditableFields(UnitRow, *UnitRow.__struct_fields__, ids=("property_id",))
+ASSET_FIELDS = EditableFields(AssetRow, *AssetRow.__struct_fields__, ids=("property_id", "unit_id"))

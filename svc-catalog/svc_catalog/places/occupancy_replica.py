@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select, true, update
 
 from chassis.db.database import Connection
-from chassis.db.rows import offered
+from chassis.db.rows import array_rows_of
 from chassis.db.statements import Statement
 from makeready.events.v1.events_pb2 import UnitOccupancyReference
 from svc_catalog.places import tables as t
@@ -18,12 +18,12 @@ _NAMES = ("company_id", "id", "unit_status", "projected_ready_on", "occupancy_ve
 
 
 def _take(*, newer_only: bool) -> Statement:
-    told = offered(t.unit, _NAMES)
+    given = array_rows_of(t.unit, _NAMES)
     # Locked in the order of their ids first, as an import locks them: neither then waits for the other in a ring.
     taken = (
-        select(*(told.c[name] for name in _NAMES))
-        .select_from(t.unit.join(told, (t.unit.c.company_id == told.c.company_id) & (t.unit.c.id == told.c.id)))
-        .where(t.unit.c.occupancy_version < told.c.occupancy_version if newer_only else true())
+        select(*(given.c[name] for name in _NAMES))
+        .select_from(t.unit.join(given, (t.unit.c.company_id == given.c.company_id) & (t.unit.c.id == given.c.id)))
+        .where(t.unit.c.occupancy_version < given.c.occupancy_version if newer_only else true())
         .order_by(t.unit.c.id)
         .with_for_update(of=t.unit, key_share=True)
         .cte("taken")

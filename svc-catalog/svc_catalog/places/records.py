@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from chassis.schedule.instants import printed
-from svc_catalog.documents import Row
+from chassis.records.shapes import Either, Link, Nested, Shape
 from svc_catalog.places import rules
+from svc_catalog.places.tables import asset, building, floor, floorplan, location, property_, unit
 
 
 class Named(msgspec.Struct, frozen=True, gc=False):
@@ -158,108 +158,24 @@ class Asset(msgspec.Struct, frozen=True, gc=False):
     url: str
 
 
-class Links:
-    """Renders rows of `queries` with links that start at the given address."""
-
-    def __init__(self, links_url: str) -> None:
-        self._links_url = links_url
-
-    def property(self, row: Row) -> Property:
-        # The columns of queries.PROPERTY_COLUMNS; those between id and created_at are served as they are.
-        *shown, created_at, external_id, source, _version = row
-        url = f"{self._links_url}/properties/{shown[0]}"
-        values: list[Any] = [*shown, printed(created_at), external_id, source, url]
-        return Property(1, "property", *values)
-
-    def unit(self, row: Row) -> Unit:
-        # The columns of queries.UNIT_COLUMNS, in their order.
-        (
-            entity_id,
-            name,
-            unit_number,
-            unit_status,
-            property_id,
-            property_name,
-            property_external_id,
-            floorplan_id,
-            floorplan_name,
-            floorplan_external_id,
-            bedrooms,
-            bathrooms,
-            square_feet,
-            building_id,
-            building_name,
-            building_external_id,
-            floor_id,
-            floor_name,
-            floor_external_id,
-            created_at,
-            external_id,
-            source,
-            projected_ready_on,
-            _version,
-        ) = row
-        plan = (floorplan_id, floorplan_name, floorplan_external_id, bedrooms, bathrooms, square_feet)
-        return Unit(
-            1,
-            "unit",
-            entity_id,
-            name,
-            unit_number,
-            unit_status,
-            Named(property_id, property_name, property_external_id),
-            None if floorplan_id is None else Floorplan(*plan),
-            None if building_id is None else Named(building_id, building_name, building_external_id),
-            None if floor_id is None else Named(floor_id, floor_name, floor_external_id),
-            printed(created_at),
-            external_id,
-            source,
-            projected_ready_on,
-            f"{self._links_url}/properties/{property_id}/units/{entity_id}",
-        )
-
-    def asset(self, row: Row) -> Asset:
-        # The columns of queries.ASSET_COLUMNS; those between id and status are served as they are.
-        (
-            *shown,
-            property_id,
-            property_name,
-            property_external_id,
-            unit_id,
-            unit_name,
-            unit_external_id,
-            location_id,
-            location_name,
-            location_external_id,
-            location_type,
-            year,
-            installed_on,
-            warranty_expires_on,
-            expected_life_years,
-            created_at,
-            updated_at,
-            external_id,
-            source,
-            _version,
-        ) = row
-        location = None
-        if unit_id is not None:
-            location = Location(unit_id, unit_name, unit_external_id, "unit")
-        elif location_id is not None:
-            location = Location(location_id, location_name, location_external_id, location_type)
-        created = printed(created_at)
-        values: list[Any] = [
-            *shown,
-            Named(property_id, property_name, property_external_id),
-            location,
-            year,
-            installed_on,
-            warranty_expires_on,
-            expected_life_years,
-            created,
-            created if updated_at == created_at else printed(updated_at),
-            external_id,
-            source,
-            f"{self._links_url}/assets/{shown[0]}",
-        ]
-        return Asset(1, "asset", *values)
+PROPERTY = Shape(Property, property_, url=Link("/properties/{entity_id}"), version=property_.c.version)
+UNIT = Shape(
+    Unit,
+    unit,
+    property=Nested(Named, property_),
+    floorplan=Nested(Floorplan, floorplan, optional=True),
+    building=Nested(Named, building, optional=True),
+    floor=Nested(Named, floor, optional=True),
+    url=Link("/properties/{property.id}/units/{entity_id}"),
+    version=unit.c.version,
+)
+ASSET = Shape(
+    Asset,
+    asset,
+    property=Nested(Named, property_),
+    location=Either(
+        Nested(Location, unit, optional=True, location_type="unit"), Nested(Location, location, optional=True)
+    ),
+    url=Link("/assets/{entity_id}"),
+    version=asset.c.version,
+)

@@ -11,7 +11,6 @@ from chassis.imports.importer import Importer
 from chassis.lists.paging import page
 from chassis.refusals import not_found
 from makeready.catalog.v1 import places_pb2 as pb
-from svc_catalog.documents import document
 from svc_catalog.places import inputs, queries, records, rules
 from svc_catalog.places.imports import assets, properties, units
 
@@ -21,21 +20,22 @@ _STATUS_LABELS = dict(enumerate(rules.ASSET_STATUSES, start=1))
 class PropertiesService:
     """Lists, fetches and imports properties (spec 4.3)."""
 
-    def __init__(self, database: Database, importer: Importer, links: records.Links) -> None:
+    def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
         self.database = database
         self.importer = importer
-        self.links = links
+        self.property = records.PROPERTY.renderer(links_url)
 
     async def ListProperties(self, request: pb.ListPropertiesRequest, call: identity.Call) -> pb.ListPropertiesResponse:
         company_id = identity.caller(call).company_id
         rows = await queries.PROPERTIES_PAGE.rows(self.database, company_id, request.after_id, request.limit, {})
-        return pb.ListPropertiesResponse(page=page(rows, request.limit, self.links.property))
+        return pb.ListPropertiesResponse(page=page(rows, request.limit, self.property.record))
 
     async def GetProperty(self, request: pb.GetPropertyRequest, call: identity.Call) -> pb.GetPropertyResponse:
-        row = await queries.property_(self.database, identity.caller(call).company_id, request.property_id)
+        company_id = identity.caller(call).company_id
+        row = await self.database.row(queries.ONE_PROPERTY, company_id=company_id, entity_id=request.property_id)
         if row is None:
             raise not_found("property")
-        return pb.GetPropertyResponse(document=document(self.links.property(row), row))
+        return pb.GetPropertyResponse(document=self.property.document(row))
 
     async def ImportProperties(
         self, request: pb.ImportPropertiesRequest, call: identity.Call
@@ -47,22 +47,23 @@ class PropertiesService:
 class UnitsService:
     """Lists, fetches and imports units (spec 4.4)."""
 
-    def __init__(self, database: Database, importer: Importer, links: records.Links) -> None:
+    def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
         self.database = database
         self.importer = importer
-        self.links = links
+        self.unit = records.UNIT.renderer(links_url)
 
     async def ListUnits(self, request: pb.ListUnitsRequest, call: identity.Call) -> pb.ListUnitsResponse:
         company_id = identity.caller(call).company_id
         filters = {"property_id": request.property_id} if request.HasField("property_id") else {}
         rows = await queries.UNITS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
-        return pb.ListUnitsResponse(page=page(rows, request.limit, self.links.unit))
+        return pb.ListUnitsResponse(page=page(rows, request.limit, self.unit.record))
 
     async def GetUnit(self, request: pb.GetUnitRequest, call: identity.Call) -> pb.GetUnitResponse:
-        row = await queries.unit(self.database, identity.caller(call).company_id, request.unit_id)
+        company_id = identity.caller(call).company_id
+        row = await self.database.row(queries.ONE_UNIT, company_id=company_id, entity_id=request.unit_id)
         if row is None:
             raise not_found("unit")
-        return pb.GetUnitResponse(document=document(self.links.unit(row), row))
+        return pb.GetUnitResponse(document=self.unit.document(row))
 
     async def ImportUnits(self, request: pb.ImportUnitsRequest, call: identity.Call) -> pb.ImportUnitsResponse:
         results = await self.importer.run(units.save, inputs.UnitRow, request, call)
@@ -72,10 +73,10 @@ class UnitsService:
 class AssetsService:
     """Lists, fetches and imports assets (spec 4.6)."""
 
-    def __init__(self, database: Database, importer: Importer, links: records.Links) -> None:
+    def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
         self.database = database
         self.importer = importer
-        self.links = links
+        self.asset = records.ASSET.renderer(links_url)
 
     async def ListAssets(self, request: pb.ListAssetsRequest, call: identity.Call) -> pb.ListAssetsResponse:
         company_id = identity.caller(call).company_id
@@ -89,13 +90,14 @@ class AssetsService:
         if request.HasField("updated_since"):
             filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
         rows = await queries.ASSETS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
-        return pb.ListAssetsResponse(page=page(rows, request.limit, self.links.asset))
+        return pb.ListAssetsResponse(page=page(rows, request.limit, self.asset.record))
 
     async def GetAsset(self, request: pb.GetAssetRequest, call: identity.Call) -> pb.GetAssetResponse:
-        row = await queries.asset(self.database, identity.caller(call).company_id, request.asset_id)
+        company_id = identity.caller(call).company_id
+        row = await self.database.row(queries.ONE_ASSET, company_id=company_id, entity_id=request.asset_id)
         if row is None:
             raise not_found("asset")
-        return pb.GetAssetResponse(document=document(self.links.asset(row), row))
+        return pb.GetAssetResponse(document=self.asset.document(row))
 
     async def ImportAssets(self, request: pb.ImportAssetsRequest, call: identity.Call) -> pb.ImportAssetsResponse:
         results = await self.importer.run(assets.save, inputs.AssetRow, request, call)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import asdict
-from typing import Any
 
 from chassis.db.database import Connection
 from chassis.imports.importer import Batch, ImportRow
@@ -14,9 +13,8 @@ from makeready.events.v1.events_pb2 import References
 from svc_catalog.companies import timezone_of
 from svc_catalog.vendors import queries as q
 from svc_catalog.vendors import rules
-from svc_catalog.vendors import rules as desk
 from svc_catalog.vendors.inputs import VendorRow
-from svc_catalog.vendors.rules import Standing
+from svc_catalog.vendors.rules import VendorCompliance
 
 _DEFAULTS = {
     "rating_count": 0,
@@ -33,23 +31,14 @@ async def save(connection: Connection, batch: Batch[VendorRow], *, events: bool)
     await _Businesses(batch).resolve(connection)
     today = local_date(batch.moment, await timezone_of(connection, batch.company_id))
     for line in batch.good.values():
-        _stand(line, batch)
+        _complete(line, batch)
         _insure(line, batch, today, events)
-    told = References()
-    for row in await batch.save(connection, q.VENDORS, _DEFAULTS):
-        told.vendors.add(
-            id=row["id"],
-            version=row["version"],
-            company_id=batch.company_id,
-            # Nickname or legal name, the row's name is what it was made of.
-            name=batch.good[row["external_id"]].row.name,
-            external_id=row["external_id"],
-            on_hold=row["on_hold"],
-        )
-    return told
+    saved = await batch.save(connection, q.VENDORS, _DEFAULTS)
+    # Nickname or legal name, the row's name is what it was made of.
+    return q.VENDOR_REFERENCES.made_of(row | {"name": batch.good[row["external_id"]].row.name} for row in saved)
 
 
-def _stand(line: ImportRow[VendorRow], batch: Batch[VendorRow]) -> None:
+def _complete(line: ImportRow[VendorRow], batch: Batch[VendorRow]) -> None:
     """Fills in what follows from the rest of the record."""
     values = line.values
     values["onboarded_at"] = values.get("onboarded_at") or line.stored("onboarded_at") or batch.moment
@@ -61,14 +50,14 @@ def _stand(line: ImportRow[VendorRow], batch: Batch[VendorRow]) -> None:
 def _insure(line: ImportRow[VendorRow], batch: Batch[VendorRow], today: datetime.date, events: bool) -> None:
     """Records the insurance that the row tells of; the next snapshot looks at it."""
     expires_on = line.values.pop("insurance_expires_on", None)
-    before = Standing() if line.before is None else Standing(**{name: line.before[name] for name in q.STANDING})
+    before = VendorCompliance() if line.before is None else q.compliance_of(line.before)
     after = before
     if "last_compliance_state" in line.given:
-        after = desk.state(after, line.values["last_compliance_state"])
+        after = rules.record_state(after, line.values["last_compliance_state"])
     if "insurance_expires_on" in line.given:
-        after = desk.record_insurance(after, expires_on, today)
+        after = rules.record_insurance(after, expires_on, today)
         if after != before and not events:
-            after = desk.hold_if_lapsed(after, today)
+            after = rules.hold_if_lapsed(after, today)
     line.values |= asdict(after)
     if after.on_hold and not before.on_hold:
         line.values["held_at"] = batch.moment
@@ -89,12 +78,12 @@ class _Businesses:
         named = {line.row.legal_name or line.row.name for line in batch.good.values()}
         ids = {line.stored("business_id") for line in kept.values()}
         rows = await q.businesses(connection, batch.company_id, ids, named, batch.good)
-        names = {row["id"]: row["legal_name"] for row in rows}
+        names = {row.id: row.legal_name for row in rows}
         for external_id, line in batch.good.items():
             of_row = line.row.legal_name or line.row.name
             self._legal_names[external_id] = names[line.stored("business_id")] if external_id in kept else of_row
         batch.each(self._take_website)
-        business_ids = await self._save(connection, {row["legal_name"]: dict(row) for row in rows})
+        business_ids = await self._save(connection, {row.legal_name: row for row in rows})
         for external_id, line in batch.good.items():
             legal_name = self._legal_names[external_id]
             line.values["business_id"] = business_ids[legal_name]
@@ -109,14 +98,14 @@ class _Businesses:
             raise invalid_request("An earlier row gives this business another website.", "website")
         self._websites[legal_name] = known or website
 
-    async def _save(self, connection: Connection, stored: dict[str, dict[str, Any]]) -> dict[str, int]:
+    async def _save(self, connection: Connection, stored: dict[str, q.StoredBusiness]) -> dict[str, int]:
         """Stores what is new; the vendors of the batch whose business changes change with it. Ids by legal name."""
         differing = {}
         for legal_name, website in self._websites.items():
             before = stored.get(legal_name)
             # A blank clears what is this vendor's alone: of a shared one another row may tell.
-            if before and before["website"] != website and (website or not before["is_shared"]):
-                differing[legal_name] = before | {"website": website}
+            if before and before.website != website and (website or not before.is_shared):
+                differing[legal_name] = before._replace(website=website)
         for external_id, line in self._batch.good.items():
             line.touched = self._legal_names[external_id] in differing
         await q.save_websites(connection, list(differing.values()))
@@ -126,7 +115,7 @@ class _Businesses:
             for name in sorted(wanted - stored.keys())
         ]
         made = await q.insert_businesses(connection, missing)
-        return made | {name: row["id"] for name, row in stored.items()}
+        return made | {name: row.id for name, row in stored.items()}
 
 
 def _keeps_business(line: ImportRow[VendorRow]) -> bool:

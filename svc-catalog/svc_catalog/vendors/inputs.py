@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from chassis.records.bodies import Between, Text
+from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import Count, ExternalId, Name
 from svc_catalog.vendors import rules
 
@@ -32,25 +33,6 @@ class VendorRow(msgspec.Struct, kw_only=True):
     insurance_expires_on: datetime.date | None = None
 
 
-class VendorChange(msgspec.Struct, kw_only=True):
-    """Fields of a vendor; legal_name and website are the business's."""
-
-    name: Name | None = None
-    legal_name: Name | None = None
-    website: Annotated[str, Text(longest=rules.WEBSITE_POINTS_MAX)] | None = None
-    avg_rating: Annotated[float, Between(0, rules.RATING_MAX)] | None = None
-    rating_count: Count | None = None
-    is_active: bool | None = None
-    property_visibility: rules.PropertyVisibility | None = None
-    external_id: ExternalId | None = None
-
-
-class NewVendor(VendorChange, kw_only=True):
-    """A vendor that is added."""
-
-    name: Name
-
-
 class Hold(msgspec.Struct, kw_only=True):
     """Why a vendor is placed on hold."""
 
@@ -63,5 +45,7 @@ class Insurance(msgspec.Struct, kw_only=True):
     expires_on: datetime.date | None = None
 
 
-FIELDS = VendorChange.__struct_fields__
-CLEARABLE = frozenset({"website", "avg_rating", "external_id"})
+# Of a vendor that is added or changed: what its row in an import may hold, as far as the request has it.
+VENDOR_FIELDS = EditableFields(
+    VendorRow, *VendorRow.__struct_fields__, clearable=("website", "avg_rating", "external_id")
+)

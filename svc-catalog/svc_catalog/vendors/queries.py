@@ -2,58 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Text, bindparam, exists, func, insert, or_, select, update
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import BigInteger, Text, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
-from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, UpdateMany
-from chassis.db.statements import Statement, param
+from chassis.db.statements import TEXTS, Query, Statement, param
 from chassis.imports.importer import ImportTable
 from chassis.lists.paging import Pages
 from svc_catalog.references import ReferenceRows
-from svc_catalog.schema import company
-from svc_catalog.selects import by_id, named, rows_of
-from svc_catalog.vendors.tables import business, vendor
+from svc_catalog.schema import IDS, company, editable_columns
+from svc_catalog.selects import by_id, refers_to
+from svc_catalog.vendors.records import VENDOR
+from svc_catalog.vendors.rules import VendorCompliance
+from svc_catalog.vendors.tables import VENDOR_NAME, business, vendor
 
 _company_id = param("company_id", BigInteger)
-VENDOR_NAME = func.coalesce(vendor.c.nickname, business.c.legal_name)
 
-# In the order in which `records.VendorLinks` takes them.
-VENDOR_COLUMNS: tuple[ColumnElement[Any], ...] = (
-    vendor.c.id,
-    VENDOR_NAME,
-    business.c.id,
-    business.c.legal_name,
-    business.c.website,
-    vendor.c.avg_rating,
-    vendor.c.rating_count,
-    vendor.c.is_active,
-    vendor.c.property_visibility,
-    vendor.c.onboarded_at,
-    vendor.c.retired_at,
-    vendor.c.last_compliance_state,
-    vendor.c.version,
-)
-
-WITH_BUSINESS = vendor.join(business, named(vendor, "business_id", business))
-_vendors = rows_of(VENDOR_COLUMNS, WITH_BUSINESS)
-VENDOR = by_id(_vendors, vendor)
-
+WITH_BUSINESS = vendor.join(business, refers_to(vendor, "business_id", business))
+_vendors = VENDOR.select(WITH_BUSINESS)
+ONE_VENDOR = by_id(_vendors, vendor)
 VENDORS_PAGE = Pages(_vendors, vendor.c.company_id, vendor.c.id, {})
 
-
-async def vendor_of(database: Database, company_id: int, vendor_id: int) -> Record | None:
-    """A row of VENDOR_COLUMNS."""
-    return await database.row(VENDOR, company_id=company_id, entity_id=vendor_id)
-
-
 VENDOR_REFERENCES = ReferenceRows(
+    "vendors",
     vendor,
     select(
         vendor.c.id,
@@ -65,32 +43,28 @@ VENDOR_REFERENCES = ReferenceRows(
     ).select_from(WITH_BUSINESS),
 )
 
-# rules.Standing
-STANDING = (
-    "on_hold",
-    "hold_reason",
-    "insurance_tracked",
-    "insurance_expires_on",
-    "lapse_held_for",
-    "compliance_due_on",
-    "last_compliance_state",
-)
+VENDORS = ImportTable(vendor, *editable_columns(vendor))
 
-VENDORS = ImportTable(
-    vendor,
-    "business_id",
-    "nickname",
-    "avg_rating",
-    "rating_count",
-    "is_active",
-    "property_visibility",
-    "onboarded_at",
-    "retired_at",
-    "held_at",
-    *STANDING,
-)
+_COMPLIANCE = tuple(field.name for field in dataclasses.fields(VendorCompliance))
 
-_BUSINESSES = Statement(
+
+def compliance_of(row: Record | Mapping[str, Any]) -> VendorCompliance:
+    """Of the columns of a vendor."""
+    return VendorCompliance(**{name: row[name] for name in _COMPLIANCE})
+
+
+class StoredBusiness(NamedTuple):
+    """is_shared: whether vendors other than those asked about name it."""
+
+    company_id: int
+    id: int
+    legal_name: str
+    website: str | None
+    is_shared: bool
+
+
+_BUSINESSES = Query(
+    StoredBusiness,
     select(
         business.c.company_id,
         business.c.id,
@@ -102,7 +76,7 @@ _BUSINESSES = Statement(
             vendor.c.business_id == business.c.id,
             or_(
                 vendor.c.external_id.is_(None),
-                vendor.c.external_id != func.all(bindparam("external_ids", type_=ARRAY(Text))),
+                vendor.c.external_id != func.all(param("external_ids", TEXTS)),
             ),
         )
         .label("is_shared"),
@@ -110,12 +84,12 @@ _BUSINESSES = Statement(
     .where(
         business.c.company_id == _company_id,
         or_(
-            business.c.id == func.any(bindparam("ids", type_=ARRAY(BigInteger))),
-            business.c.legal_name == func.any(bindparam("legal_names", type_=ARRAY(Text))),
+            business.c.id == func.any(param("ids", IDS)),
+            business.c.legal_name == func.any(param("legal_names", TEXTS)),
         ),
     )
     .order_by(business.c.id)
-    .with_for_update(of=business)
+    .with_for_update(of=business),
 )
 _INSERT_BUSINESSES = InsertMany(business, ("company_id", "legal_name", "website"), business.c.id, business.c.legal_name)
 _UPDATE_BUSINESSES = UpdateMany(business, ("website",))
@@ -127,10 +101,10 @@ async def businesses(
     ids: Collection[int],
     legal_names: Collection[str],
     external_ids: Collection[str],
-) -> list[Record]:
-    """Those that have one of the ids or legal names; is_shared tells whether vendors other than these name it."""
-    return await connection.rows(
-        _BUSINESSES,
+) -> list[StoredBusiness]:
+    """Those that have one of the ids or legal names. external_ids: of the vendors that do not make one shared."""
+    return await _BUSINESSES.rows(
+        connection,
         company_id=company_id,
         ids=sorted(ids),
         legal_names=sorted(legal_names),
@@ -138,74 +112,13 @@ async def businesses(
     )
 
 
-async def insert_businesses(connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """The id of each, by its legal name."""
+async def insert_businesses(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The id of each, by its legal name. rows: company_id, legal_name, website."""
     return {row["legal_name"]: row["id"] for row in await _INSERT_BUSINESSES.run(connection, rows)}
 
 
-async def save_websites(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    await _UPDATE_BUSINESSES.run(connection, rows)
-
-
-_vendor_id = param("vendor_id", BigInteger)
-
-_RECORD = (
-    "business_id",
-    "nickname",
-    "avg_rating",
-    "rating_count",
-    "is_active",
-    "property_visibility",
-    "retired_at",
-    "external_id",
-)
-_CHANGEABLE = (*_RECORD, *STANDING, "held_at")
-
-_NEW = ("company_id", *_RECORD, "onboarded_at", "source")
-_INSERT = Statement(
-    insert(vendor).values({name: param(name, vendor.c[name].type) for name in _NEW}).returning(vendor.c.id)
-)
-_same_vendor = (vendor.c.company_id == _company_id, vendor.c.id == _vendor_id)
-# By a statement of its own: one that has waited for the lock sees the vendor as it is by then, and its business as it
-# was before, and finds nothing where the vendor is another business by now.
-_LOCK = Statement(select(vendor.c.id).where(*_same_vendor).with_for_update(key_share=True))
-_VENDOR = Statement(
-    select(vendor.c.id, vendor.c.version, *(vendor.c[name] for name in _CHANGEABLE), business.c.legal_name)
-    .add_columns(business.c.website, VENDOR_NAME.label("name"))
-    .select_from(WITH_BUSINESS)
-    .where(*_same_vendor)
-)
-_UPDATE = Statement(
-    update(vendor)
-    .where(*_same_vendor)
-    .values({name: param(name, vendor.c[name].type) for name in _CHANGEABLE} | {"version": vendor.c.version + 1})
-)
-
-
-async def add_vendor(connection: Connection, **values: Any) -> int:
-    """The id of a vendor with these values. Raises UniqueViolationError for an external_id that another one has."""
-    made: int = await connection.value(_INSERT, **values)
-    return made
-
-
-async def vendor_for_update(connection: Connection, company_id: int, vendor_id: int) -> dict[str, Any] | None:
-    """All that the back office may change of a vendor, which is locked, with its name, legal_name and website."""
-    await connection.execute(_LOCK, company_id=company_id, vendor_id=vendor_id)
-    row = await connection.row(_VENDOR, company_id=company_id, vendor_id=vendor_id)
-    return None if row is None else dict(row)
-
-
-async def save_vendor(connection: Connection, company_id: int, vendor_id: int, values: dict[str, Any]) -> None:
-    """values: as `vendor_for_update` returns them. Raises UniqueViolationError as `add_vendor` does."""
-    changeable = {name: values[name] for name in _CHANGEABLE}
-    await connection.execute(_UPDATE, company_id=company_id, vendor_id=vendor_id, **changeable)
-
-
-async def vendor_row(connection: Connection, company_id: int, vendor_id: int) -> Record:
-    """A row of VENDOR_COLUMNS of a vendor that is there."""
-    row = await connection.row(VENDOR, company_id=company_id, entity_id=vendor_id)
-    assert row is not None
-    return row
+async def save_websites(connection: Connection, rows: Sequence[StoredBusiness]) -> None:
+    await _UPDATE_BUSINESSES.run(connection, [row._asdict() for row in rows])
 
 
 # Made where nobody named it before; whoever names it first at the same moment waits for the other.
@@ -232,7 +145,16 @@ async def save_website(connection: Connection, company_id: int, business_id: int
     await connection.execute(_SAVE_WEBSITE, company_id=company_id, business_id=business_id, website=website)
 
 
-_HOLDS = Statement(
+class HeldVendor(NamedTuple):
+    vendor_id: int
+    name: str
+    reason: str
+    held_at: datetime.datetime
+    insurance_expires_on: datetime.date | None
+
+
+_HOLDS = Query(
+    HeldVendor,
     select(
         vendor.c.id.label("vendor_id"),
         VENDOR_NAME.label("name"),
@@ -242,36 +164,36 @@ _HOLDS = Statement(
     )
     .select_from(WITH_BUSINESS)
     .where(vendor.c.company_id == _company_id, vendor.c.on_hold)
-    .order_by(vendor.c.id)
+    .order_by(vendor.c.id),
 )
 
 
-async def vendors_on_hold(database: Database, company_id: int) -> list[Record]:
-    return await database.rows(_HOLDS, company_id=company_id)
+async def vendors_on_hold(database: Database, company_id: int) -> list[HeldVendor]:
+    return await _HOLDS.rows(database, company_id=company_id)
 
 
 # Of the sweep
 
 
-def to_be_looked_at(day: Any, _now: Any) -> tuple[Any, ...]:
+def insurance_due(day: Any, _now: Any) -> tuple[Any, ...]:
     """Vendors of whose insurance the day may say something new."""
     return (vendor.c.compliance_due_on <= day,)
 
 
-# The standing, and what is told of the vendor, with the timezone of its company.
+# What the snapshot looks at, and what other contexts keep of the vendor, with the timezone of its company.
 DUE_VENDORS = select(
     vendor.c.company_id,
     vendor.c.id,
     vendor.c.version,
     vendor.c.external_id,
     vendor.c.held_at,
-    *(vendor.c[name] for name in STANDING),
+    *(vendor.c[name] for name in _COMPLIANCE),
     VENDOR_NAME.label("name"),
     company.c.timezone,
 ).select_from(WITH_BUSINESS.join(company, company.c.id == vendor.c.company_id))
-_SAVE_STANDINGS = UpdateMany(vendor, ("version", "held_at", *STANDING))
+_SAVE_COMPLIANCE = UpdateMany(vendor, ("version", "held_at", *_COMPLIANCE))
 
 
-async def save_standings(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """rows: the key, version, held_at and the standing of vendors as they will be."""
-    await _SAVE_STANDINGS.run(connection, rows)
+async def save_compliance(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """rows: the key, version, held_at and the columns of `VendorCompliance` of vendors as they will be."""
+    await _SAVE_COMPLIANCE.run(connection, rows)

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from chassis.schedule.instants import printed
-from svc_catalog.documents import Row, encode
+from chassis.records.shapes import Computed, Link, Nested, Shape, encode
 from svc_catalog.vendors import rules
+from svc_catalog.vendors.tables import VENDOR_NAME, business, vendor
 
 
 class Business(msgspec.Struct, frozen=True, gc=False):
@@ -53,41 +53,12 @@ class Vendor(msgspec.Struct, frozen=True, gc=False):
 HELD = encode({"field": "on_hold", "from": False, "to": True})
 
 
-class VendorLinks:
-    """Renders rows of `queries` with links that start at the given address."""
-
-    def __init__(self, links_url: str) -> None:
-        self._links_url = links_url
-
-    def vendor(self, row: Row) -> Vendor:
-        # The columns of queries.VENDOR_COLUMNS, in their order.
-        (
-            entity_id,
-            name,
-            business_id,
-            legal_name,
-            website,
-            avg_rating,
-            rating_count,
-            is_active,
-            property_visibility,
-            onboarded_at,
-            retired_at,
-            last_compliance_state,
-            _version,
-        ) = row
-        return Vendor(
-            1,
-            "vendor",
-            entity_id,
-            name,
-            Business(business_id, legal_name, website),
-            avg_rating,
-            rating_count,
-            is_active,
-            property_visibility,
-            printed(onboarded_at),
-            None if retired_at is None else printed(retired_at),
-            f"{self._links_url}/vendors/{entity_id}",
-            rules.published_compliance(last_compliance_state),  # type: ignore[arg-type]
-        )
+VENDOR = Shape(
+    Vendor,
+    vendor,
+    name=VENDOR_NAME,
+    business=Nested(Business, business),
+    url=Link("/vendors/{entity_id}"),
+    last_compliance_state=Computed(rules.published_compliance, vendor.c.last_compliance_state),
+    version=vendor.c.version,
+)

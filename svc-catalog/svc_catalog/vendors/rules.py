@@ -41,7 +41,7 @@ AT_ONCE = datetime.date.min
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class VendorCompliance:
     """What is known of a vendor's insurance, and whether it is on hold."""
 
     on_hold: bool = False
@@ -75,61 +75,63 @@ def next_finding(expires_on: datetime.date | None, today: datetime.date) -> date
     return None if expires_on == datetime.date.max else expires_on + datetime.timedelta(days=1)
 
 
-def hold(standing: Standing, reason: str) -> Standing:
+def hold(vendor: VendorCompliance, reason: str) -> VendorCompliance:
     """Places it on hold. One that is on hold gets the reason: insurance then ends no hold that a person has placed."""
-    return replace(standing, on_hold=True, hold_reason=reason)
+    return replace(vendor, on_hold=True, hold_reason=reason)
 
 
-def release(standing: Standing) -> Standing:
+def release(vendor: VendorCompliance) -> VendorCompliance:
     """Ends its hold, whatever the reason."""
-    lapsed_meanwhile = standing.last_compliance_state == "noncompliant" and not _is_held_for_lapse(standing)
-    due_on = AT_ONCE if standing.insurance_tracked and lapsed_meanwhile else standing.compliance_due_on
-    return replace(standing, on_hold=False, hold_reason=None, compliance_due_on=due_on)
+    lapsed_meanwhile = vendor.last_compliance_state == "noncompliant" and not _is_held_for_lapse(vendor)
+    due_on = AT_ONCE if vendor.insurance_tracked and lapsed_meanwhile else vendor.compliance_due_on
+    return replace(vendor, on_hold=False, hold_reason=None, compliance_due_on=due_on)
 
 
-def record_insurance(standing: Standing, expires_on: datetime.date | None, today: datetime.date) -> Standing:
+def record_insurance(
+    vendor: VendorCompliance, expires_on: datetime.date | None, today: datetime.date
+) -> VendorCompliance:
     """Tracks its insurance from now on. Insurance that is valid ends a hold that a lapse has placed."""
-    if standing.insurance_tracked and standing.insurance_expires_on == expires_on:
-        return standing
+    if vendor.insurance_tracked and vendor.insurance_expires_on == expires_on:
+        return vendor
     if expires_on is not None and expires_on >= today:
-        standing = replace(standing, lapse_held_for=None)
-        if standing.hold_reason == LAPSED:
-            standing = replace(standing, on_hold=False, hold_reason=None)
-    return replace(standing, insurance_tracked=True, insurance_expires_on=expires_on, compliance_due_on=AT_ONCE)
+        vendor = replace(vendor, lapse_held_for=None)
+        if vendor.hold_reason == LAPSED:
+            vendor = replace(vendor, on_hold=False, hold_reason=None)
+    return replace(vendor, insurance_tracked=True, insurance_expires_on=expires_on, compliance_due_on=AT_ONCE)
 
 
-def hold_if_lapsed(standing: Standing, today: datetime.date) -> Standing:
+def hold_if_lapsed(vendor: VendorCompliance, today: datetime.date) -> VendorCompliance:
     """Places the hold that a lapse of its insurance asks for, where there is one."""
-    lapses = standing.insurance_tracked and compliance(standing.insurance_expires_on, today) == "noncompliant"
-    if not lapses or _is_held_for_lapse(standing):
-        return standing
-    if not standing.on_hold:
-        return replace(hold(standing, LAPSED), lapse_held_for=standing.insurance_expires_on)
-    if standing.hold_reason == LAPSED:  # an earlier lapse has placed it; a person's hold stands for none
-        return replace(standing, lapse_held_for=standing.insurance_expires_on)
-    return standing
+    lapses = vendor.insurance_tracked and compliance(vendor.insurance_expires_on, today) == "noncompliant"
+    if not lapses or _is_held_for_lapse(vendor):
+        return vendor
+    if not vendor.on_hold:
+        return replace(hold(vendor, LAPSED), lapse_held_for=vendor.insurance_expires_on)
+    if vendor.hold_reason == LAPSED:  # an earlier lapse has placed it; a person's hold stands for none
+        return replace(vendor, lapse_held_for=vendor.insurance_expires_on)
+    return vendor
 
 
-def look(standing: Standing, today: datetime.date) -> Standing:
+def take_snapshot(vendor: VendorCompliance, today: datetime.date) -> VendorCompliance:
     """What the snapshot of a day makes of it; one whose insurance is not tracked stays as it is."""
-    if not standing.insurance_tracked:
-        return standing
-    expires_on = standing.insurance_expires_on
+    if not vendor.insurance_tracked:
+        return vendor
+    expires_on = vendor.insurance_expires_on
     seen = replace(
-        standing,
+        vendor,
         last_compliance_state=compliance(expires_on, today),
         compliance_due_on=next_finding(expires_on, today),
     )
     return hold_if_lapsed(seen, today)
 
 
-def state(standing: Standing, given: str | None) -> Standing:
+def record_state(vendor: VendorCompliance, given: str | None) -> VendorCompliance:
     """What a file says of its compliance; of a vendor whose insurance is tracked the next snapshot knows better."""
-    if given == standing.last_compliance_state:
-        return standing
-    due_on = AT_ONCE if standing.insurance_tracked else None
-    return replace(standing, last_compliance_state=given, compliance_due_on=due_on)
+    if given == vendor.last_compliance_state:
+        return vendor
+    due_on = AT_ONCE if vendor.insurance_tracked else None
+    return replace(vendor, last_compliance_state=given, compliance_due_on=due_on)
 
 
-def _is_held_for_lapse(standing: Standing) -> bool:
-    return standing.lapse_held_for is not None and standing.lapse_held_for == standing.insurance_expires_on
+def _is_held_for_lapse(vendor: VendorCompliance) -> bool:
+    return vendor.lapse_held_for is not None and vendor.lapse_held_for == vendor.insurance_expires_on

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
     text,
 )
 
@@ -63,7 +64,7 @@ vendor = Table(
     Column("hold_reason", Text),
     # Of the newest hold; it stays when that ends.
     Column("held_at", DateTime(timezone=True)),
-    # Insurance, and when the snapshot looks at it (rules.Standing).
+    # Insurance, and when the snapshot looks at it (rules.VendorCompliance).
     Column("insurance_tracked", Boolean, nullable=False, server_default=text("false")),
     Column("insurance_expires_on", Date),
     Column("lapse_held_for", Date),
@@ -82,6 +83,9 @@ vendor = Table(
         name="vendor_insurance_is_tracked",
     ),
 )
+# What the company calls the vendor.
+VENDOR_NAME = func.coalesce(vendor.c.nickname, business.c.legal_name)
+
 # Of an import: whether a business is one vendor's alone.
 Index("vendor_of_business", vendor.c.company_id, vendor.c.business_id)
 # The sweep's: those alone whose snapshot may change.

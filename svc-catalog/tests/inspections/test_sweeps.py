@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chassis.db.database import Database
-from svc_catalog.documents import encode
 from svc_catalog.inspections import queries, rules
-from svc_catalog.inspections.records import InspectionLinks
+from svc_catalog.inspections.records import INSPECTION
 from testkit.plans import statement_plan
 
 from ..overdue_companies import LINKS, QUARTER, OverdueCompany, overdue_inspections, utc
@@ -68,9 +67,9 @@ async def test_it_bears_the_inspection_as_its_get_serves_it_and_changes_nothing(
     before = datetime.datetime.now(datetime.UTC)
     await overdue_inspections(database).sweep(utc("2031-03-02T06:00"))
     ((subject, event),) = await events(database, company.id)
-    row = await queries.served_inspection(database, company.id, inspection_id)
+    row = await database.row(queries.ONE_INSPECTION, company_id=company.id, entity_id=inspection_id)
     assert row is not None and row[-1] == 1
-    assert event.public.data == encode(InspectionLinks(LINKS).inspection(row))
+    assert event.public.data == INSPECTION.renderer(LINKS).json(row)
     assert (subject, event.public.entity_id, event.public.change) == ("public.inspection.stale", inspection_id, b"")
     # It happened now, not when the sweep was told that it is.
     assert before <= event.occurred_at.ToDatetime(datetime.UTC) <= datetime.datetime.now(datetime.UTC)

@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, OPERATOR, SERVICE, STAFF, Identity
 from chassis.db.database import Database
 from chassis.records import bodies
 from chassis.refusals import Refusal
@@ -21,7 +21,6 @@ from chassis.writes import commands
 from makeready.catalog.v1 import meter_commands_pb2, places_pb2
 from makeready.catalog.v1 import place_commands_pb2 as pb
 from makeready.common.v1 import options_pb2
-from svc_catalog.places import commands as places_commands
 from svc_catalog.places import inputs
 
 from ..published import events
@@ -61,9 +60,7 @@ async def done(company: Any, rpc: str, **values: Any) -> dict[str, Any]:
 async def test_each_rpc_is_open_to_the_kinds_that_its_proto_names(company: Any, rpc: Any, kind: str) -> None:
     who = Identity(kind, ISSUERS[kind], company.id, administrator_id=7, staff_id=8)
     allowed = {OPERATOR, ADMINISTRATOR} | ({STAFF} if rpc.name == "RecordReading" else set())
-    assert {getattr(options_pb2, f"KIND_{one.upper()}") for one in allowed} == set(
-        rpc.GetOptions().Extensions[options_pb2.allowed]
-    )
+    assert {KINDS[one] for one in allowed} == set(rpc.GetOptions().Extensions[options_pb2.allowed])
     try:
         await company.catalog(rpc.name, GetMessageClass(rpc.input_type)(), who)
     except Refusal as refused:
@@ -351,5 +348,5 @@ def test_a_request_is_refused_where_its_row_would_be_with_the_same_status_and_se
         return None
 
     as_row = outcome(lambda: bodies.check(inputs.PropertyRow, row))
-    as_request = outcome(lambda: places_commands.PROPERTY.given(request))
+    as_request = outcome(lambda: inputs.PROPERTY_FIELDS.of(request))
     assert as_row == as_request

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc_catalog.vendors import rules
-from svc_catalog.vendors.rules import LAPSED, Standing
+from svc_catalog.vendors.rules import LAPSED, VendorCompliance
 
 DAY = datetime.date(2026, 3, 1)
 ONE = datetime.timedelta(days=1)
@@ -45,23 +45,23 @@ def test_every_finding_is_one_of_the_contract_and_holds_until_the_next_is_due(
 
 
 def test_a_lapse_places_a_hold_on_the_day_after_the_last_one_insured() -> None:
-    insured = rules.record_insurance(Standing(), DAY, DAY)
-    assert not rules.look(insured, DAY).on_hold
-    held = rules.look(insured, DAY + ONE)
+    insured = rules.record_insurance(VendorCompliance(), DAY, DAY)
+    assert not rules.take_snapshot(insured, DAY).on_hold
+    held = rules.take_snapshot(insured, DAY + ONE)
     assert (held.on_hold, held.hold_reason, held.lapse_held_for) == (True, LAPSED, DAY)
 
 
 def test_whom_somebody_released_is_left_in_peace_until_the_next_lapse() -> None:
-    held = rules.look(rules.record_insurance(Standing(), DAY, DAY), DAY + ONE)
+    held = rules.take_snapshot(rules.record_insurance(VendorCompliance(), DAY, DAY), DAY + ONE)
     released = rules.release(held)
-    assert not rules.look(released, DAY + 9 * ONE).on_hold
+    assert not rules.take_snapshot(released, DAY + 9 * ONE).on_hold
     renewed = rules.record_insurance(released, DAY + 20 * ONE, DAY + 9 * ONE)
-    assert not rules.look(renewed, DAY + 20 * ONE).on_hold
-    assert rules.look(renewed, DAY + 21 * ONE).on_hold
+    assert not rules.take_snapshot(renewed, DAY + 20 * ONE).on_hold
+    assert rules.take_snapshot(renewed, DAY + 21 * ONE).on_hold
 
 
 def test_valid_insurance_ends_a_hold_of_the_clock_and_none_of_a_persons() -> None:
-    held = rules.look(rules.record_insurance(Standing(), DAY, DAY), DAY + ONE)
+    held = rules.take_snapshot(rules.record_insurance(VendorCompliance(), DAY, DAY), DAY + ONE)
     assert not rules.record_insurance(held, DAY + ONE, DAY + ONE).on_hold
     assert rules.record_insurance(held, DAY - ONE, DAY + ONE).on_hold
     assert rules.record_insurance(held, None, DAY + ONE).on_hold
@@ -70,25 +70,25 @@ def test_valid_insurance_ends_a_hold_of_the_clock_and_none_of_a_persons() -> Non
 
 
 def test_insurance_that_was_valid_by_mistake_holds_again_once_it_is_put_right() -> None:
-    held = rules.look(rules.record_insurance(Standing(), DAY, DAY), DAY + ONE)
-    mistaken = rules.look(rules.record_insurance(held, DAY + 90 * ONE, DAY + ONE), DAY + ONE)
+    held = rules.take_snapshot(rules.record_insurance(VendorCompliance(), DAY, DAY), DAY + ONE)
+    mistaken = rules.take_snapshot(rules.record_insurance(held, DAY + 90 * ONE, DAY + ONE), DAY + ONE)
     assert (mistaken.on_hold, mistaken.last_compliance_state) == (False, "compliant")
-    again = rules.look(rules.record_insurance(mistaken, DAY, DAY + ONE), DAY + ONE)
+    again = rules.take_snapshot(rules.record_insurance(mistaken, DAY, DAY + ONE), DAY + ONE)
     assert (again.on_hold, again.hold_reason, again.lapse_held_for) == (True, LAPSED, DAY)
 
 
 def test_a_lapse_during_a_persons_hold_places_its_own_once_that_one_ends() -> None:
-    held = rules.hold(rules.record_insurance(Standing(), DAY, DAY), "quarrel")
-    seen = rules.look(held, DAY + ONE)
+    held = rules.hold(rules.record_insurance(VendorCompliance(), DAY, DAY), "quarrel")
+    seen = rules.take_snapshot(held, DAY + ONE)
     assert (seen.hold_reason, seen.last_compliance_state, seen.compliance_due_on) == ("quarrel", "noncompliant", None)
     released = rules.release(seen)
     assert released.compliance_due_on == rules.AT_ONCE
-    assert rules.look(released, DAY + ONE).hold_reason == LAPSED
+    assert rules.take_snapshot(released, DAY + ONE).hold_reason == LAPSED
 
 
 def test_who_is_not_tracked_keeps_what_an_import_said() -> None:
-    imported = Standing(last_compliance_state="expiring")
-    assert rules.look(imported, DAY) == imported
+    imported = VendorCompliance(last_compliance_state="expiring")
+    assert rules.take_snapshot(imported, DAY) == imported
 
 
 STEPS = st.lists(
@@ -105,7 +105,7 @@ STEPS = st.lists(
 def test_whatever_happens_a_lapse_holds_once_for_each_expiry_date_and_nobody_is_looked_at_for_nothing(
     steps: list[tuple[str, object]],
 ) -> None:
-    standing, today = Standing(), DAY
+    standing, today = VendorCompliance(), DAY
     held_for: list[datetime.date | None] = []
     for step, value in steps:
         before = standing
@@ -122,11 +122,11 @@ def test_whatever_happens_a_lapse_holds_once_for_each_expiry_date_and_nobody_is_
             assert isinstance(value, int)
             today += value * ONE
         else:
-            standing = rules.look(standing, today)
+            standing = rules.take_snapshot(standing, today)
             if standing.on_hold and not before.on_hold:
                 held_for.append(standing.insurance_expires_on)
             # Looking again finds nothing, and who is not due would not have been changed.
-            assert rules.look(standing, today) == standing
+            assert rules.take_snapshot(standing, today) == standing
             if before.compliance_due_on is None or before.compliance_due_on > today:
                 assert standing == before
             if standing.insurance_tracked:

@@ -15,9 +15,8 @@ from sqlalchemy import select
 
 from chassis.db.database import Database
 from chassis.db.statements import Statement
-from svc_catalog.documents import encode
 from svc_catalog.vendors import queries, rules
-from svc_catalog.vendors.records import VendorLinks
+from svc_catalog.vendors.records import VENDOR
 from svc_catalog.vendors.rules import LAPSED
 from svc_catalog.vendors.tables import vendor
 from testkit.plans import statement_plan
@@ -71,12 +70,12 @@ async def test_a_lapse_is_told_of_with_the_vendor_as_its_get_serves_it(database:
     # The last day insured ends at midnight, one hour after the clocks stood still in Chicago.
     assert (await sweeps.sweep(utc("2031-03-09T05:59")))["vendor.hold"] == 0
     assert await sweeps.sweep(utc("2031-03-09T06:00")) == {"vendor.compliance_changed": 1, "vendor.hold": 1}
-    row = await queries.vendor_of(database, company.id, vendor_id)
+    row = await database.row(queries.ONE_VENDOR, company_id=company.id, entity_id=vendor_id)
     assert row is not None
     told = [event for _, event in await events(database, company.id)]
     (event,) = [one.public for one in told if one.HasField("public")]
     assert (event.event, event.entity_id) == ("vendor.hold", vendor_id)
-    assert event.data == encode(VendorLinks(LINKS).vendor(row))
+    assert event.data == VENDOR.renderer(LINKS).json(row)
     assert (await public(database, company.id))[0][1]["last_compliance_state"] == "noncompliant"
     assert (await public(database, company.id))[0][2] == HELD
     ((reference,),) = [one.references.vendors for one in told if one.HasField("references")]
@@ -155,7 +154,7 @@ async def test_whenever_it_is_taken_the_snapshot_is_what_the_day_says(alone: Any
             assert (found["last_compliance_state"], found["on_hold"]) == (state, on_hold)
             assert len(await held(company)) == holds
             continue
-        standing = rules.Standing(**{name: (await vendors(company))[vendor_id][name] for name in queries.STANDING})
+        standing = queries.compliance_of((await vendors(company))[vendor_id])
         if step == "insure":
             today = now.astimezone(ZoneInfo("America/Chicago")).date()
             expires_on = today + much * DAY

@@ -12,35 +12,26 @@ from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog.places import import_queries as q
-from svc_catalog.places import inputs as records
-from svc_catalog.places import rules
+from svc_catalog.places import inputs, rules
+from svc_catalog.places.lookups import PROPERTIES_NAMED, UNITS_NAMED
+from svc_catalog.places.queries import ASSET_REFERENCES
 
 
-async def save(connection: Connection, batch: Batch[records.AssetRow]) -> References:
+async def save(connection: Connection, batch: Batch[inputs.AssetRow]) -> References:
     """Saves a batch's rows; returns what other contexts must hear of."""
-    named = await q.PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
+    named = await PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
     batch.resolve("property", named)
     await batch.lock_existing(connection, q.ASSETS)
-    units_named = await q.UNITS_NAMED.by_external_id(connection, batch.company_id, batch.named("location"))
+    units_named = await UNITS_NAMED.by_external_id(connection, batch.company_id, batch.named("location"))
     batch.each(lambda line: _locate(line, units_named))
     keys = {line.row.external_id: key for line in batch.good.values() if (key := _other_location(line))}
     ids = await q.LOCATIONS.ids(connection, batch.company_id, keys.values())
     for external_id, key in keys.items():
         batch.good[external_id].values["location_id"] = ids[key]
-    told = References()
-    for row in await batch.save(connection, q.ASSETS, {"status": rules.DEFAULT_ASSET_STATUS}):
-        told.assets.add(
-            id=row["id"],
-            version=row["version"],
-            company_id=batch.company_id,
-            property_id=row["property_id"],
-            name=row["name"],
-            external_id=row["external_id"],
-        )
-    return told
+    return ASSET_REFERENCES.made_of(await batch.save(connection, q.ASSETS, {"status": rules.DEFAULT_ASSET_STATUS}))
 
 
-def _locate(line: ImportRow[records.AssetRow], units_named: Mapping[str, Record]) -> None:
+def _locate(line: ImportRow[inputs.AssetRow], units_named: Mapping[str, Record]) -> None:
     """Sets unit_id where the row names a unit, and clears what it leaves. Raises Refusal with the field."""
     row, values = line.row, line.values
     if row.location is None:
@@ -62,7 +53,7 @@ def _locate(line: ImportRow[records.AssetRow], units_named: Mapping[str, Record]
     values["unit_id"] = unit["id"]
 
 
-def _other_location(line: ImportRow[records.AssetRow]) -> tuple[Any, ...] | None:
+def _other_location(line: ImportRow[inputs.AssetRow]) -> tuple[Any, ...] | None:
     """The key of the place that the row names, where that is no unit."""
     row = line.row
     if row.location is None or row.location_type in (None, "unit"):

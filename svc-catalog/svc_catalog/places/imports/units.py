@@ -10,13 +10,15 @@ from chassis.imports.importer import Batch, ImportRow
 from chassis.refusals import invalid_request
 from makeready.events.v1.events_pb2 import References
 from svc_catalog.places import import_queries as q
-from svc_catalog.places import inputs as records
+from svc_catalog.places import inputs
+from svc_catalog.places.lookups import PROPERTIES_NAMED
+from svc_catalog.places.queries import UNIT_REFERENCES
 from svc_catalog.places.rules import FLOORPLAN_MEASURES
 
 
-async def save(connection: Connection, batch: Batch[records.UnitRow]) -> References:
+async def save(connection: Connection, batch: Batch[inputs.UnitRow]) -> References:
     """Saves a batch's rows; returns what other contexts must hear of."""
-    named = await q.PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
+    named = await PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
     batch.resolve("property", named)
     await batch.lock_existing(connection, q.UNITS)
     batch.each(_check_unit_stays)
@@ -24,21 +26,10 @@ async def save(connection: Connection, batch: Batch[records.UnitRow]) -> Referen
     batch.each(wanted.take)
     await _find_places(connection, batch)
     await wanted.save(connection, batch)
-    told = References()
-    for row in await batch.save(connection, q.UNITS, {}):
-        told.units.add(
-            id=row["id"],
-            version=row["version"],
-            company_id=batch.company_id,
-            property_id=row["property_id"],
-            name=row["name"],
-            unit_number=row["unit_number"],
-            external_id=row["external_id"],
-        )
-    return told
+    return UNIT_REFERENCES.made_of(await batch.save(connection, q.UNITS, {}))
 
 
-def _check_unit_stays(line: ImportRow[records.UnitRow]) -> None:
+def _check_unit_stays(line: ImportRow[inputs.UnitRow]) -> None:
     # Its tickets, turns and assets name the property too.
     if line.moves("property_id"):
         raise invalid_request("A unit stays in the property that it was first imported into.", "property")
@@ -50,7 +41,7 @@ class _Measures:
     def __init__(self) -> None:
         self._of: dict[tuple[int, str], dict[str, Any]] = {}
 
-    def take(self, line: ImportRow[records.UnitRow]) -> None:
+    def take(self, line: ImportRow[inputs.UnitRow]) -> None:
         """Raises Refusal where the row names no floorplan, or an earlier row says otherwise of the same one."""
         stated = {name: value for name in FLOORPLAN_MEASURES if (value := getattr(line.row, name)) is not None}
         if not stated:
@@ -64,7 +55,7 @@ class _Measures:
                 raise invalid_request(f"An earlier row gives this floorplan another {name}.", name)
         known |= stated
 
-    async def save(self, connection: Connection, batch: Batch[records.UnitRow]) -> None:
+    async def save(self, connection: Connection, batch: Batch[inputs.UnitRow]) -> None:
         """Stores what differs; the units of the batch that are built to such a plan change with it."""
         lines = {
             external_id: (line.values["floorplan_id"], stated)
@@ -84,7 +75,7 @@ class _Measures:
         await q.save_floorplan_measures(connection, list(differing.values()))
 
 
-async def _find_places(connection: Connection, batch: Batch[records.UnitRow]) -> None:
+async def _find_places(connection: Connection, batch: Batch[inputs.UnitRow]) -> None:
     """Turns the names of buildings, floors and floorplans into ids; makes those that nobody named before."""
     lines = list(batch.good.values())
 
