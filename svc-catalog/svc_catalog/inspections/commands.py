@@ -115,7 +115,7 @@ class InspectionCommandsService:
         self, request: pb.FailInspectionRowRequest, call: identity.Call
     ) -> pb.FailInspectionRowResponse:
         failure = bodies.check(inputs.Failure, fields(request, *_FAILURE))
-        rules.check_photo(failure.photo_url)
+        rules.check_photo_url(failure.photo_url)
 
         async def work(command: Command) -> pb.FailInspectionRowResponse:
             locked, row = await self._row(command, request.inspection_id, request.row_id)

@@ -54,7 +54,7 @@ def may_become_stale(status: str, kind: str, engagement: str | None) -> bool:
     return status in OPEN_STATUSES and is_served(kind, engagement)
 
 
-# Of the ticket that a failed row opens (spec 2.3).
+# Of the ticket that a failed row opens (spec 2.3): the labels of the enums in makeready.common.v1, maintenance.proto.
 TicketCategory = Literal[
     "HVAC",
     "Plumbing",
@@ -121,7 +121,7 @@ def is_same_completion(status: str, completed_date: datetime.date | None, given:
     return status == "Completed" and given in (None, completed_date)
 
 
-def check_photo(photo_url: str | None) -> None:
+def check_photo_url(photo_url: str | None) -> None:
     """Raises Refusal 400 where it is no address of the web: whoever looks at the ticket gets it as a link."""
     if photo_url is None:
         return

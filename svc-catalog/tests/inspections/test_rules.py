@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
+from google.protobuf.descriptor import EnumDescriptor
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chassis.refusals import Refusal
+from makeready.common.v1 import maintenance_pb2, options_pb2
 from svc_catalog.inspections import rules
 
 RESULTS = st.lists(st.sampled_from([None, "passed", "failed"]), max_size=12)
@@ -79,12 +81,20 @@ def test_the_ticket_tells_where_the_row_failed_and_what_was_noted(
     assert rules.ticket_description(number, title, "Door", "It sticks.") == f"{first}\n\nIt sticks."
 
 
+def labels(enum: EnumDescriptor) -> tuple[str, ...]:
+    """How the public API spells an enum's values."""
+    return tuple(value.GetOptions().Extensions[options_pb2.label] for value in enum.values if value.number)
+
+
 def test_the_categories_and_priorities_are_those_of_tickets() -> None:
     """They are the public contract's: another context owns them."""
     document = json.loads((Path(__file__).parents[3] / "openapi" / "released.json").read_text())
     schemas = document["components"]["schemas"]
     assert tuple(schemas["TicketCategory"]["enum"]) == rules.TICKET_CATEGORIES
     assert tuple(schemas["TicketPriority"]["enum"]) == rules.TICKET_PRIORITIES
+    enums = maintenance_pb2.DESCRIPTOR.enum_types_by_name
+    assert labels(enums["TicketCategory"]) == rules.TICKET_CATEGORIES
+    assert labels(enums["TicketPriority"]) == rules.TICKET_PRIORITIES
     title, longest = schemas["TicketCreate"]["properties"]["title"], 20_000
     assert title["maxLength"] >= rules.LABEL_POINTS_MAX
     described = rules.ticket_description(2**31, "t" * 200, "l" * rules.LABEL_POINTS_MAX, "n" * rules.NOTE_POINTS_MAX)
@@ -105,7 +115,7 @@ NO_PHOTOS = (
 @pytest.mark.parametrize("photo_url", [*NO_PHOTOS, "https://[p.example/1", "https://p.example/\n1"])
 def test_a_photo_is_an_address_of_the_web(photo_url: str) -> None:
     with pytest.raises(Refusal) as refused:
-        rules.check_photo(photo_url)
+        rules.check_photo_url(photo_url)
     assert refused.value.status == 400
-    rules.check_photo(None)
-    rules.check_photo("https://p.example/1?a=b#c")
+    rules.check_photo_url(None)
+    rules.check_photo_url("https://p.example/1?a=b#c")
