@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from chassis.app.server import App, run_process
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaResync, ReplicaSource
 from chassis.schedule import instants
-from chassis.writes.commands import CommandRunner
 from makeready.catalog.v1 import (
     inspection_commands_pb2,
     inspections_pb2,
@@ -49,43 +50,28 @@ def assemble(settings: config.Config) -> App:
     importer = Importer(app.database, outbox, instants.now)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     database, links_url = app.database, settings.service.links_url
-    _serve_places(app, importer, commands, links_url)
-    vendors, vendor_commands = vendors_pb2.DESCRIPTOR, vendor_commands_pb2.DESCRIPTOR
-    app.serve(vendors.services_by_name["VendorsService"], VendorsService(database, importer, links_url))
-    app.serve(
-        vendor_commands.services_by_name["VendorCommandsService"],
-        VendorCommandsService(database, commands, links_url),
-    )
     staff = Staff(database, app.peer("gateway"))
-    inspections, inspection_commands = inspections_pb2.DESCRIPTOR, inspection_commands_pb2.DESCRIPTOR
-    app.serve(
-        inspections.services_by_name["InspectionsService"],
-        InspectionsService(database, importer, staff, links_url),
-    )
-    app.serve(
-        inspection_commands.services_by_name["InspectionCommandsService"],
-        InspectionCommandsService(database, commands, staff, links_url),
-    )
-    meters, meter_commands = meters_pb2.DESCRIPTOR, meter_commands_pb2.DESCRIPTOR
-    app.serve(meters.services_by_name["MetersService"], MetersService(database, importer, links_url))
-    app.serve(meter_commands.services_by_name["MeterCommandsService"], MeterCommandsService(commands, links_url))
-    notices = notices_pb2.DESCRIPTOR.services_by_name["NoticesService"]
-    app.serve(notices, NoticesService(database, importer, commands, outbox, links_url))
+    services: list[tuple[Any, object]] = [
+        (places_pb2, PropertiesService(database, importer, links_url)),
+        (places_pb2, UnitsService(database, importer, links_url)),
+        (places_pb2, AssetsService(database, importer, links_url)),
+        (places_pb2, replica_source.ReferencesService(database)),
+        (place_commands_pb2, PlaceCommandsService(commands, links_url)),
+        (vendors_pb2, VendorsService(database, importer, links_url)),
+        (vendor_commands_pb2, VendorCommandsService(database, commands, links_url)),
+        (inspections_pb2, InspectionsService(database, importer, staff, links_url)),
+        (inspection_commands_pb2, InspectionCommandsService(database, commands, staff, links_url)),
+        (meters_pb2, MetersService(database, importer, links_url)),
+        (meter_commands_pb2, MeterCommandsService(commands, links_url)),
+        (notices_pb2, NoticesService(database, importer, commands, outbox, links_url)),
+    ]
+    for contract, service in services:
+        app.serve(contract.DESCRIPTOR.services_by_name[type(service).__name__], service)
     app.sweeps(
         overdue_inspections(database, outbox, INSPECTION.renderer(links_url), instants.now).sweep,
         ComplianceSnapshots(database, outbox, commands.audit, VENDOR.renderer(links_url), instants.now).sweep,
     )
     return app
-
-
-def _serve_places(app: App, importer: Importer, commands: CommandRunner, links_url: str) -> None:
-    services = places_pb2.DESCRIPTOR.services_by_name
-    app.serve(services["PropertiesService"], PropertiesService(app.database, importer, links_url))
-    app.serve(services["UnitsService"], UnitsService(app.database, importer, links_url))
-    app.serve(services["AssetsService"], AssetsService(app.database, importer, links_url))
-    app.serve(services["ReferencesService"], replica_source.ReferencesService(app.database))
-    place_commands = place_commands_pb2.DESCRIPTOR.services_by_name["PlaceCommandsService"]
-    app.serve(place_commands, PlaceCommandsService(commands, links_url))
 
 
 if __name__ == "__main__":
