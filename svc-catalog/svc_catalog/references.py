@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Select, Table, Text, func, or_, select
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import BigInteger, Select, Table, func, or_, select
 
 from chassis.db.database import Connection
-from chassis.db.statements import Statement, param
+from chassis.db.statements import TEXTS, Statement, param
 from makeready.events.v1.events_pb2 import References
+from svc_catalog.schema import IDS
 
 
 class ReferenceRows:
@@ -21,7 +21,7 @@ class ReferenceRows:
         """field: of References, which carries them. table: the kind's own. rows: its message's fields, by name."""
         self.field, self.all = field, rows
         self._names = tuple(rows.selected_columns.keys())
-        ids, external_ids = param("ids", ARRAY(BigInteger)), param("external_ids", ARRAY(Text))
+        ids, external_ids = param("ids", IDS), param("external_ids", TEXTS)
         self._by_ids = Statement(
             rows.where(
                 table.c.company_id == param("company_id", BigInteger),

@@ -165,7 +165,7 @@ async def save_row(connection: Connection, company_id: int, inspection_id: int, 
 
 
 def overdue(day: Any, _now: Any) -> tuple[Any, ...]:
-    """Inspections that were to be done before the day, are open, and of which nobody was told."""
+    """Inspections that are open and served, were scheduled before the day, and are not announced yet."""
     return (MAY_BECOME_STALE, inspection.c.scheduled_date < day)
 
 

@@ -50,7 +50,7 @@ def is_numbered(stored_status: str) -> bool:
 
 
 def may_become_stale(status: str, kind: str, engagement: str | None) -> bool:
-    """Whether it is told of, once, on the morning after its scheduled date: where it is still open, and served."""
+    """Whether inspection.stale fires for it on the morning after its scheduled date: it is open, and served."""
     return status in OPEN_STATUSES and is_served(kind, engagement)
 
 

@@ -1,4 +1,4 @@
-"""What the clock does about inspections: it tells of those that are overdue."""
+"""What the clock does about inspections: inspection.stale fires for those that are overdue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSPECTION_STALE = "inspection.stale"
 
 
 def overdue_inspections(database: Database, outbox: Outbox, renderer: Renderer[Inspection], clock: Clock) -> Announcer:
-    """Fires `inspection.stale` on the morning after an inspection's scheduled date, once for ever."""
+    """Fires `inspection.stale` once for each inspection, on the morning after its scheduled date."""
 
     def announce(row: Record, _now: datetime.datetime, at: datetime.datetime) -> Announcement:
         record = renderer.first_of(row)

@@ -72,7 +72,7 @@ inspection = Table(
     instant("created_at"),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
-    # When inspection.stale was told, once for ever; also where an import brought it in overdue.
+    # When inspection.stale fired, which it does once; set too where an import brought the inspection in overdue.
     Column("stale_announced_at", DateTime(timezone=True)),
     UniqueConstraint("company_id", "external_id", name="inspection_external_id"),
     UniqueConstraint("company_id", "property_id", "inspection_number", name="inspection_number_in_property"),
@@ -127,7 +127,7 @@ inspection_row = Table(
     Column("priority", Text),
     Column("asset_id", BigInteger),
     Column("photo_url", Text),
-    # When it failed first, which others were told of; it stays where somebody passes the row after all.
+    # When the row failed first: svc-tickets opened a ticket then. It stays where somebody passes the row after all.
     Column("failed_at", DateTime(timezone=True)),
     UniqueConstraint("company_id", "inspection_id", "position", name="inspection_row_position"),
     ForeignKeyConstraint(["company_id", "inspection_id"], ["inspection.company_id", "inspection.id"]),

@@ -18,7 +18,8 @@ AMOUNT_MAX = 10**15
 
 
 def meter_scope(said: str | None, kept: str | None, has_unit: bool) -> str:
-    """What a meter measures for, of what is said of it or else kept. Raises Refusal 400 where its unit contradicts."""
+    """What a meter measures for. said: the scope that is given, kept: the one on record. Raises Refusal 400 where the
+    unit contradicts it."""
     if has_unit:
         if said not in (None, "unit"):
             raise invalid_request("A meter of a unit has the scope unit.", "scope")

@@ -149,7 +149,7 @@ async def _parts(command: Command, values: Mapping[str, Any], before: Mapping[st
     parts = ("building", "floor", "floorplan", *rules.FLOORPLAN_MEASURES)
     own = {name: value for name, value in values.items() if name not in parts} | {"property_id": property_id}
 
-    async def part(name: str, places: q.Places, *within: Any) -> None:
+    async def part(name: str, places: q.NamedPlaces, *within: Any) -> None:
         if name not in values:
             return
         key = (property_id, values[name], *within)
@@ -164,7 +164,7 @@ async def _parts(command: Command, values: Mapping[str, Any], before: Mapping[st
         return own, False
     plan_id: int = own["floorplan_id"] if "floorplan_id" in own else before["floorplan_id"]
     plans = await q.floorplan_measures(command.connection, command.company_id, [property_id], [plan_id])
-    differs = any(plans[plan_id][name] != value for name, value in stated.items())
+    differs = plans[plan_id].differs(stated)
     if differs:
-        await q.save_floorplan_measures(command.connection, [plans[plan_id] | stated])
+        await q.save_floorplan_measures(command.connection, [plans[plan_id]._replace(**stated)])
     return own, differs

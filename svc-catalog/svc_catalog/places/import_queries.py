@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, Table, and_, func, select
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection
 from chassis.db.rows import InsertMany, UpdateMany, array_rows_of, columns_of
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Query, Statement, param
 from chassis.imports.importer import ImportTable
 from svc_catalog.places import tables as t
 from svc_catalog.places.rules import FLOORPLAN_MEASURES
-from svc_catalog.schema import editable_columns
+from svc_catalog.schema import IDS, editable_columns
 
 PROPERTIES = ImportTable(t.property_, *editable_columns(t.property_))
 # What svc-occupancy owns of a unit, no file sets.
@@ -22,7 +21,7 @@ UNITS = ImportTable(t.unit, *editable_columns(t.unit, "unit_status", "projected_
 ASSETS = ImportTable(t.asset, *editable_columns(t.asset))
 
 
-class Places:
+class NamedPlaces:
     """Parts of properties that a file names without listing them; each is made when it is first named."""
 
     def __init__(self, table: Table, *key: str) -> None:
@@ -56,35 +55,47 @@ class Places:
         return found | {tuple(row)[1:]: row["id"] for row in made}
 
 
-BUILDINGS = Places(t.building, "property_id", "name")
-FLOORS = Places(t.floor, "property_id", "name", "building_id")
-FLOORPLANS = Places(t.floorplan, "property_id", "name")
-LOCATIONS = Places(t.location, "property_id", "name", "location_type")
+BUILDINGS = NamedPlaces(t.building, "property_id", "name")
+FLOORS = NamedPlaces(t.floor, "property_id", "name", "building_id")
+FLOORPLANS = NamedPlaces(t.floorplan, "property_id", "name")
+LOCATIONS = NamedPlaces(t.location, "property_id", "name", "location_type")
 
-_MEASURES = Statement(
-    select(
-        t.floorplan.c.company_id,
-        t.floorplan.c.property_id,
-        t.floorplan.c.id,
-        *(t.floorplan.c[name] for name in FLOORPLAN_MEASURES),
-    ).where(
+
+class FloorplanMeasures(NamedTuple):
+    """What is on record of a floorplan, with its key."""
+
+    company_id: int
+    property_id: int
+    id: int
+    bedrooms: int | None
+    bathrooms: float | None
+    square_feet: int | None
+
+    def differs(self, stated: Mapping[str, Any]) -> bool:
+        """stated: some of the measures, by name."""
+        return any(getattr(self, name) != value for name, value in stated.items())
+
+
+_MEASURES = Query(
+    FloorplanMeasures,
+    select(*(t.floorplan.c[name] for name in FloorplanMeasures._fields)).where(
         t.floorplan.c.company_id == param("company_id", BigInteger),
-        t.floorplan.c.property_id == func.any(param("property_ids", ARRAY(BigInteger))),
-        t.floorplan.c.id == func.any(param("floorplan_ids", ARRAY(BigInteger))),
-    )
+        t.floorplan.c.property_id == func.any(param("property_ids", IDS)),
+        t.floorplan.c.id == func.any(param("floorplan_ids", IDS)),
+    ),
 )
 _SAVE_MEASURES = UpdateMany(t.floorplan, FLOORPLAN_MEASURES)
 
 
 async def floorplan_measures(
     connection: Connection, company_id: int, property_ids: Sequence[int], floorplan_ids: Sequence[int]
-) -> dict[int, dict[str, Any]]:
-    """The key and FLOORPLAN_MEASURES of each floorplan, by its id."""
-    rows = await connection.rows(
-        _MEASURES, company_id=company_id, property_ids=property_ids, floorplan_ids=floorplan_ids
+) -> dict[int, FloorplanMeasures]:
+    """Those of each floorplan, by its id."""
+    rows = await _MEASURES.rows(
+        connection, company_id=company_id, property_ids=property_ids, floorplan_ids=floorplan_ids
     )
-    return {row["id"]: dict(row) for row in rows}
+    return {row.id: row for row in rows}
 
 
-async def save_floorplan_measures(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    await _SAVE_MEASURES.run(connection, rows)
+async def save_floorplan_measures(connection: Connection, rows: Sequence[FloorplanMeasures]) -> None:
+    await _SAVE_MEASURES.run(connection, [row._asdict() for row in rows])

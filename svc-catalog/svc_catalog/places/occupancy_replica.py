@@ -1,4 +1,4 @@
-"""What svc-occupancy tells of units, kept in the units' own rows so that their pages need no join."""
+"""What svc-occupancy owns of units: columns of the units' own rows, so that a page of units needs no join."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class VendorCompliance:
     insurance_expires_on: datetime.date | None = None
     # The expiry date whose passing has placed a hold.
     lapse_held_for: datetime.date | None = None
-    # From which day on the snapshot may find something new; None where only a person changes what it finds.
+    # The next day on which the state can change by itself; None where only a person can change it.
     compliance_due_on: datetime.date | None = None
     last_compliance_state: str | None = None
 
@@ -113,7 +113,7 @@ def hold_if_lapsed(vendor: VendorCompliance, today: datetime.date) -> VendorComp
 
 
 def take_snapshot(vendor: VendorCompliance, today: datetime.date) -> VendorCompliance:
-    """What the snapshot of a day makes of it; one whose insurance is not tracked stays as it is."""
+    """The vendor after the snapshot of a day; one whose insurance is not tracked stays as it is."""
     if not vendor.insurance_tracked:
         return vendor
     expires_on = vendor.insurance_expires_on
@@ -126,7 +126,7 @@ def take_snapshot(vendor: VendorCompliance, today: datetime.date) -> VendorCompl
 
 
 def record_state(vendor: VendorCompliance, given: str | None) -> VendorCompliance:
-    """What a file says of its compliance; of a vendor whose insurance is tracked the next snapshot knows better."""
+    """Takes the state that a file gives; of a vendor whose insurance is tracked, the next snapshot replaces it."""
     if given == vendor.last_compliance_state:
         return vendor
     due_on = AT_ONCE if vendor.insurance_tracked else None

@@ -69,8 +69,8 @@ class _Measures:
         stored = await q.floorplan_measures(connection, batch.company_id, property_ids, ids)
         differing = {}
         for external_id, (plan_id, stated) in lines.items():
-            if any(stored[plan_id][name] != value for name, value in stated.items()):
-                differing[plan_id] = stored[plan_id] | stated
+            if stored[plan_id].differs(stated):
+                differing[plan_id] = stored[plan_id]._replace(**stated)
                 batch.good[external_id].touched = True
         await q.save_floorplan_measures(connection, list(differing.values()))
 
@@ -86,7 +86,7 @@ async def _find_places(connection: Connection, batch: Batch[inputs.UnitRow]) -> 
             if (name := getattr(line.row, field)) is not None
         }
 
-    async def place(column: str, places: q.Places, wanted: Mapping[int, tuple[Any, ...]]) -> None:
+    async def place(column: str, places: q.NamedPlaces, wanted: Mapping[int, tuple[Any, ...]]) -> None:
         ids = await places.ids(connection, batch.company_id, wanted.values())
         for index, line in enumerate(lines):
             if column.removesuffix("_id") in line.given:
