@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc_catalog import rules_inspections_desk as failed_rows
+from svc_catalog.inspections import rules as failed_rows
 from svc_tickets import rules as tickets
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import typing
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -35,6 +35,8 @@ _NOT_AUDITED = frozenset({"schema_version", "entity_type", "entity_id", "created
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 # The references to a record that other contexts keep: of the connection, the company's id and the record's.
 ReferencesOf = Callable[[Connection, int, int], Awaitable[References]]
+# The values that an audit entry holds, by name: of the public record and of the columns that people set.
+AuditedOf = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
 
 
 def no_such(noun: str) -> Refusal:
@@ -45,8 +47,16 @@ def no_such(noun: str) -> Refusal:
 class EditableFields:
     """The fields of a record that requests may give, checked by the rules of the record's row in an import."""
 
-    def __init__(self, row: type[msgspec.Struct], *names: str, ids: Sequence[str] = ()) -> None:
-        """names: the fields that requests and rows share. ids: those of requests that name other records by id."""
+    def __init__(
+        self,
+        row: type[msgspec.Struct],
+        *names: str,
+        ids: Sequence[str] = (),
+        clearable: Collection[str] | None = None,
+    ) -> None:
+        """names: the fields that requests and rows share. ids: those of requests that name other records by id.
+        clearable: the fields that requests may clear; None: all that the row does not require."""
+        self._clearable = clearable
         hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
         wanted: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
         self._kind = msgspec.defstruct(row.__name__, wanted, kw_only=True)
@@ -59,6 +69,8 @@ class EditableFields:
         known: Any = request.DESCRIPTOR.fields_by_name
         found = fields(request, *(name for name in self._kind.__struct_fields__ if name in known))
         for name, value in found.items():
+            if value is None and self._clearable is not None and name not in self._clearable:
+                raise invalid_request(f"clear may name {', '.join(sorted(self._clearable))} only.", "clear")
             if known[name].enum_type is not None and value is not None:
                 found[name] = _label(known[name].enum_type, value)
             elif name in self._instants and type(value) is str and len(value) == len("YYYY-MM-DD"):
@@ -146,6 +158,14 @@ class LockedRecord(Generic[Struct]):
     document: Document
 
 
+@dataclass(frozen=True, slots=True)
+class SavedRecord(Generic[Struct]):
+    """A record as it is once it is saved: the public record, and that record as a document."""
+
+    record: Struct
+    document: Document
+
+
 class RecordEditor(Generic[Struct]):
     """Adds and changes the records of one kind."""
 
@@ -156,14 +176,21 @@ class RecordEditor(Generic[Struct]):
         one: Statement,
         renderer: Renderer[Struct],
         references: ReferencesOf | None = None,
+        *,
+        audit: AuditedOf | None = None,
+        replicated: Sequence[str] = (),
     ) -> None:
         """noun: as messages and the audit log name the kind. one: the columns of the renderer's shape for company_id
-        and entity_id. references: those to publish after each change."""
+        and entity_id. references: those to publish after each change. audit: the values that audit entries hold, where
+        those of the public record are not the right ones. replicated: the audited values that other contexts keep; a
+        change of others publishes nothing. Without names every change publishes."""
         self.noun = noun
         self.table = table
         self._one = one
         self._renderer = renderer
         self._references = references
+        self._audit: AuditedOf = audit or _audit_record
+        self._replicated = replicated
 
     async def find(self, command: Command, entity_id: int) -> Record:
         """The record's row, kept as it is until the commit. Raises Refusal 404."""
@@ -180,15 +207,29 @@ class RecordEditor(Generic[Struct]):
         return LockedRecord(row, *await self.rendered(command, entity_id))
 
     async def add(self, command: Command, values: Mapping[str, Any], action: str = "added") -> Document:
-        """Inserts a record. action: its name in the audit log. Raises Refusal 422 for an external_id that is taken."""
+        """As `save_new`; returns the document alone."""
+        return (await self.save_new(command, values, action)).document
+
+    async def save_new(
+        self,
+        command: Command,
+        values: Mapping[str, Any],
+        action: str = "added",
+        parts: Callable[[int], Awaitable[None]] | None = None,
+    ) -> SavedRecord[Struct]:
+        """Inserts a record. action: its name in the audit log. parts: saves what other tables hold of the record, by
+        its id. Raises Refusal 422 for an external_id that is taken."""
         try:
             entity_id = await self.table.insert(command.connection, command.company_id, values, command.now)
         except UniqueViolationError as fault:
             raise external_id_taken(fault, self.noun) from None
-        record, document = await self.rendered(command, entity_id)
-        await command.audit(f"{self.noun}.{action}", self.noun, entity_id, {}, audited(record))
+        if parts is not None:
+            await parts(entity_id)
+        saved = SavedRecord(*await self.rendered(command, entity_id))
+        after = self._audit(saved.record, {**dict.fromkeys(self.table.columns), **values})
+        await command.audit(f"{self.noun}.{action}", self.noun, entity_id, {}, after)
         await self._publish_references(command, entity_id)
-        return document
+        return saved
 
     async def change(
         self,
@@ -198,24 +239,40 @@ class RecordEditor(Generic[Struct]):
         touched: bool = False,
         action: str = "updated",
     ) -> Document:
+        """As `save`; returns the document alone."""
+        return (await self.save(command, locked, values, touched, action)).document
+
+    async def save(
+        self,
+        command: Command,
+        locked: LockedRecord[Struct],
+        values: Mapping[str, Any],
+        touched: bool = False,
+        action: str = "updated",
+        at: datetime.datetime | None = None,
+    ) -> SavedRecord[Struct]:
         """Saves the record with these values; leaves it where they change nothing.
 
         touched: whether the record changes by what it names, though not in its own columns. action: its name in the
-        audit log. Raises Refusal 422 for an external_id that is taken.
+        audit log. at: the instant of the change, where the values hold it too. Raises Refusal 422 for an external_id
+        that is taken.
         """
         before = locked.row
         if not touched and all(before[name] == value for name, value in values.items()):
-            return locked.document
-        at = command.next_instant(before["updated_at"]) if "updated_at" in self.table.stamps else command.now
+            return SavedRecord(locked.record, locked.document)
+        if at is None:
+            at = command.next_instant(before["updated_at"]) if "updated_at" in self.table.stamps else command.now
+        row = {**before, **values}
         try:
-            await self.table.update(command.connection, {**before, **values}, at)
+            await self.table.update(command.connection, row, at)
         except UniqueViolationError as fault:
             raise external_id_taken(fault, self.noun) from None
-        record, document = await self.rendered(command, before["id"])
-        sides = audited(locked.record), audited(record)
+        saved = SavedRecord(*await self.rendered(command, before["id"]))
+        sides = self._audit(locked.record, dict(before)), self._audit(saved.record, row)
         await command.audit(f"{self.noun}.{action}", self.noun, before["id"], *sides)
-        await self._publish_references(command, before["id"])
-        return document
+        if not self._replicated or any(sides[0][name] != sides[1][name] for name in self._replicated):
+            await self._publish_references(command, before["id"])
+        return saved
 
     async def rendered(self, command: Command, entity_id: int) -> tuple[Struct, Document]:
         """A record that is there, and its document."""
@@ -232,3 +289,7 @@ def audited(record: msgspec.Struct) -> dict[str, Any]:
     """The values of a record that an audit entry holds, by name."""
     values: dict[str, Any] = msgspec.to_builtins(record)
     return {name: value for name, value in values.items() if name not in _NOT_AUDITED}
+
+
+def _audit_record(record: msgspec.Struct, _row: Mapping[str, Any]) -> dict[str, Any]:
+    return audited(record)
