@@ -16,10 +16,10 @@ from chassis.records.bodies import Text
 from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
 from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
-from svc_occupancy import rules_board
-from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t
-from svc_occupancy.records_residencies import PartyCreate
+from svc_occupancy.residencies import rules as residency_rules
+from svc_occupancy.residencies.inputs import PartyCreate
+from svc_occupancy.turn_tasks import rules as task_rules
 from testkit.services import RunningService
 
 SERVICES = [
@@ -211,7 +211,7 @@ def test_the_rules_and_the_tables_know_the_same_caps() -> None:
     for name in PartyCreate.__struct_fields__:
         if name != "role":
             assert checks[f"party_{name}"] == f"char_length({name}) <= {_cap(PartyCreate, name)}"
-    assert all(value in checks["party_role"] for value in residencies.PARTY_ROLES)
+    assert all(value in checks["party_role"] for value in residency_rules.PARTY_ROLES)
 
 
 def _cap(kind: Any, name: str) -> int:
@@ -242,7 +242,7 @@ TASK = {
         ({"completed_at": "now()"}, "turn_task_completed_at"),
         ({"status": "'cancelled'"}, "turn_task_cancelled_at"),
         ({"cancelled_at": "now()"}, "turn_task_cancelled_at"),
-        ({"task_type": f"repeat('x', {rules_board.TASK_TYPE_POINTS_MAX + 1})"}, "turn_task_task_type"),
+        ({"task_type": f"repeat('x', {task_rules.TASK_TYPE_POINTS_MAX + 1})"}, "turn_task_task_type"),
         ({"created_at": "now() + interval '1 second'"}, "turn_task_updated_after_created"),
         ({"transition_id": "9999"}, "turn_task_company_id_transition_id_fkey"),
         ({"company_id": "2"}, "turn_task_company_id_transition_id_fkey"),
@@ -261,4 +261,4 @@ async def test_the_database_refuses_tasks_that_cannot_be(
 
 def test_the_rules_and_the_tables_know_the_same_states_of_tasks() -> None:
     checks = {one.name: str(one.sqltext) for one in t.turn_task.constraints if isinstance(one, CheckConstraint)}
-    assert checks["turn_task_status"] == f"status IN {rules_board.TASK_STATUSES}"
+    assert checks["turn_task_status"] == f"status IN {task_rules.TASK_STATUSES}"

@@ -12,8 +12,9 @@ import pytest
 from chassis.db import migrations
 from chassis.db.database import Database
 from chassis.db.statements import Statement
-from svc_occupancy import queries_sweeps as q
-from svc_occupancy import sweeps, tables
+from svc_occupancy import tables
+from svc_occupancy.turn_tasks import sweeps as task_sweeps
+from svc_occupancy.turns import sweep_queries as turn_sweep_queries
 from testkit.plans import explained
 from testkit.plugin import PostgresServer
 
@@ -59,10 +60,10 @@ async def alone(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 
 
 async def test_a_sweep_meets_what_is_due_and_each_company_once(alone: Database) -> None:
-    tasks = sweeps.StaleTasks(alone, None, None)  # type: ignore[arg-type]
-    first: dict[str, Any] = {"first_company_id": 0, "rows": q.ROWS_AT_ONCE}
+    tasks = task_sweeps.StaleTasks(alone, None, None)  # type: ignore[arg-type]
+    first: dict[str, Any] = {"first_company_id": 0, "rows": turn_sweep_queries.ROWS_AT_ONCE}
     cases: list[tuple[Statement, str, str]] = [
-        (q.TO_LEAVE, "timezones", "transition_to_vacate"),
+        (turn_sweep_queries.TO_LEAVE, "timezones", "transition_to_vacate"),
         (tasks._overdue._find, "zones", "turn_task_to_tell_of"),
     ]
     for analyzed in (False, True):

@@ -1,0 +1,65 @@
+"""The RPCs of TurnsService: identity, statement, record."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.imports.importer import Batch, Importer
+from chassis.lists.paging import page
+from chassis.messaging.outbox import Outbox
+from chassis.refusals import not_found
+from makeready.common.v1.documents_pb2 import Document
+from makeready.occupancy.v1 import turns_pb2 as pb
+from svc_occupancy.replicas.fetch import Owners
+from svc_occupancy.turns import events, queries, records, rules
+from svc_occupancy.turns.imports import TurnImport
+from svc_occupancy.turns.inputs import TurnRow
+
+_STATUSES = dict(enumerate(rules.TRANSITION_STATUSES, start=1))
+
+
+class TurnsService:
+    """Lists, fetches and imports turns (spec 4.9)."""
+
+    def __init__(
+        self, database: Database, outbox: Outbox, importer: Importer, owners: Owners, links: records.Links
+    ) -> None:
+        self.database = database
+        self.outbox = outbox
+        self.importer = importer
+        self.owners = owners
+        self.links = links
+
+    async def ListTurns(self, request: pb.ListTurnsRequest, call: identity.Call) -> pb.ListTurnsResponse:
+        company_id = identity.caller(call).company_id
+        filters: dict[str, Any] = {}
+        if request.HasField("property_id"):
+            filters["property_id"] = request.property_id
+        if request.HasField("unit_id"):
+            filters["unit_id"] = request.unit_id
+        if request.HasField("status"):
+            filters["status"] = _STATUSES[request.status]
+        if request.HasField("updated_since"):
+            filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
+        rows = await queries.TURNS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
+        return pb.ListTurnsResponse(page=page(rows, request.limit, self.links.turn))
+
+    async def GetTurn(self, request: pb.GetTurnRequest, call: identity.Call) -> pb.GetTurnResponse:
+        row = await queries.turn(self.database, identity.caller(call).company_id, request.turn_id)
+        if row is None:
+            raise not_found("turn")
+        turn = self.links.turn(row)
+        document = Document(json=events.encode(turn), entity_id=turn.entity_id, version=row[-1])
+        return pb.GetTurnResponse(document=document)
+
+    async def ImportTurns(self, request: pb.ImportTurnsRequest, call: identity.Call) -> pb.ImportTurnsResponse:
+        work = TurnImport(self.outbox, self.links, events=request.events, request_id=call.request_id)
+        results = await self.importer.run(work.save, TurnRow, request, call, self._prepare)
+        return pb.ImportTurnsResponse(results=results)
+
+    async def _prepare(self, batch: Batch[TurnRow]) -> None:
+        await self.owners.fetch_units(batch.company_id, batch.named("unit"))
+        await self.owners.fetch_company(batch.company_id)
