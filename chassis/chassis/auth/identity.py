@@ -81,6 +81,11 @@ def company_id(call: Call) -> int:
     return call.identity.company_id
 
 
+def may_administer(call: Call, company_id: int) -> bool:
+    """Whether the caller administers this company: an administrator one company, the operator all."""
+    return call.identity.kind != ADMINISTRATOR or call.identity.company_id == company_id
+
+
 def _may_issue(issuer: str, kind: str) -> bool:
     """The gateway alone vouches for people and callers; a stolen service key opens nothing of theirs."""
     if issuer == "operator":

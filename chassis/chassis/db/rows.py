@@ -13,15 +13,27 @@ from chassis.db.database import Connection
 from chassis.db.statements import Statement
 
 
-def offered(table: Table, names: Sequence[str], prefix: str = "") -> Any:
-    """The rows that the parameters hold: an array for each column of the table, by its name after the prefix."""
-    arrays = [bindparam(prefix + name, type_=ARRAY(table.c[name].type)) for name in names]
-    return func.unnest(*arrays).table_valued(*names).render_derived(name="given")
+def array_rows(name: str, columns: Mapping[str, Any], *, prefix: str = "", numbered: bool = False) -> Any:
+    """The rows that parameters hold, as a table called `name`: an array parameter PREFIX + COLUMN for each column.
+
+    columns: their types by name. numbered: a column `n` more, the row's number from 1.
+    """
+    arrays = [bindparam(prefix + column, type_=ARRAY(kind)) for column, kind in columns.items()]
+    rows = func.unnest(*arrays).table_valued(*columns, with_ordinality="n" if numbered else None)
+    return rows.render_derived(name=name)
 
 
-def turned(rows: Sequence[Mapping[str, Any]], names: Sequence[str], prefix: str = "") -> dict[str, list[Any]]:
-    """Rows as columns, for the parameters of `offered`."""
+def array_rows_of(table: Table, names: Sequence[str], prefix: str = "") -> Any:
+    """`array_rows` of some columns of a table, called `given`."""
+    return array_rows("given", {name: table.c[name].type for name in names}, prefix=prefix)
+
+
+def columns_of(rows: Sequence[Any], names: Sequence[str], prefix: str = "") -> dict[str, list[Any]]:
+    """Rows as arrays, for the parameters of `array_rows`."""
     return {prefix + name: [row[name] for row in rows] for name in names}
+
+
+offered, turned = array_rows_of, columns_of
 
 
 class InsertMany:
@@ -29,13 +41,13 @@ class InsertMany:
 
     def __init__(self, table: Table, names: Sequence[str], *returning: ColumnElement[Any]) -> None:
         self._names = names
-        source: FromClause = offered(table, names)
+        source: FromClause = array_rows_of(table, names)
         form = insert(table).from_select(list(names), select(*source.c), include_defaults=False)
         self._statement = Statement(form.returning(*returning) if returning else form)
 
     async def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
         """What the statement returns of each row, in any order."""
-        return await connection.rows(self._statement, **turned(rows, self._names)) if rows else []
+        return await connection.rows(self._statement, **columns_of(rows, self._names)) if rows else []
 
 
 class UpdateMany:
@@ -45,10 +57,10 @@ class UpdateMany:
         key = [column.name for column in table.primary_key]
         rest = [name for name in names if name not in key]
         self._names = (*key, *rest)
-        source: FromClause = offered(table, self._names)
+        source: FromClause = array_rows_of(table, self._names)
         form = update(table).where(*(table.c[name] == source.c[name] for name in key))
         self._statement = Statement(form.values({name: source.c[name] for name in rest}))
 
     async def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
-            await connection.execute(self._statement, **turned(rows, self._names))
+            await connection.execute(self._statement, **columns_of(rows, self._names))

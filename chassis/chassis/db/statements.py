@@ -6,8 +6,9 @@ some 300 µs a call. Whatever would change between calls is refused when the sta
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
@@ -18,6 +19,16 @@ TIME = sa.DateTime(timezone=True)
 UUIDS = ARRAY(UUID(as_uuid=True))
 TEXTS = ARRAY(sa.Text)
 CLOCK = sa.text("clock_timestamp()")  # moves within a transaction, as now() does not
+
+
+Row = TypeVar("Row")
+
+
+class Runs(Protocol):
+    """What runs statements: a connection or the database."""
+
+    async def rows(self, statement: Statement, **values: Any) -> list[Any]: ...
+    async def row(self, statement: Statement, **values: Any) -> Any: ...
 
 
 def param(name: str, kind: Any) -> sa.BindParameter[Any]:
@@ -61,3 +72,27 @@ class Statement:
         found = {**self._constants, **values}
         processors = self._processors
         return [processors[name](found[name]) if name in processors else found[name] for name in self._names]
+
+
+class Query(Generic[Row]):
+    """A statement whose rows are of one kind: a Struct, NamedTuple or dataclass with a field for each column.
+
+    Raises TypeError where the columns' names are not the fields' names, in their order.
+    """
+
+    def __init__(self, kind: Callable[..., Row], clause: Any) -> None:
+        self.statement = Statement(clause)
+        self._make = kind
+        columns = list(clause.selected_columns.keys())
+        fields = list(inspect.signature(kind).parameters)
+        if columns != fields:
+            raise TypeError(f"the columns {columns} are not the fields {fields} of {kind}")
+
+    async def rows(self, on: Runs, **values: Any) -> list[Row]:
+        """on: a connection or the database."""
+        make = self._make
+        return [make(*row) for row in await on.rows(self.statement, **values)]
+
+    async def row(self, on: Runs, **values: Any) -> Row | None:
+        found = await on.row(self.statement, **values)
+        return None if found is None else self._make(*found)

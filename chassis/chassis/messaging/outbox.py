@@ -7,12 +7,14 @@ import datetime
 import os
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import UUID
 
 from chassis.db.database import Connection
+from chassis.db.rows import InsertMany
 from chassis.db.statements import CLOCK, TIME, Statement
 from makeready.events.v1.events_pb2 import Event, PublicEvent, References
 
@@ -57,6 +59,7 @@ class Outbox:
         self.table = table
         self.woken = asyncio.Event()
         names = ("event_id", "subject", "message")
+        self._insert_many = InsertMany(table, ("event_id", "subject", "message"))
         self._insert = Statement(sa.insert(table).values({n: sa.bindparam(n, type_=table.c[n].type) for n in names}))
 
     def public(
@@ -95,6 +98,10 @@ class Outbox:
     async def add(self, connection: Connection, row: dict[str, Any]) -> None:
         """Records an event in the caller's transaction. Call `wake` once it has committed."""
         await connection.execute(self._insert, **row)
+
+    async def add_many(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        """As `add`, for several events in one statement."""
+        await self._insert_many.run(connection, rows)
 
     def wake(self) -> None:
         """Tells the relay that something was committed; it polls anyway, for whoever dies before calling."""

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection
-from chassis.db.rows import offered
+from chassis.db.rows import array_rows_of
 from chassis.db.statements import Statement
 
 
@@ -52,7 +52,7 @@ class Replica:
 
     def __init__(self, table: sa.Table, parents: dict[str, sa.Table] | None = None) -> None:
         self._names = [column.name for column in table.c]
-        rows = offered(table, self._names)
+        rows = array_rows_of(table, self._names)
         put = insert(table).from_select(self._names, sa.select(*rows.c).order_by(rows.c.id), include_defaults=False)
         changed = {name: put.excluded[name] for name in self._names if name != "id"}
         newer = put.excluded.version > table.c.version
@@ -84,5 +84,5 @@ def _value(row: Any, name: str) -> Any:
 
 def _stub(parent: sa.Table) -> Statement:
     names = ["id", "company_id"]
-    put = insert(parent).from_select(names, sa.select(*offered(parent, names).c), include_defaults=False)
+    put = insert(parent).from_select(names, sa.select(*array_rows_of(parent, names).c), include_defaults=False)
     return Statement(put.on_conflict_do_nothing())

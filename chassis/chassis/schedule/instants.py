@@ -5,16 +5,24 @@ from __future__ import annotations
 
 import datetime
 import zoneinfo
+from collections.abc import Callable
 from typing import overload
 
 import msgspec
 
 LENGTH = 27
+Clock = Callable[[], datetime.datetime]
+_TICK = datetime.timedelta(microseconds=1)
 
 
 def now() -> datetime.datetime:
     """The real clock, in UTC."""
     return datetime.datetime.now(datetime.UTC)
+
+
+def after(now: datetime.datetime, updated_at: datetime.datetime) -> datetime.datetime:
+    """The instant of a change of a record: `now`, but after the record's last change, whatever the clock says."""
+    return max(now, updated_at + _TICK)
 
 
 @overload

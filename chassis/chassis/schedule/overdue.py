@@ -16,11 +16,14 @@ from sqlalchemy import Table
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
+from chassis.db.rows import array_rows, columns_of
 from chassis.db.statements import TEXTS, TIME, Statement, param
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import overdue_before
 
 ROWS_AT_ONCE = 100  # locked and written in one transaction
+
+_KEY = {"company_id": sa.BigInteger(), "id": sa.BigInteger()}
 
 # The conditions under which a row is due, from two columns: the day before which dates are over in its company, and the
 # instant of the sweep. An index beginning with company_id must answer them.
@@ -57,14 +60,14 @@ class Overdue:
             .order_by(company.c.id)
             .limit(param("rows", sa.Integer))
         )
-        named = _named(company_id=sa.BigInteger(), id=sa.BigInteger(), day=sa.Date())
+        named = array_rows("named", {**_KEY, "day": sa.Date()}, numbered=True)
         same = (table.c.company_id == named.c.company_id, table.c.id == named.c.id)
         # Checked once more under the lock: somebody else may have been here since.
         due_yet = sa.select(table.c.company_id, table.c.id).where(*same, *due(named.c.day, now))
         self._hold = _of_each(named, due_yet.with_for_update(key_share=True))
         # Read by a statement of its own: one that has waited for a lock shows the other tables as they were before. By
         # keys alone, whatever the planner knows: OFFSET keeps it from joining whole tables.
-        named = _named(company_id=sa.BigInteger(), id=sa.BigInteger())
+        named = array_rows("named", _KEY, numbered=True)
         row = shown.where(table.c.company_id == named.c.company_id, table.c.id == named.c.id)
         self._read = _of_each(named, row.offset(sa.literal_column("0")))
 
@@ -84,21 +87,15 @@ class Overdue:
                 rows = sorted((row["company_id"], row["id"], row["day"]) for row in found)
                 companies, ids, of_days = (list(column) for column in zip(*rows, strict=True))
                 async with self._database.transaction() as connection:
-                    held = await connection.rows(self._hold, company_ids=companies, ids=ids, days=of_days, **at)
+                    held = await connection.rows(self._hold, company_id=companies, id=ids, day=of_days, **at)
                     if held:
-                        key = {"company_ids": [row["company_id"] for row in held], "ids": [row["id"] for row in held]}
+                        key = columns_of(held, ("company_id", "id"))
                         await work(connection, await connection.rows(self._read, **key))
                         failpoint("sweep-before-commit")
                 done += len(held)
                 first_company_id = companies[-1]
             if len(found) < ROWS_AT_ONCE:
                 return done
-
-
-def _named(**columns: Any) -> Any:
-    """The rows that parameters hold: an array for each column, by its name in the plural; n is a row's number."""
-    arrays = [param(f"{name}s", ARRAY(kind)) for name, kind in columns.items()]
-    return sa.func.unnest(*arrays).table_valued(*columns, with_ordinality="n").render_derived(name="named")
 
 
 def _of_each(named: Any, rows: Rows) -> Statement:

@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from chassis.auth.identity import Identity
 from chassis.db.database import Connection, Database, DatabaseUnavailable
-from chassis.db.rows import offered, turned
+from chassis.db.rows import array_rows_of, columns_of
 from chassis.db.statements import CLOCK, TIME, Statement, param
 from chassis.refusals import Refusal, idempotency_in_progress, idempotency_mismatch
 from chassis.runtime.failpoints import failpoint
@@ -226,7 +226,7 @@ class DecideOnce(Once):
         self._columns = {table: [column.name for column in _columns(table)] for table in inserts}
         effects = []
         for table, names in self._columns.items():
-            rows = sa.select(*offered(table, names, f"{table.name}_").c).where(*counts)
+            rows = sa.select(*array_rows_of(table, names, f"{table.name}_").c).where(*counts)
             effects.append(insert(table).from_select(names, rows, include_defaults=False).cte(f"new_{table.name}"))
         effects.append(insert(claims).from_select(CLAIM_COLUMNS, self._claim, include_defaults=False).cte("claimed"))
         self._write = Statement(sa.select(_ONE).add_cte(*made, *effects))
@@ -253,7 +253,7 @@ class DecideOnce(Once):
                 assert made.rows.keys() <= self._columns.keys()
                 values = dict(made.values)
                 for table, names in self._columns.items():
-                    values |= turned(made.rows.get(table, ()), names, f"{table.name}_")
+                    values |= columns_of(made.rows.get(table, ()), names, f"{table.name}_")
                 failpoint("write-decided")
                 await connection.execute(self._write, **claim.whole(made.status, made.reply), **values)
                 failpoint("write-before-commit")

@@ -1,0 +1,263 @@
+"""A record declared once: its Struct, the SQL columns that fill it, its nested parts, and the function that renders it.
+
+    VENDOR = Shape(
+        Vendor,
+        vendor,
+        name=func.coalesce(vendor.c.nickname, business.c.legal_name),
+        business=Nested(Business, business),
+        url=Link("/vendors/{entity_id}"),
+        version=vendor.c.version,
+    )
+
+A field that is not named comes from the table's column of the same name, `entity_id` from `id`, and a field whose type
+is a Literal with one value is that value. Rows are rendered by position: by name, 50 rows of 33 columns cost 204 µs
+instead of 19. The function that does so is generated here, so no list of columns has to agree with another one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+from asyncpg import Record as Row
+from sqlalchemy.sql.elements import ColumnElement
+
+from chassis.schedule.instants import printed
+from makeready.common.v1.documents_pb2 import Document
+
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+Source = ColumnElement[Any] | sa.Column[Any]
+
+encode = msgspec.json.Encoder().encode
+
+# The Python types that a column may fill; an instant is printed where the field is text.
+_PYTHON: tuple[tuple[type[sa.types.TypeEngine[Any]], tuple[type, ...]], ...] = (
+    (sa.Boolean, (bool,)),
+    (sa.Integer, (int,)),
+    (sa.Float, (float,)),
+    (sa.Numeric, (float,)),
+    (sa.DateTime, (str, datetime.datetime)),
+    (sa.Date, (datetime.date,)),
+    (sa.Text, (str,)),
+    (sa.String, (str,)),
+    (sa.ARRAY, (list, tuple, typing.cast(type, Sequence))),
+)
+
+
+class Nested:
+    """A part that is a record of its own, from another table: its fields are found as those of a `Shape`.
+
+    optional: the part is null where its first column is, as after an outer join.
+    """
+
+    def __init__(self, struct: type[msgspec.Struct], table: Any, optional: bool = False, **fields: Any) -> None:
+        self.struct, self.table, self.optional, self.fields = struct, table, optional, fields
+
+
+class Either:
+    """The first of several optional parts that is not null; else null."""
+
+    def __init__(self, *parts: Nested) -> None:
+        self.parts = parts
+
+
+class Link:
+    """An absolute address below the one given to `Shape.renderer`. path: `/units/{entity_id}`, `{property.id}`, …"""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+class Computed:
+    """What a pure function makes of columns."""
+
+    def __init__(self, function: Callable[..., Any], *columns: Source) -> None:
+        self.function, self.columns = function, columns
+
+
+class Shape(Generic[Struct]):
+    """How rows become records of one kind.
+
+    Raises TypeError where the record is declared in a way that cannot work: a field without a source, a source without
+    a field, a column whose type or nullability does not fit its field.
+    """
+
+    def __init__(self, struct: type[Struct], table: Any, *, version: Source | None = None, **fields: Any) -> None:
+        """version: a column behind all others, for `Renderer.document`."""
+        self.struct = struct
+        self._columns: list[Source] = []
+        self._paths: dict[str, int] = {}
+        self._names: dict[str, Any] = {"printed": printed}
+        self._links: list[tuple[str, str]] = []
+        self._body = self._struct(struct, table, fields, "")
+        if version is not None:
+            self._columns.append(version)
+        self.columns: tuple[Source, ...] = tuple(self._columns)
+        """In the order in which `Renderer` takes them."""
+        self.positions: Mapping[str, int] = self._paths
+        """Where each field's own column stands; that of a part's field as `property.id`."""
+
+    def select(self, source: Any) -> sa.Select[Any]:
+        """All rows of a table or join, with these columns and no others."""
+        labelled = (column.label(f"c{position}") for position, column in enumerate(self.columns))
+        return sa.select(*labelled).select_from(source)
+
+    def renderer(self, links_url: str = "") -> Renderer[Struct]:
+        """links_url: the address that links start with, without a slash at its end."""
+        return Renderer(self, links_url)
+
+    def compiled(self, links_url: str) -> Callable[[Any], Struct]:
+        """The function of a row."""
+        names = ", ".join(f"c{position}" for position in range(len(self.columns)))
+        source = f"def render(row):\n    ({names},) = row\n    return {self._body}\n"
+        scope = dict(self._names)
+        for name, path in self._links:
+            scope[name] = f"{links_url}{path}"
+        exec(compile(source, f"<shape of {self.struct.__name__}>", "exec"), scope)  # noqa: S102 - from columns alone
+        render: Callable[[Any], Struct] = scope["render"]
+        return render
+
+    def _take(self, path: str, column: Source) -> int:
+        """The position of a column, which is selected once however many fields it fills."""
+        found = next((at for at, one in enumerate(self._columns) if one is column), None)
+        if found is None:
+            found = len(self._columns)
+            self._columns.append(column)
+        if path:
+            self._paths[path] = found
+        return found
+
+    def _constant(self, value: Any) -> str:
+        name = f"k{len(self._names)}"
+        self._names[name] = value
+        return name
+
+    def _struct(self, struct: type[msgspec.Struct], table: Any, given: Mapping[str, Any], prefix: str) -> str:
+        """The call that makes the Struct."""
+        unknown = given.keys() - set(struct.__struct_fields__)
+        if unknown:
+            raise TypeError(f"{struct.__name__} has no fields {sorted(unknown)}")
+        hints = typing.get_type_hints(struct)
+        later: dict[str, Link] = {}
+        values: dict[str, str] = {}
+        for name in struct.__struct_fields__:
+            source = given.get(name)
+            if isinstance(source, Link):
+                later[name] = source  # behind the fields that it names
+            else:
+                values[name] = self._value(struct, table, name, hints[name], source, f"{prefix}{name}")
+        for name, link in later.items():
+            values[name] = self._link(struct, link)
+        keyword = any(one.kind is one.KEYWORD_ONLY for one in inspect.signature(struct).parameters.values())
+        words = (f"{name}={values[name]}" if keyword else values[name] for name in struct.__struct_fields__)
+        return f"{self._constant(struct)}({', '.join(words)})"
+
+    def _value(self, struct: type[msgspec.Struct], table: Any, name: str, hint: Any, source: Any, path: str) -> str:
+        """The expression that gives a field its value."""
+        if isinstance(source, Nested):
+            return self._part(source, path)
+        if isinstance(source, Either):
+            expression = "None"
+            for part in reversed(source.parts):
+                expression = self._part(part, path, expression)
+            return expression
+        if isinstance(source, Computed):
+            taken = ", ".join(f"c{self._take(path, column)}" for column in source.columns)
+            return f"{self._constant(source.function)}({taken})"
+        only = _only_value(hint)
+        if source is None and only is not None:
+            return repr(only)
+        if source is None:
+            column_name = "id" if name == "entity_id" else name
+            if column_name not in table.c:
+                raise TypeError(f"{struct.__name__}.{name} has no source: {table.name} has no column {column_name}")
+            source = table.c[column_name]
+        if not isinstance(source, ColumnElement):
+            if isinstance(source, str | int | float):
+                return repr(source)
+            raise TypeError(f"{struct.__name__}.{name} cannot come from {source!r}")
+        _check(struct, name, hint, source, is_own=getattr(source, "table", None) is table)
+        at = self._take(path, source)
+        prints = isinstance(source.type, sa.DateTime) and str in _plain(hint)
+        return f"printed(c{at})" if prints else f"c{at}"
+
+    def _part(self, part: Nested, path: str, otherwise: str = "None") -> str:
+        made = self._struct(part.struct, part.table, part.fields, f"{path}.")
+        key = self._paths[f"{path}.{part.struct.__struct_fields__[0]}"]
+        return f"({otherwise} if c{key} is None else {made})" if part.optional else made
+
+    def _link(self, struct: type[msgspec.Struct], link: Link) -> str:
+        """An f-string whose beginning is known when the renderer is made."""
+        parts, rest = [], link.path
+        while "{" in rest:
+            text, _, rest = rest.partition("{")
+            path, _, rest = rest.partition("}")
+            if path not in self._paths:
+                raise TypeError(f"the link of {struct.__name__} names {path}, which has no column")
+            parts.append((text, f"{{c{self._paths[path]}}}"))
+        name = f"l{len(self._links)}"
+        self._links.append((name, parts[0][0]))
+        inside = "".join((text if number else "") + value for number, (text, value) in enumerate(parts))
+        return f'f"{{{name}}}{inside}{rest}"'
+
+
+class Renderer(Generic[Struct]):
+    """Renders the rows of one shape; a row has its columns, in their order."""
+
+    def __init__(self, shape: Shape[Struct], links_url: str) -> None:
+        self.shape = shape
+        self.record: Callable[[Row | Sequence[Any]], Struct] = shape.compiled(links_url)
+        """The record of a row."""
+        self._width = len(shape.columns)
+
+    def json(self, row: Row | Sequence[Any]) -> bytes:
+        return encode(self.record(row))
+
+    def document(self, row: Row | Sequence[Any]) -> Document:
+        """The record with its id and version, for a shape that has both."""
+        return Document(json=encode(self.record(row)), entity_id=row[0], version=row[self._width - 1])
+
+    def first_of(self, row: Row | Sequence[Any]) -> Struct:
+        """The record of a row that goes on behind the shape's columns."""
+        return self.record(tuple(row)[: self._width])
+
+    def of_values(self, values: Mapping[Source, Any]) -> Struct:
+        """The record of values by their columns, for a row that is about to be inserted. An absent one is null."""
+        return self.record([values.get(column) for column in self.shape.columns])
+
+
+def _only_value(hint: Any) -> Any:
+    """The value of a Literal that has one."""
+    if typing.get_origin(hint) is Literal and len(typing.get_args(hint)) == 1:
+        return typing.get_args(hint)[0]
+    return None
+
+
+def _plain(hint: Any) -> frozenset[type]:
+    """The types that a field may have, Literals as the types of their values."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return frozenset[type]().union(*(_plain(one) for one in typing.get_args(hint)))
+    if origin is Literal:
+        return frozenset(type(value) for value in typing.get_args(hint))
+    if origin is typing.Annotated:
+        return _plain(typing.get_args(hint)[0])
+    return frozenset([origin or hint])
+
+
+def _check(struct: type[msgspec.Struct], name: str, hint: Any, column: Source, is_own: bool) -> None:
+    """Raises TypeError where a column can't fill the field. is_own: of the record's own table, never outer joined."""
+    allowed = _plain(hint)
+    fits = next((python for kind, python in _PYTHON if isinstance(column.type, kind)), None)
+    if fits is not None and allowed.isdisjoint(fits):
+        wanted = ", ".join(sorted(one.__name__ for one in allowed))
+        raise TypeError(f"{struct.__name__}.{name} is {wanted}, and its column is {column.type!r}")
+    nullable = is_own and isinstance(column, sa.Column) and column.nullable
+    if nullable and type(None) not in allowed:
+        raise TypeError(f"{struct.__name__}.{name} is never null, and its column may be")

@@ -1,0 +1,73 @@
+"""Events that time alone causes: an overdue row is found, its event is published, and the row is marked."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from asyncpg import Record
+
+from chassis.db.database import Connection
+from chassis.db.rows import UpdateMany
+from chassis.messaging.outbox import Outbox
+from chassis.schedule.instants import Clock
+from chassis.schedule.overdue import Overdue
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What becomes of one overdue row.
+
+    mark: its key, and the columns by which it is due no longer. data: of the event; None where none is published.
+    """
+
+    company_id: int
+    entity_id: int
+    occurred_at: datetime.datetime
+    data: bytes | None
+    mark: Mapping[str, Any]
+
+
+# Decides on a row: of the sweep's instant, which says what is due, and of the clock, which says when it was announced.
+Announce = Callable[[Record, datetime.datetime, datetime.datetime], Announcement]
+
+
+class Announcer:
+    """Publishes one event for each overdue row."""
+
+    def __init__(
+        self, event: str, overdue: Overdue, outbox: Outbox, mark: UpdateMany, announce: Announce, clock: Clock
+    ) -> None:
+        """event: its key, for example `ticket.stale`. mark: saves what `Announcement.mark` says of each row."""
+        self._event, self._overdue, self._outbox = event, overdue, outbox
+        self._mark, self._announce, self._clock = mark, announce, clock
+
+    async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:
+        """How many events were published for what is due at `now`."""
+        published = 0
+
+        async def work(connection: Connection, rows: Sequence[Record]) -> None:
+            nonlocal published
+            clock = self._clock()  # read under the rows' locks
+            made = [self._announce(row, now, clock) for row in rows]
+            events = [
+                self._outbox.public(
+                    self._event,
+                    company_id=one.company_id,
+                    entity_id=one.entity_id,
+                    occurred_at=one.occurred_at,
+                    data=one.data,
+                )
+                for one in made
+                if one.data is not None
+            ]
+            await self._outbox.add_many(connection, events)
+            await self._mark.run(connection, [one.mark for one in made])
+            published += len(events)
+
+        await self._overdue.each(now, work)
+        if published:
+            self._outbox.wake()
+        return {self._event: published}

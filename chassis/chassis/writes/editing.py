@@ -1,0 +1,234 @@
+"""Records that people add and change in the back office: one editor for every kind of record.
+
+A command's request names fields of a record. `EditableFields` checks them by the rules of the record's row in an
+import. `RecordEditor` locks the record, saves it, audits what differs, and publishes the references of it that other
+contexts keep. A context writes only what is special about its record.
+"""
+
+from __future__ import annotations
+
+import datetime
+import typing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from asyncpg import Record, UniqueViolationError
+from google.protobuf.message import Message
+from sqlalchemy import BigInteger, Table, insert, select, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from chassis.db.database import Connection
+from chassis.db.statements import Statement, param
+from chassis.records import bodies
+from chassis.records.shapes import Renderer
+from chassis.refusals import Refusal, invalid_request
+from chassis.writes.commands import Command, fields
+from makeready.common.v1 import options_pb2
+from makeready.common.v1.documents_pb2 import Document
+from makeready.events.v1.events_pb2 import References
+
+# An audit entry names the record and its instant itself.
+_NOT_AUDITED = frozenset({"schema_version", "entity_type", "entity_id", "created_at", "updated_at", "source", "url"})
+
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+# The references to a record that other contexts keep: of the connection, the company's id and the record's.
+ReferencesOf = Callable[[Connection, int, int], Awaitable[References]]
+
+
+def no_such(noun: str) -> Refusal:
+    """One sentence for a record that does not exist and for one of another company."""
+    return Refusal(404, "not_found", f"The company has no {noun} with that id; check the id.")
+
+
+class EditableFields:
+    """The fields of a record that requests may give, checked by the rules of the record's row in an import."""
+
+    def __init__(self, row: type[msgspec.Struct], *names: str, ids: Sequence[str] = ()) -> None:
+        """names: the fields that requests and rows share. ids: those of requests that name other records by id."""
+        hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
+        wanted: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
+        self._kind = msgspec.defstruct(row.__name__, wanted, kw_only=True)
+        self._instants = {name for name in names if hints[name] is datetime.datetime}
+        needed = {field.name for field in msgspec.structs.fields(row) if field.required}
+        self._required = {*needed, "property_id"} - {"external_id"}
+
+    def of(self, request: Message) -> dict[str, Any]:
+        """The values that the request gives, by name; None for one that it clears. Raises Refusal 400 or 422."""
+        known: Any = request.DESCRIPTOR.fields_by_name
+        found = fields(request, *(name for name in self._kind.__struct_fields__ if name in known))
+        for name, value in found.items():
+            if known[name].enum_type is not None and value is not None:
+                found[name] = _label(known[name].enum_type, value)
+            elif name in self._instants and type(value) is str and len(value) == len("YYYY-MM-DD"):
+                found[name] = f"{value}T00:00:00Z"
+        checked = bodies.check(self._kind, found)
+        values = {name: getattr(checked, name) for name in found}
+        for name in self._required & values.keys():
+            if values[name] is None:
+                raise invalid_request(f"{name} can't be cleared.", name)
+        return values
+
+
+def _label(enum: Any, number: int) -> str:
+    """How the public API spells an enum's value; "" for an unknown one, which the field's check refuses."""
+    value = enum.values_by_number.get(number)
+    return "" if value is None else value.GetOptions().Extensions[options_pb2.label]
+
+
+def external_id_taken(fault: UniqueViolationError, noun: str) -> Exception:
+    """The refusal where another record of the kind has the external_id; else the fault itself."""
+    if fault.constraint_name != f"{noun}_external_id":
+        return fault
+    article = "An" if noun[0] in "aeio" else "A"
+    return invalid_request(f"{article} {noun} with that external_id exists; use another.", "external_id", status=422)
+
+
+_STAMPS = ("created_at", "updated_at", "version")
+
+
+class EditableTable:
+    """The rows of a table that people edit. Its key is company_id and id; it has external_id, source and created_at.
+
+    columns: those that people set, besides external_id. also: conditions that a row must meet to be found.
+    """
+
+    def __init__(self, table: Table, *columns: str, also: Sequence[ColumnElement[bool]] = ()) -> None:
+        self.columns = ("external_id", *(name for name in columns if name not in _STAMPS))
+        self.stamps = tuple(name for name in _STAMPS if name in table.c)
+        same = (table.c.company_id == param("company_id", BigInteger), table.c.id == param("entity_id", BigInteger))
+        there = (*same, *also)
+        self._for_update = Statement(select(table).where(*there).with_for_update(key_share=True))
+        self._kept = Statement(select(table).where(*there).with_for_update(read=True, key_share=True))
+        fresh = ("company_id", "source", *self.columns, *(name for name in self.stamps if name != "version"))
+        self._insert = Statement(
+            insert(table).values({name: param(name, table.c[name].type) for name in fresh}).returning(table.c.id)
+        )
+        values: dict[str, Any] = {name: param(f"new_{name}", table.c[name].type) for name in self.columns}
+        if "updated_at" in self.stamps:
+            values["updated_at"] = param("new_updated_at", table.c.updated_at.type)
+        if "version" in self.stamps:
+            values["version"] = table.c.version + 1
+        self._update = Statement(update(table).where(*same).values(values))
+
+    async def for_update(self, connection: Connection, company_id: int, entity_id: int) -> Record | None:
+        """The company's record, locked against changes."""
+        return await connection.row(self._for_update, company_id=company_id, entity_id=entity_id)
+
+    async def kept(self, connection: Connection, company_id: int, entity_id: int) -> Record | None:
+        """The company's row, which nobody can delete or rekey until the commit."""
+        return await connection.row(self._kept, company_id=company_id, entity_id=entity_id)
+
+    async def insert(
+        self, connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
+    ) -> int:
+        """The id of the new record; columns without a value are null."""
+        row: dict[str, Any] = {**dict.fromkeys(self.columns), **values}
+        stamped = {name: at for name in self.stamps if name != "version"}
+        entity_id: int = await connection.value(self._insert, company_id=company_id, source="staff", **row, **stamped)
+        return entity_id
+
+    async def update(self, connection: Connection, row: Mapping[str, Any], at: datetime.datetime) -> None:
+        """row: the whole record as it will be."""
+        values = {f"new_{name}": row[name] for name in self.columns}
+        if "updated_at" in self.stamps:
+            values["new_updated_at"] = at
+        await connection.execute(self._update, company_id=row["company_id"], entity_id=row["id"], **values)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedRecord(Generic[Struct]):
+    """A record that is locked for a change: its row, the public record, and that record as a document."""
+
+    row: Record
+    record: Struct
+    document: Document
+
+
+class RecordEditor(Generic[Struct]):
+    """Adds and changes the records of one kind."""
+
+    def __init__(
+        self,
+        noun: str,
+        table: EditableTable,
+        one: Statement,
+        renderer: Renderer[Struct],
+        references: ReferencesOf | None = None,
+    ) -> None:
+        """noun: as messages and the audit log name the kind. one: the columns of the renderer's shape for company_id
+        and entity_id. references: those to publish after each change."""
+        self.noun = noun
+        self.table = table
+        self._one = one
+        self._renderer = renderer
+        self._references = references
+
+    async def find(self, command: Command, entity_id: int) -> Record:
+        """The record's row, kept as it is until the commit. Raises Refusal 404."""
+        row = await self.table.kept(command.connection, command.company_id, entity_id)
+        if row is None:
+            raise no_such(self.noun)
+        return row
+
+    async def lock(self, command: Command, entity_id: int) -> LockedRecord[Struct]:
+        """The record, locked for a change. Raises Refusal 404."""
+        row = await self.table.for_update(command.connection, command.company_id, entity_id)
+        if row is None:
+            raise no_such(self.noun)
+        return LockedRecord(row, *await self.rendered(command, entity_id))
+
+    async def add(self, command: Command, values: Mapping[str, Any], action: str = "added") -> Document:
+        """Inserts a record. action: its name in the audit log. Raises Refusal 422 for an external_id that is taken."""
+        try:
+            entity_id = await self.table.insert(command.connection, command.company_id, values, command.now)
+        except UniqueViolationError as fault:
+            raise external_id_taken(fault, self.noun) from None
+        record, document = await self.rendered(command, entity_id)
+        await command.audit(f"{self.noun}.{action}", self.noun, entity_id, {}, audited(record))
+        await self._publish_references(command, entity_id)
+        return document
+
+    async def change(
+        self,
+        command: Command,
+        locked: LockedRecord[Struct],
+        values: Mapping[str, Any],
+        touched: bool = False,
+        action: str = "updated",
+    ) -> Document:
+        """Saves the record with these values; leaves it where they change nothing.
+
+        touched: whether the record changes by what it names, though not in its own columns. action: its name in the
+        audit log. Raises Refusal 422 for an external_id that is taken.
+        """
+        before = locked.row
+        if not touched and all(before[name] == value for name, value in values.items()):
+            return locked.document
+        at = command.next_instant(before["updated_at"]) if "updated_at" in self.table.stamps else command.now
+        try:
+            await self.table.update(command.connection, {**before, **values}, at)
+        except UniqueViolationError as fault:
+            raise external_id_taken(fault, self.noun) from None
+        record, document = await self.rendered(command, before["id"])
+        sides = audited(locked.record), audited(record)
+        await command.audit(f"{self.noun}.{action}", self.noun, before["id"], *sides)
+        await self._publish_references(command, before["id"])
+        return document
+
+    async def rendered(self, command: Command, entity_id: int) -> tuple[Struct, Document]:
+        """A record that is there, and its document."""
+        row = await command.connection.row(self._one, company_id=command.company_id, entity_id=entity_id)
+        assert row is not None
+        return self._renderer.record(row), self._renderer.document(row)
+
+    async def _publish_references(self, command: Command, entity_id: int) -> None:
+        if self._references is not None:
+            await command.publish_references(await self._references(command.connection, command.company_id, entity_id))
+
+
+def audited(record: msgspec.Struct) -> dict[str, Any]:
+    """The values of a record that an audit entry holds, by name."""
+    values: dict[str, Any] = msgspec.to_builtins(record)
+    return {name: value for name, value in values.items() if name not in _NOT_AUDITED}
