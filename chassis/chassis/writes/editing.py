@@ -156,14 +156,17 @@ class RecordEditor(Generic[Struct]):
         one: Statement,
         renderer: Renderer[Struct],
         references: ReferencesOf | None = None,
+        audited_columns: Sequence[str] = (),
     ) -> None:
         """noun: as messages and the audit log name the kind. one: the columns of the renderer's shape for company_id
-        and entity_id. references: those to publish after each change."""
+        and entity_id. references: those to publish after each change. audited_columns: the columns that audit entries
+        of changes hold; without any, the values of the public record."""
         self.noun = noun
         self.table = table
         self._one = one
         self._renderer = renderer
         self._references = references
+        self._audited_columns = audited_columns
 
     async def find(self, command: Command, entity_id: int) -> Record:
         """The record's row, kept as it is until the commit. Raises Refusal 404."""
@@ -197,22 +200,29 @@ class RecordEditor(Generic[Struct]):
         values: Mapping[str, Any],
         touched: bool = False,
         action: str = "updated",
+        at: datetime.datetime | None = None,
     ) -> Document:
         """Saves the record with these values; leaves it where they change nothing.
 
         touched: whether the record changes by what it names, though not in its own columns. action: its name in the
-        audit log. Raises Refusal 422 for an external_id that is taken.
+        audit log. at: the instant of the change, where it was decided already; it lies after the record's last change.
+        Raises Refusal 422 for an external_id that is taken.
         """
         before = locked.row
         if not touched and all(before[name] == value for name, value in values.items()):
             return locked.document
-        at = command.next_instant(before["updated_at"]) if "updated_at" in self.table.stamps else command.now
+        if at is None:
+            at = command.next_instant(before["updated_at"]) if "updated_at" in self.table.stamps else command.now
         try:
             await self.table.update(command.connection, {**before, **values}, at)
         except UniqueViolationError as fault:
             raise external_id_taken(fault, self.noun) from None
         record, document = await self.rendered(command, before["id"])
-        sides = audited(locked.record), audited(record)
+        if self._audited_columns:
+            after = {**before, **values}
+            sides = [{name: side[name] for name in self._audited_columns} for side in (before, after)]
+        else:
+            sides = [audited(locked.record), audited(record)]
         await command.audit(f"{self.noun}.{action}", self.noun, before["id"], *sides)
         await self._publish_references(command, before["id"])
         return document
