@@ -11,14 +11,14 @@ from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_p
 from svc_occupancy import config, replica_source, schema, tables
 from svc_occupancy.board.commands import TurnBoardService
 from svc_occupancy.replicas import consumers
-from svc_occupancy.replicas.fetch import Owners
+from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.residencies.service import ResidenciesService
-from svc_occupancy.turn_tasks import sweeps as task_sweeps
 from svc_occupancy.turn_tasks.commands import TurnTasksService
-from svc_occupancy.turn_tasks.records import TaskLinks
-from svc_occupancy.turns import records as turn_records
-from svc_occupancy.turns import service as turn_service
-from svc_occupancy.turns import sweeps as turn_sweeps
+from svc_occupancy.turn_tasks.records import STALE_TASK
+from svc_occupancy.turn_tasks.sweeps import stale_tasks
+from svc_occupancy.turns.records import TURN
+from svc_occupancy.turns.service import TurnsService
+from svc_occupancy.turns.sweeps import Vacating
 
 NAME = "svc-occupancy"
 
@@ -31,21 +31,21 @@ def assemble(settings: config.Config) -> App:
     kept = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
     app.serve(replicas["ReplicaSourceService"], ReplicaSource(app.database, replica_source.ROWS))
     app.serve(replicas["ReplicasService"], ReplicaResync(app.database, consumers.put_references, kept))
-    owners = Owners(app.database, app.peer("svc-catalog"), consumer)
+    fetcher = ReplicaFetcher(app.database, app.peer("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, instants.now)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     links_url = settings.service.links_url
-    links = turn_records.Links(links_url)
-    turns = turn_service.TurnsService(app.database, outbox, importer, owners, links)
-    residencies = ResidenciesService(app.database, outbox, owners, links_url, instants.now)
-    app.serve(turns_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns)
+    turns = TURN.renderer(links_url)
+    turns_service = TurnsService(app.database, outbox, importer, fetcher, turns)
+    app.serve(turns_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns_service)
+    residencies = ResidenciesService(app.database, outbox, fetcher, links_url, instants.now)
     app.serve(residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"], residencies)
-    board = TurnBoardService(app.database, commands, owners, links)
+    board = TurnBoardService(app.database, commands, fetcher, turns)
     app.serve(turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"], board)
-    tasks = TurnTasksService(app.database, commands, importer, owners)
+    tasks = TurnTasksService(app.database, commands, importer, fetcher)
     app.serve(turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"], tasks)
-    vacating = turn_sweeps.Vacating(app.database, commands.audit, outbox, links)
-    app.sweeps(vacating.sweep, task_sweeps.StaleTasks(app.database, outbox, TaskLinks(links_url)).sweep)
+    vacating = Vacating(app.database, commands.audit, outbox, turns)
+    app.sweeps(vacating.sweep, stale_tasks(app.database, outbox, STALE_TASK.renderer(links_url)).sweep)
     return app
 
 

@@ -67,7 +67,7 @@ async def test_a_row_of_a_file_finds_its_turn_among_many_of_its_unit(crowd: Data
         names = [f"R{n}" for n in range(100)]
         async with explained(crowd, turn_import_queries.TURNS_NAMED) as explain:
             for company_id, unit_id in units:
-                plan = await explain(company_id=company_id, external_ids=names, unit_ids=[unit_id] * len(names))
+                plan = await explain(company_id=company_id, external_id=names, unit_id=[unit_id] * len(names))
                 assert not plan.whole_tables and plan.rows_met <= 400, (plan.rows_met, plan.indexes)
                 assert plan.returned
 
@@ -80,12 +80,12 @@ async def test_the_board_looks_at_a_page_of_units_and_at_their_newest_turns(crow
         units = await connection.raw.fetch(UNITS)
     for company_id, unit_id in units:
         place = {"company_id": company_id, "first_id": unit_id, "rows": 50}
-        async with explained(crowd, board_queries.BOARD) as explain:
+        async with explained(crowd, board_queries.BOARD.statement) as explain:
             plan = await explain(**place)
             assert not plan.whole_tables and plan.rows_met <= 350, (plan.rows_met, plan.indexes)
-        async with explained(crowd, board_queries.BOARD_OF_PROPERTY) as explain:
+        async with explained(crowd, board_queries.BOARD_OF_PROPERTY.statement) as explain:
             plan = await explain(property_id=unit_id, **place | {"first_id": 1})
             assert not plan.whole_tables and plan.rows_met <= 350, (plan.rows_met, plan.indexes)
-        async with explained(crowd, turn_queries.NEWEST) as explain:
+        async with explained(crowd, turn_queries.NEWEST.statement) as explain:
             plan = await explain(company_id=company_id, unit_id=unit_id)
             assert plan.returned == 1 and plan.rows_met <= 2, (plan.rows_met, plan.indexes)

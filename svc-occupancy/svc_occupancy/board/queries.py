@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from asyncpg import Record
 from sqlalchemy import BigInteger, Integer, Select, and_, func, literal_column, select, true
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement, param
+from chassis.db.statements import Query, param
 from chassis.lists.updated_since import stretch
 from svc_occupancy import schema
+from svc_occupancy.board.records import BoardUnit
 from svc_occupancy.turn_tasks import tables as task_tables
 from svc_occupancy.turns import tables as turn_tables
 from svc_occupancy.units import tables as unit_tables
@@ -54,16 +54,16 @@ def _board(place: ColumnElement[int] | None, *conditions: ColumnElement[bool]) -
     )
 
 
-BOARD = Statement(_board(None))
-BOARD_OF_PROPERTY = Statement(_board(param("property_id", BigInteger)))
+BOARD = Query(BoardUnit, _board(None))
+BOARD_OF_PROPERTY = Query(BoardUnit, _board(param("property_id", BigInteger)))
 
 
 async def board(
     connection: Connection | Database, company_id: int, first_id: int, rows: int, property_id: int | None = None
-) -> list[Record]:
-    """Units from an id on, of one property or of all: the fields of a BoardUnit."""
+) -> list[BoardUnit]:
+    """Units from an id on, of one property or of all."""
     if property_id is None:
-        return await connection.rows(BOARD, company_id=company_id, first_id=first_id, rows=rows)
-    return await connection.rows(
-        BOARD_OF_PROPERTY, company_id=company_id, first_id=first_id, rows=rows, property_id=property_id
+        return await BOARD.rows(connection, company_id=company_id, first_id=first_id, rows=rows)
+    return await BOARD_OF_PROPERTY.rows(
+        connection, company_id=company_id, first_id=first_id, rows=rows, property_id=property_id
     )

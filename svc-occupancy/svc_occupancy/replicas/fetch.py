@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub  # a name of the stub file alone
 
 
-class Owners:
+class ReplicaFetcher:
     """svc-catalog, asked for units; and the producers' outboxes, for a company that has not arrived."""
 
     def __init__(self, database: Database, catalog: ServiceClient, consumer: Consumer) -> None:

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
+from sqlalchemy import column
+from sqlalchemy.sql.elements import ColumnElement
 
-from chassis.schedule.instants import printed
-from svc_occupancy.residencies import rules
+from chassis.records.shapes import Computed, Link, Nested, Shape
+from svc_occupancy.residencies import rules, tables
 from svc_occupancy.turns import rules as turn_rules
+from svc_occupancy.turns import tables as turn_tables
 
 
 class Lease(msgspec.Struct, frozen=True, gc=False):
@@ -70,34 +73,31 @@ class OccupancyRecord(msgspec.Struct, frozen=True, gc=False):
     """Link that opens the unit's transitions for a person."""
 
 
-class OccupancyLinks:
-    """Renders transitions as OccupancyRecords with links that start at the given address."""
+PARTY = Shape(Party, tables.party)
+_party = PARTY.renderer()
 
-    def __init__(self, links_url: str) -> None:
-        self._prefix = f"{links_url}/units/"
 
-    def occupancy(
-        self,
-        turn: Mapping[str, Any],
-        external_id: str | None,
-        lease: Mapping[str, Any] | None = None,
-        parties: Sequence[Mapping[str, Any]] = (),
-    ) -> OccupancyRecord:
-        """turn, lease, parties: rows as they are stored; external_id: the one of the write."""
-        return OccupancyRecord(
-            1,
-            "occupancy",
-            turn["id"],
-            turn["unit_id"],
-            turn["status"],
-            turn["move_in_date"],
-            turn["move_out_date"],
-            turn["occupancy_source"],
-            printed(turn["occupancy_fed_at"]),
-            external_id,
-            None
-            if lease is None
-            else Lease(lease["id"], rules.lease_type(lease["end_date"]), lease["start_date"], lease["end_date"]),
-            [Party(*(one[name] for name in Party.__struct_fields__)) for one in parties],
-            f"{self._prefix}{turn['unit_id']}/transitions",
-        )
+def _parties(rows: Sequence[Mapping[str, Any]]) -> list[Party]:
+    return [_party.of_values({column: row[column.name] for column in tables.party.c}) for row in rows]
+
+
+# The rows of a lease's parties, in their order: a value for `Renderer.of_values` alone, which no statement selects.
+PARTIES: ColumnElement[Any] = column("parties")
+
+_URL = Link("/units/{unit_id}/transitions")
+# The external_id is the one of the write: a turn keeps its own beside that of its notice.
+NOTICE = Shape(
+    OccupancyRecord,
+    turn_tables.transition,
+    external_id=turn_tables.transition.c.notice_external_id,
+    lease=Computed(lambda: None),
+    parties=Computed(list),
+    url=_URL,
+)
+MOVE_IN = Shape(
+    OccupancyRecord,
+    turn_tables.transition,
+    lease=Nested(Lease, tables.lease, lease_type=Computed(rules.lease_type, tables.lease.c.end_date)),
+    parties=Computed(_parties, PARTIES),
+    url=_URL,
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -15,30 +14,31 @@ from chassis.db.database import Database
 from chassis.db.ids import Ids
 from chassis.messaging.outbox import Outbox
 from chassis.records import bodies
+from chassis.records.shapes import encode
 from chassis.refusals import created_by_missing, not_found
+from chassis.schedule import instants
+from chassis.schedule.instants import Clock
 from chassis.writes import idempotency
 from makeready.common.v1.documents_pb2 import WriteReply
-from makeready.events.v1.events_pb2 import References
 from makeready.occupancy.v1 import residencies_pb2 as pb
 from svc_occupancy import schema
-from svc_occupancy.replicas.fetch import Owners
-from svc_occupancy.residencies import queries, rules, tables
+from svc_occupancy.replicas.fetch import ReplicaFetcher
+from svc_occupancy.residencies import queries, records, rules, tables
 from svc_occupancy.residencies.inputs import MoveInCreate, NoticeCreate
-from svc_occupancy.residencies.records import OccupancyLinks
 from svc_occupancy.turns import events as turn_events
-from svc_occupancy.turns import records as turn_records
 from svc_occupancy.turns import rules as turn_rules
 from svc_occupancy.turns import tables as turn_tables
-from svc_occupancy.turns.queries import HeldUnit, Row
-from svc_occupancy.units import rules as unit_rules
-from svc_occupancy.units.events import tell
-from svc_occupancy.units.queries import STATE_NAMES
+from svc_occupancy.turns.queries import HeldUnit, by_column
+from svc_occupancy.turns.records import TURN
+from svc_occupancy.turns.tables import StoredTurn
+from svc_occupancy.units.events import references_of
+from svc_occupancy.units.queries import columns_of_states
+from svc_occupancy.units.rules import UnitStatus
 
-Clock = Callable[[], datetime.datetime]
-_TICK = datetime.timedelta(microseconds=1)
+Row = Mapping[str, Any]
 
 
-class _Lacking(Exception):  # noqa: N818 - says what is the matter
+class _ReplicaLacksError(Exception):
     """A replica has not got what its owner may have."""
 
     def __init__(self, what: Literal["unit", "company"]) -> None:
@@ -49,12 +49,15 @@ class _Lacking(Exception):  # noqa: N818 - says what is the matter
 class ResidenciesService:
     """Takes in what feeds tell of residents."""
 
-    def __init__(self, database: Database, outbox: Outbox, owners: Owners, links_url: str, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, outbox: Outbox, fetcher: ReplicaFetcher, links_url: str, clock: Clock
+    ) -> None:
         self.database = database
         self.outbox = outbox
-        self.owners = owners
-        self.turns = turn_records.Links(links_url)
-        self.links = OccupancyLinks(links_url)
+        self.fetcher = fetcher
+        self.turns = TURN.renderer(links_url)
+        self.notices = records.NOTICE.renderer(links_url)
+        self.move_ins = records.MOVE_IN.renderer(links_url)
         self.clock = clock
         # One at a time: a unit's turns stand in the order of their ids, whoever made them. From a block that was
         # reserved before an import, the successor's id would be below its predecessor's.
@@ -70,8 +73,8 @@ class ResidenciesService:
         def decide(unit: HeldUnit, residency: rules.Residency) -> idempotency.Decision:
             rules.record_notice(residency)
             assert unit.turn is not None
-            now = max(self.clock(), unit.turn["updated_at"] + _TICK)
-            changes = {
+            now = instants.after(self.clock(), unit.turn.updated_at)
+            changes: dict[str, Any] = {
                 "move_out_date": notice.move_out_date,
                 "occupancy_source": provider,
                 "occupancy_fed_at": now,
@@ -83,9 +86,9 @@ class ResidenciesService:
                 # Somebody is there still, whatever the date: its morning after is to come, or to come again.
                 "vacated_on": None,
             }
-            turn = {**unit.turn, **changes}
-            values = {f"turn_{name}": value for name, value in changes.items()} | {"turn_id": turn["id"]}
-            record = self.links.occupancy(turn, notice.external_id)
+            turn = msgspec.structs.replace(unit.turn, **changes)
+            values = {f"turn_{name}": value for name, value in changes.items()} | {"turn_id": turn.id}
+            record = self.notices.of_values(by_column(turn))
             return self._decision(call, unit, turn, rules.NOTICE_STATUS, record, {}, values)
 
         # Whether the day is over where the unit lies makes no difference to a notice.
@@ -103,35 +106,43 @@ class ResidenciesService:
         lease, parties = await self._lease(claim.company_id, turn_id, wanted)
 
         def decide(unit: HeldUnit, residency: rules.Residency) -> idempotency.Decision:
-            active_id = None if unit.turn is None else unit.turn["id"]
+            active_id = None if unit.turn is None else unit.turn.id
             ends = rules.record_move_in(residency, rules.named(wanted.predecessor_transition_id, active_id))
             now = self.clock()
-            turn = dict.fromkeys(turn_tables.transition.c.keys()) | {
-                "company_id": claim.company_id,
-                "id": turn_id,
-                "version": 1,
-                "property_id": unit.property_id,
-                "unit_id": unit.id,
-                "status": "active",
-                "move_in_date": wanted.move_in_date,
-                "occupancy_source": provider,
-                "occupancy_fed_at": now,
-                "created_at": now,
-                "updated_at": now,
-                "external_id": wanted.external_id,
-                "source": "api",
-            }
+            turn = StoredTurn(
+                company_id=claim.company_id,
+                id=turn_id,
+                version=1,
+                property_id=unit.property_id,
+                unit_id=unit.id,
+                status="active",
+                move_out_date=None,
+                move_in_date=wanted.move_in_date,
+                projected_ready_on=None,
+                occupancy_source=provider,
+                occupancy_fed_at=now,
+                created_at=now,
+                updated_at=now,
+                external_id=wanted.external_id,
+                source="api",
+                notice_external_id=None,
+                ntv_reason_code=None,
+                departure_destination_code=None,
+                notes=None,
+                vacated_on=None,
+            )
             values: dict[str, Any] = {"completed_ids": [], "completed_at": now}
             if ends and unit.turn is not None:
                 # Its own clock: an import may have stamped it with any instant.
-                completed_at = max(now, unit.turn["updated_at"] + _TICK)
+                completed_at = instants.after(now, unit.turn.updated_at)
                 values = {"completed_ids": [active_id], "completed_at": completed_at}
             rows: dict[Table, Sequence[Row]] = {
-                turn_tables.transition: [turn],
+                turn_tables.transition: [msgspec.structs.asdict(turn)],
                 tables.lease: [lease],
                 tables.party: parties,
             }
-            record = self.links.occupancy(turn, wanted.external_id, lease, parties)
+            of_lease = {column: lease[column.name] for column in tables.lease.c}
+            record = self.move_ins.of_values(by_column(turn) | of_lease | {records.PARTIES: parties})
             return self._decision(call, unit, turn, rules.MOVE_IN_STATUS, record, rows, values)
 
         return pb.RecordMoveInResponse(
@@ -167,24 +178,25 @@ class ResidenciesService:
             if caller.administrator_id is None:
                 raise created_by_missing()
             if row is None:
-                raise not_found("unit") if "unit" in asked else _Lacking("unit")
-            is_dated = asks_the_day and row["move_out_date"] is not None
-            if is_dated and row["timezone"] is None and "company" not in asked:
-                raise _Lacking("company")
-            unit, day = HeldUnit(row), unit_rules.today(self.clock(), row["timezone"] or "UTC")
-            return decide(unit, rules.residency(unit.turn is not None, row["move_out_date"], day))
+                raise not_found("unit") if "unit" in asked else _ReplicaLacksError("unit")
+            unit = HeldUnit(claim.company_id, row)
+            move_out_date = None if unit.turn is None else unit.turn.move_out_date
+            if asks_the_day and move_out_date is not None and unit.timezone is None and "company" not in asked:
+                raise _ReplicaLacksError("company")
+            day = instants.local_date(self.clock(), unit.timezone or "UTC")
+            return decide(unit, rules.residency(unit.turn is not None, move_out_date, day))
 
         while True:
             try:
                 reply = await form.write(
                     self.database, claim, unit_id, look, company_id=claim.company_id, unit_id=unit_id
                 )
-            except _Lacking as lacking:
+            except _ReplicaLacksError as lacking:
                 asked.add(lacking.what)
                 if lacking.what == "unit":
-                    await self.owners.fetch_unit(claim.company_id, unit_id)
+                    await self.fetcher.fetch_unit(claim.company_id, unit_id)
                 else:
-                    await self.owners.fetch_company(claim.company_id)
+                    await self.fetcher.fetch_company(claim.company_id)
             else:
                 self.outbox.wake()
                 return reply
@@ -193,32 +205,33 @@ class ResidenciesService:
         self,
         call: identity.Call,
         unit: HeldUnit,
-        turn: Row,
-        status: unit_rules.UnitStatus,
-        record: Any,
+        turn: StoredTurn,
+        status: UnitStatus,
+        record: records.OccupancyRecord,
         rows: Mapping[Table, Sequence[Row]],
         values: Mapping[str, Any],
     ) -> idempotency.Decision:
         """The write's own rows and values, and what follows for the unit: its state, and who hears of it."""
-        about = {"company_id": turn["company_id"], "occurred_at": turn["updated_at"], "request_id": call.request_id}
-        state = unit.state(turn["company_id"], status, turn)
-        events = []
-        if state is not None:
-            told = References()
-            tell(told, state)
-            events.append(self.outbox.references(told, **about))
-        if status != unit.status:
-            change = turn_events.change("unit_status", unit.status, status)
-            shown = turn_events.encode(self.turns.turn(unit.shown(turn)))
+        about: dict[str, Any] = {
+            "company_id": turn.company_id,
+            "occurred_at": turn.updated_at,
+            "request_id": call.request_id,
+        }
+        state = unit.state.became(status, turn.projected_ready_on)
+        states = [] if state is None else [state]
+        events = [self.outbox.references(references_of([one]), **about) for one in states]
+        before = unit.state.unit_status
+        if status != before:
+            change = turn_events.change("unit_status", before, status)
+            shown = encode(self.turns.of_values(unit.shown(turn)))
             events.append(
-                self.outbox.public("turn.status_changed", entity_id=turn["id"], data=shown, change=change, **about)
+                self.outbox.public("turn.status_changed", entity_id=turn.id, data=shown, change=change, **about)
             )
-        states = {f"state_{name}": [] if state is None else [state[name]] for name in STATE_NAMES}
         return idempotency.Decision(
             201,
-            turn_events.encode(record),
+            encode(record),
             {**rows, schema.outbox: events},
-            {"company_id": turn["company_id"], **values, **states},
+            {"company_id": turn.company_id, **values, **columns_of_states(states, "state_")},
         )
 
 

@@ -1,4 +1,4 @@
-"""What people and files say of a task."""
+"""What people and files say of a task: people's fields are checked as a file's are."""
 
 from __future__ import annotations
 
@@ -17,20 +17,10 @@ class TaskRow(msgspec.Struct, kw_only=True):
 
     external_id: ExternalId
     turn: ExternalId
-    task_type: TaskType
+    task_type: Annotated[str, Text(longest=rules.TASK_TYPE_POINTS_MAX, blank=False)]
     scheduled_date: datetime.date | None = None
     status: rules.ShownTaskStatus | None = None
     completed_at: datetime.datetime | None = None
     cancelled_at: datetime.datetime | None = None
     created_at: datetime.datetime | None = None
     updated_at: datetime.datetime | None = None
-
-
-TaskType = Annotated[str, Text(longest=rules.TASK_TYPE_POINTS_MAX, blank=False)]
-
-
-class Task(msgspec.Struct):
-    """A task as somebody wants it."""
-
-    task_type: TaskType
-    scheduled_date: datetime.date | None = None

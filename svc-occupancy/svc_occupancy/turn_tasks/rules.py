@@ -11,8 +11,10 @@ from svc_occupancy.turns.rules import TransitionStatus
 # The column, and its title case as people see it.
 TaskStatus = Literal["open", "completed", "cancelled"]
 ShownTaskStatus = Literal["Open", "Completed", "Cancelled"]
+TaskSource = Literal["staff", "import"]
 TASK_STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
 SHOWN_TASK_STATUSES: tuple[ShownTaskStatus, ...] = get_args(ShownTaskStatus)
+TASK_SOURCES: tuple[TaskSource, ...] = get_args(TaskSource)
 
 TASK_TYPE_POINTS_MAX = 200
 

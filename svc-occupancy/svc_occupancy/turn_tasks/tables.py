@@ -1,7 +1,10 @@
-"""The table of make-ready tasks, and the indexes of their lists and sweeps."""
+"""The table of make-ready tasks, its rows, and the indexes of their lists and sweeps."""
 
 from __future__ import annotations
 
+import datetime
+
+import msgspec
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -49,12 +52,34 @@ turn_task = Table(
     Column("source", Text, nullable=False),
     ForeignKeyConstraint(["company_id", "transition_id"], ["transition.company_id", "transition.id"]),
     one_of("turn_task", "status", rules.TASK_STATUSES),
-    one_of("turn_task", "source", ("staff", "import")),
+    one_of("turn_task", "source", rules.TASK_SOURCES),
     CheckConstraint("(status = 'completed') = (completed_at IS NOT NULL)", name="turn_task_completed_at"),
     CheckConstraint("(status = 'cancelled') = (cancelled_at IS NOT NULL)", name="turn_task_cancelled_at"),
     CheckConstraint("updated_at >= created_at", name="turn_task_updated_after_created"),
     *at_most("turn_task", task_type=rules.TASK_TYPE_POINTS_MAX),
 )
+
+
+class StoredTask(msgspec.Struct, frozen=True, gc=False):
+    """A row of `turn_task`: the columns in their order."""
+
+    company_id: int
+    id: int
+    version: int
+    transition_id: int
+    unit_id: int
+    task_type: str
+    status: rules.TaskStatus
+    scheduled_date: datetime.date | None
+    completed_at: datetime.datetime | None
+    cancelled_at: datetime.datetime | None
+    stale_at: datetime.datetime | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime
+    external_id: str | None
+    source: rules.TaskSource
+
+
 Index("turn_task_external_id", turn_task.c.company_id, turn_task.c.external_id, unique=True)
 Index("turn_task_of_transition", turn_task.c.company_id, turn_task.c.transition_id, turn_task.c.id)
 _open: ColumnElement[bool] = turn_task.c.status == literal_column("'open'")

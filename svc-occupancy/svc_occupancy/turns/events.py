@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-encode = msgspec.json.Encoder().encode
+from chassis.records.shapes import encode
 
 
 def change(field: str, before: Any, after: Any) -> bytes:

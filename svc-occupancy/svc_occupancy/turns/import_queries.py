@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, and_, func, literal_column, select, update
+from sqlalchemy import BigInteger, Text, and_, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection
-from chassis.db.rows import InsertMany
-from chassis.db.statements import TEXTS, Statement, param
+from chassis.db.rows import array_rows
+from chassis.db.statements import Query, Statement, param
 from chassis.imports.importer import ImportTable
-from svc_occupancy import schema
 from svc_occupancy.turns import tables
 from svc_occupancy.units import tables as unit_tables
+from svc_occupancy.units.rules import ActiveTurn, UnitState, UnitStatus
 
 _IDS = ARRAY(BigInteger)
 _company_id = param("company_id", BigInteger)
@@ -34,12 +35,9 @@ TURNS = ImportTable(
     "vacated_on",
 )
 
-INSERT_EVENTS = InsertMany(schema.outbox, ("event_id", "subject", "message"))
-
 
 def _turns_named() -> Statement:
-    rows: Any = func.unnest(param("external_ids", TEXTS), param("unit_ids", _IDS))
-    named = rows.table_valued("external_id", "unit_id").render_derived(name="named")
+    named = array_rows("named", {"external_id": Text(), "unit_id": BigInteger()})
     each = tables.transition.alias("each")
     one = (
         select(each.c.id)
@@ -68,12 +66,34 @@ async def turns_named(connection: Connection, company_id: int, unit_ids: Mapping
     it. They are not locked: whoever changes a unit's turns holds the unit, and a row of another unit is rejected.
     """
     names, units = list(unit_ids), list(unit_ids.values())
-    rows = await connection.rows(TURNS_NAMED, company_id=company_id, external_ids=names, unit_ids=units)
+    rows = await connection.rows(TURNS_NAMED, company_id=company_id, external_id=names, unit_id=units)
     return {row["external_id"]: row for row in rows}
 
 
-def _states() -> Statement:
-    named = func.unnest(param("unit_ids", _IDS)).table_valued("id").render_derived(name="named")
+class UnitBefore(NamedTuple):
+    """A unit as a batch finds it: its newest turn, its active one, and its state; null where it has none."""
+
+    unit_id: int
+    newest_id: int | None
+    active_id: int | None
+    move_out_date: datetime.date | None
+    projected_ready_on: datetime.date | None
+    version: int | None
+    unit_status: UnitStatus | None
+    unit_ready_on: datetime.date | None
+
+    @property
+    def active(self) -> ActiveTurn | None:
+        if self.active_id is None:
+            return None
+        return ActiveTurn(self.active_id, self.move_out_date, self.projected_ready_on)
+
+    def state(self, company_id: int) -> UnitState:
+        return UnitState(company_id, self.unit_id, self.version or 0, self.unit_status, self.unit_ready_on)
+
+
+def _units_before() -> Query[UnitBefore]:
+    named = array_rows("named", {"id": BigInteger()}, prefix="unit_")
     active = tables.transition.alias("active")
     newest = (
         select(func.max(tables.transition.c.id))
@@ -87,7 +107,8 @@ def _states() -> Statement:
         active.c.status == literal_column("'active'"),
     )
     state = and_(unit_tables.unit_state.c.company_id == _company_id, unit_tables.unit_state.c.unit_id == named.c.id)
-    return Statement(
+    return Query(
+        UnitBefore,
         select(
             named.c.id.label("unit_id"),
             newest.label("newest_id"),
@@ -97,17 +118,15 @@ def _states() -> Statement:
             unit_tables.unit_state.c.version,
             unit_tables.unit_state.c.unit_status,
             unit_tables.unit_state.c.projected_ready_on.label("unit_ready_on"),
-        ).select_from(named.outerjoin(active, here).outerjoin(unit_tables.unit_state, state))
+        ).select_from(named.outerjoin(active, here).outerjoin(unit_tables.unit_state, state)),
     )
 
 
-_STATES = _states()
+_UNITS_BEFORE = _units_before()
 
 
-async def states(connection: Connection, company_id: int, unit_ids: Iterable[int]) -> dict[int, Record]:
-    """Each unit's active turn, its newest one, and its state; null where it has none."""
-    rows = await connection.rows(_STATES, company_id=company_id, unit_ids=sorted(unit_ids))
-    return {row["unit_id"]: row for row in rows}
+async def units_before(connection: Connection, company_id: int, unit_ids: Iterable[int]) -> list[UnitBefore]:
+    return await _UNITS_BEFORE.rows(connection, company_id=company_id, unit_id=sorted(unit_ids))
 
 
 _CLOSE = Statement(

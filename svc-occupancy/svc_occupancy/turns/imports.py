@@ -6,31 +6,33 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from asyncpg import Record
-
 from chassis.db.database import Connection
 from chassis.imports.importer import Batch, ImportRow
 from chassis.messaging.outbox import Outbox
+from chassis.records.shapes import Renderer
 from chassis.refusals import invalid_request
 from chassis.schedule import instants
 from makeready.events.v1.events_pb2 import References
 from svc_occupancy.replicas import queries as replica_queries
-from svc_occupancy.turns import events, import_queries, queries, records, rules, tables
+from svc_occupancy.turns import events, import_queries, queries, rules
+from svc_occupancy.turns.import_queries import UnitBefore
 from svc_occupancy.turns.inputs import TurnRow
+from svc_occupancy.turns.records import TURN, Turn
 from svc_occupancy.units import queries as unit_queries
 from svc_occupancy.units import rules as unit_rules
-from svc_occupancy.units.events import tell
+from svc_occupancy.units.events import references_of
+from svc_occupancy.units.rules import ActiveTurn, UnitState
 
 TurnLine = ImportRow[TurnRow]
-_UPDATED_AT = queries.TURN_COLUMNS.index(tables.transition.c.updated_at)
+_UPDATED_AT = TURN.positions["updated_at"]
 
 
 class TurnImport:
     """One request. events: whether the public events fire."""
 
-    def __init__(self, outbox: Outbox, links: records.Links, *, events: bool, request_id: str) -> None:
+    def __init__(self, outbox: Outbox, turns: Renderer[Turn], *, events: bool, request_id: str) -> None:
         self._outbox = outbox
-        self._links = links
+        self._turns = turns
         self._events = events
         self._request_id = request_id
 
@@ -45,47 +47,39 @@ class TurnImport:
         timezone = await replica_queries.timezone(connection, batch.company_id) or "UTC"
         morning = instants.overdue_before(batch.moment, timezone)
         batch.each(lambda line: _check(line, property_ids, morning))
-        known = await import_queries.states(
-            connection, batch.company_id, {line.values["unit_id"] for line in batch.good.values()}
-        )
-        units = {unit_id: _Unit(state) for unit_id, state in known.items()}
+        unit_ids = {line.values["unit_id"] for line in batch.good.values()}
+        found = await import_queries.units_before(connection, batch.company_id, unit_ids)
+        units = {one.unit_id: _Unit(one, one.state(batch.company_id)) for one in found}
         batch.each(lambda line: units[line.values["unit_id"]].take(line))
-        day = unit_rules.today(batch.moment, timezone)
-        told = References()
-        changed = []
-        for unit_id, unit in units.items():
-            after = unit.state(day)
-            if after is not None:
-                changed.append({"company_id": batch.company_id, "unit_id": unit_id, **after})
-                tell(told, changed[-1])
+        day = instants.local_date(batch.moment, timezone)
+        changed = [state for unit in units.values() if (state := unit.state(day)) is not None]
         replaced = [unit.replaced_id for unit in units.values() if unit.replaced_id is not None]
         await import_queries.close(connection, batch.company_id, replaced)
         saved = await batch.save(connection, import_queries.TURNS, {"status": "active"})
         await unit_queries.save_states(connection, changed)
         if self._events:
             ids = {row["external_id"]: row["id"] for row in saved}
-            moved = {row["unit_id"]: (units[row["unit_id"]], row["unit_status"]) for row in changed}
-            happened = [change for unit, status in moved.values() for change in unit.changes(status, ids)]
+            happened = [change for state in changed for change in units[state.unit_id].changes(state, ids)]
             await self._announce(connection, batch, [*happened, *_schedules(batch)])
-        return told
+        return references_of(changed)
 
     async def _announce(self, connection: Connection, batch: Batch[TurnRow], happened: Sequence[Change]) -> None:
         rows = await queries.turns(connection, batch.company_id, sorted({one.turn_id for one in happened}))
         turns = {row[0]: row for row in rows}
-        happenings = [
+        rows_of_events = [
             self._outbox.public(
                 one.event,
                 company_id=batch.company_id,
                 entity_id=one.turn_id,
                 # The turn's own instant, where the file changed it: then it may be the later one.
                 occurred_at=max(batch.moment, turns[one.turn_id][_UPDATED_AT]),
-                data=events.encode(self._links.turn(turns[one.turn_id])),
+                data=self._turns.json(turns[one.turn_id]),
                 change=events.change(one.field, one.before, one.after),
                 request_id=self._request_id,
             )
             for one in happened
         ]
-        await import_queries.INSERT_EVENTS.run(connection, happenings)
+        await self._outbox.add_many(connection, rows_of_events)
 
 
 class Change(NamedTuple):
@@ -137,11 +131,11 @@ def _key(line: TurnLine) -> int | str:
 class _Unit:
     """One unit on its way through a batch, whose rows it takes in the order of the file."""
 
-    def __init__(self, state: Record) -> None:
-        self._state = state
-        self._was = _active(state)
+    def __init__(self, before: UnitBefore, state: UnitState) -> None:
+        self._before = state
+        self._was = before.active
         self._is = self._was
-        self._newest: int | str | None = state["newest_id"]
+        self._newest: int | str | None = before.newest_id
         self._lines: dict[int | str, TurnLine] = {}
 
     def take(self, line: TurnLine) -> None:
@@ -150,7 +144,7 @@ class _Unit:
         if (line.after("status") or "active") == "active":
             if self._is is not None and self._is.key != key:
                 raise invalid_request("The unit has another active turn; complete that one in an earlier row.", "unit")
-            self._is = unit_rules.ActiveTurn(key, line.after("move_out_date"), line.after("projected_ready_on"))
+            self._is = ActiveTurn(key, line.after("move_out_date"), line.after("projected_ready_on"))
         elif self._is is not None and self._is.key == key:
             self._is = None
         if line.before is None:
@@ -162,36 +156,30 @@ class _Unit:
         """The turn that speaks for the unit: its active one, else its newest."""
         return self._newest if self._is is None else self._is.key
 
-    def changes(self, status: unit_rules.UnitStatus, ids: Mapping[str, int]) -> Iterator[Change]:
+    def changes(self, state: UnitState, ids: Mapping[str, int]) -> Iterator[Change]:
         """What the unit's new status is as an event; ids: of the turns that were saved, by external_id."""
-        before, key = self._state["unit_status"], self._speaks
-        if key is not None and status != before:
+        before, after, key = self._before.unit_status, state.unit_status, self._speaks
+        if key is not None and after != before:
             turn_id = ids[key] if isinstance(key, str) else key
-            yield Change("turn.status_changed", turn_id, "unit_status", before, status)
+            yield Change("turn.status_changed", turn_id, "unit_status", before, after)
 
     @property
     def replaced_id(self) -> int | None:
         """The turn that was active, where another one takes its place."""
-        found: int | None = self._state["active_id"]
-        return None if found is None or self._is is None or self._is.key == found else found
+        if self._was is None or self._is is None or self._is.key == self._was.key:
+            return None
+        assert isinstance(self._was.key, int)  # it is stored
+        return self._was.key
 
-    def state(self, day: datetime.date) -> dict[str, Any] | None:
+    def state(self, day: datetime.date) -> UnitState | None:
         """The unit's state after the rows that it took; None where it stays."""
         if not self._lines:
             return None
-        before = self._state["unit_status"]
+        before = self._before.unit_status
         speaker = None if self._speaks is None else self._lines.get(self._speaks)
         told = None if speaker is None else speaker.row.unit_status
         status = unit_rules.unit_status_on_import(self._was, self._is, day, before, told)
-        ready_on = unit_rules.unit_ready_on(self._is)
-        if (status, ready_on) == (before, self._state["unit_ready_on"]):
-            return None
-        if speaker is not None and told is not None and status != before:
+        after = self._before.became(status, unit_rules.unit_ready_on(self._is))
+        if after is not None and speaker is not None and told is not None and status != before:
             speaker.touched = True
-        return {"version": (self._state["version"] or 0) + 1, "unit_status": status, "projected_ready_on": ready_on}
-
-
-def _active(state: Record) -> unit_rules.ActiveTurn | None:
-    if state["active_id"] is None:
-        return None
-    return unit_rules.ActiveTurn(state["active_id"], state["move_out_date"], state["projected_ready_on"])
+        return after

@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import datetime
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, Select, and_, func, literal_column, select, update
+from sqlalchemy import BigInteger, Column, Select, and_, func, literal_column, select
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.database import Connection, Database
-from chassis.db.statements import TIME, Statement, param
+from chassis.db.rows import UpdateMany
+from chassis.db.statements import TIME, Query, Statement, param
 from chassis.lists.paging import Pages
 from chassis.lists.updated_since import is_of, stretch
+from chassis.records.shapes import Source
+from chassis.writes.editing import EditableTable
 from svc_occupancy import schema
-from svc_occupancy.turns import rules, tables
-from svc_occupancy.units import rules as unit_rules
+from svc_occupancy.turns import records, rules, tables
+from svc_occupancy.turns.tables import StoredTurn
 from svc_occupancy.units import tables as unit_tables
+from svc_occupancy.units.rules import UnitState, UnitStatus
 
-# The columns of a served turn, in the order in which `records.Links.turn` takes them.
-TURN_COLUMNS: tuple[ColumnElement[Any], ...] = (
-    tables.transition.c.id,
-    tables.transition.c.status,
-    schema.property_.c.id,
-    schema.property_.c.name,
-    schema.property_.c.external_id,
-    schema.unit.c.id,
-    schema.unit.c.name,
-    schema.unit.c.external_id,
-    tables.transition.c.move_out_date,
-    tables.transition.c.move_in_date,
-    tables.transition.c.projected_ready_on,
-    tables.transition.c.occupancy_source,
-    tables.transition.c.occupancy_fed_at,
-    tables.transition.c.created_at,
-    tables.transition.c.updated_at,
-    tables.transition.c.external_id,
-    tables.transition.c.source,
-    tables.transition.c.version,
-)
-
-_turns = select(*(column.label(f"c{index}") for index, column in enumerate(TURN_COLUMNS))).select_from(
+_turns = records.TURN.select(
     tables.transition.join(schema.property_, schema.property_.c.id == tables.transition.c.property_id).join(
         schema.unit, schema.unit.c.id == tables.transition.c.unit_id
     )
@@ -61,12 +44,12 @@ TURNS_PAGE = Pages(
     statuses=rules.TRANSITION_STATUSES,
 )
 
-_TURN = Statement(_turns.where(_is("company_id"), tables.transition.c.id == param("turn_id", BigInteger)))
+SERVED_TURN = Statement(_turns.where(_is("company_id"), tables.transition.c.id == param("entity_id", BigInteger)))
 
 
 async def turn(database: Database, company_id: int, turn_id: int) -> Record | None:
-    """A row of TURN_COLUMNS."""
-    return await database.row(_TURN, company_id=company_id, turn_id=turn_id)
+    """The columns of `records.TURN`."""
+    return await database.row(SERVED_TURN, company_id=company_id, entity_id=turn_id)
 
 
 _TURNS = Statement(
@@ -75,13 +58,19 @@ _TURNS = Statement(
 
 
 async def turns(connection: Connection, company_id: int, turn_ids: Sequence[int]) -> list[Record]:
-    """Rows of TURN_COLUMNS, in any order."""
+    """The columns of `records.TURN`, in any order."""
     return await connection.rows(_TURNS, company_id=company_id, turn_ids=turn_ids) if turn_ids else []
 
 
 _company_id = param("company_id", BigInteger)
 _ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal, or the index of active turns would not serve
-PLACE_COLUMNS = [column for column in TURN_COLUMNS if column.table is not tables.transition]
+# The columns of a served turn that a transition has not got: those of its unit and property, labelled in LOOK.
+_PLACE_LABELS = {
+    column: f"held_{column.table.name}_{column.name}"
+    for column in records.TURN.columns
+    if isinstance(column, Column) and column.table is not tables.transition
+}
+_TRANSITION_NAMES = {column: column.name for column in tables.transition.c}
 
 
 def _look() -> Select[tuple[object, ...]]:
@@ -92,7 +81,7 @@ def _look() -> Select[tuple[object, ...]]:
     known = and_(state.c.company_id == _company_id, state.c.unit_id == schema.unit.c.id)
     return (
         select(
-            *(column.label(f"held_{column.table.name}_{column.name}") for column in PLACE_COLUMNS),
+            *(column.label(label) for column, label in _PLACE_LABELS.items()),
             *turn.c,
             state.c.version.label("state_version"),
             state.c.unit_status,
@@ -117,44 +106,31 @@ def _look() -> Select[tuple[object, ...]]:
 
 LOOK = _look()
 
-Row = Mapping[str, Any]
+
+def by_column(turn: StoredTurn) -> dict[Source, Any]:
+    """A stored turn's values by column, for `Renderer.of_values`."""
+    return {column: getattr(turn, name) for column, name in _TRANSITION_NAMES.items()}
 
 
 class HeldUnit:
-    """A unit whose row is locked, with its active transition and its state."""
+    """A unit whose row is locked, with its active turn and its state."""
 
-    def __init__(self, row: Record) -> None:
+    def __init__(self, company_id: int, row: Record) -> None:
         """row: of `LOOK`."""
-        self._row = row
-        self.turn: Row | None = None
-        """The active transition as it is stored; None where the unit has none."""
+        self._places: dict[Source, Any] = {column: row[label] for column, label in _PLACE_LABELS.items()}
+        self.id: int = self._places[schema.unit.c.id]
+        self.property_id: int = self._places[schema.property_.c.id]
+        self.turn: StoredTurn | None = None
+        """The active turn; None where the unit has none."""
         if row["id"] is not None:
-            self.turn = {column.name: row[column.name] for column in tables.transition.c}
-        self.id: int = row["held_unit_id"]
-        self.property_id: int = row["held_property_id"]
-        self.status: unit_rules.UnitStatus | None = row["unit_status"]
+            self.turn = StoredTurn(*(row[name] for name in _TRANSITION_NAMES.values()))
+        self.state = UnitState(company_id, self.id, row["state_version"] or 0, row["unit_status"], row["unit_ready_on"])
+        self.timezone: str | None = row["timezone"]
+        """The company's; None where the company has not arrived."""
 
-    def shown(self, turn: Row) -> tuple[Any, ...]:
-        """A transition of this unit as the columns of `queries.TURN_COLUMNS`."""
-        return tuple(
-            turn[column.name]
-            if column.table is tables.transition
-            else self._row[f"held_{column.table.name}_{column.name}"]
-            for column in TURN_COLUMNS
-        )
-
-    def state(self, company_id: int, status: unit_rules.UnitStatus, turn: Row | None) -> Row | None:
-        """The unit's row of unit_state once this transition is its active one; None where it stays."""
-        ready_on = None if turn is None else turn["projected_ready_on"]
-        if (status, ready_on) == (self.status, self._row["unit_ready_on"]):
-            return None
-        return {
-            "company_id": company_id,
-            "unit_id": self.id,
-            "version": (self._row["state_version"] or 0) + 1,
-            "unit_status": status,
-            "projected_ready_on": ready_on,
-        }
+    def shown(self, turn: StoredTurn) -> dict[Source, Any]:
+        """A turn of this unit as the values of `records.TURN`'s columns."""
+        return self._places | by_column(turn)
 
 
 _unit_id, _turn_id = param("unit_id", BigInteger), param("turn_id", BigInteger)
@@ -171,56 +147,74 @@ async def held_unit(connection: Connection, company_id: int, unit_id: int) -> He
     """The unit, locked before anything of it is read; None where it has not arrived."""
     await connection.execute(_LOCK_UNIT, company_id=company_id, unit_id=unit_id)
     row = await connection.row(_LOOK, company_id=company_id, unit_id=unit_id)
-    return None if row is None else HeldUnit(row)
+    return None if row is None else HeldUnit(company_id, row)
 
 
-_STORED_TURN = Statement(
-    select(tables.transition).where(tables.transition.c.company_id == _company_id, tables.transition.c.id == _turn_id)
+_STORED_TURN = Query(
+    StoredTurn,
+    select(tables.transition).where(tables.transition.c.company_id == _company_id, tables.transition.c.id == _turn_id),
 )
 
 
-async def stored_turn(connection: Connection | Database, company_id: int, turn_id: int) -> Record | None:
-    """A whole transition."""
-    return await connection.row(_STORED_TURN, company_id=company_id, turn_id=turn_id)
+async def stored_turn(connection: Connection | Database, company_id: int, turn_id: int) -> StoredTurn | None:
+    return await _STORED_TURN.row(connection, company_id=company_id, turn_id=turn_id)
 
 
 _of_unit, _by_id = stretch([(tables.transition.c.company_id, _company_id), (tables.transition.c.unit_id, _unit_id)], [])
-NEWEST = Statement(
+NEWEST = Query(
+    StoredTurn,
     select(tables.transition)
     .where(*_of_unit)
     .order_by(*(column.desc() for column in _by_id), tables.transition.c.id.desc())
-    .limit(literal_column("1"))
+    .limit(literal_column("1")),
 )
 
 
-async def newest_turn(connection: Connection, company_id: int, unit_id: int) -> Row | None:
-    """The unit's transition of the highest id, whatever its status."""
-    row = await connection.row(NEWEST, company_id=company_id, unit_id=unit_id)
-    return None if row is None else dict(row)
+async def newest_turn(connection: Connection, company_id: int, unit_id: int) -> StoredTurn | None:
+    """The unit's turn of the highest id, whatever its status."""
+    return await NEWEST.row(connection, company_id=company_id, unit_id=unit_id)
 
 
-# What the board changes of a turn.
-_CHANGED = (
-    "move_out_date",
-    "projected_ready_on",
-    "notice_external_id",
-    "ntv_reason_code",
-    "departure_destination_code",
-    "notes",
-    "vacated_on",
-    "updated_at",
+# What people change of a turn, and what they end with a notice.
+NOTICE_NAMES = ("notice_external_id", "ntv_reason_code", "departure_destination_code", "notes")
+EDITABLE_TURNS = EditableTable(tables.transition, "move_out_date", "projected_ready_on", *NOTICE_NAMES, "vacated_on")
+
+
+class Departed(NamedTuple):
+    """A turn that its unit's morning after is due for, and what is known of the unit."""
+
+    company_id: int
+    id: int
+    unit_id: int
+    version: int
+    updated_at: datetime.datetime
+    move_out_date: datetime.date
+    projected_ready_on: datetime.date | None
+    state_version: int | None
+    unit_status: UnitStatus | None
+    unit_ready_on: datetime.date | None
+
+    @property
+    def state(self) -> UnitState:
+        """Of the unit."""
+        return UnitState(self.company_id, self.unit_id, self.state_version or 0, self.unit_status, self.unit_ready_on)
+
+
+def has_departed(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
+    """That a turn is active still, though its resident has left, in a company where dates before the day are over."""
+    # A literal, or the index of what is to be vacated would not serve.
+    return [tables.transition.c.status == _ACTIVE, tables.leaves, tables.transition.c.move_out_date < day]
+
+
+_turn, _state = tables.transition, unit_tables.unit_state
+# The fields of Departed.
+DEPARTED = select(
+    *(_turn.c[name] for name in ("company_id", "id", "unit_id", "version", "updated_at", "move_out_date")),
+    _turn.c.projected_ready_on,
+    _state.c.version.label("state_version"),
+    _state.c.unit_status,
+    _state.c.projected_ready_on.label("unit_ready_on"),
+).select_from(
+    _turn.outerjoin(_state, and_(_state.c.company_id == _turn.c.company_id, _state.c.unit_id == _turn.c.unit_id))
 )
-_SAVE_TURN = Statement(
-    update(tables.transition)
-    .where(tables.transition.c.company_id == _company_id, tables.transition.c.id == _turn_id)
-    .values(
-        {name: param(f"new_{name}", tables.transition.c[name].type) for name in _CHANGED}
-        | {"version": tables.transition.c.version + literal_column("1")}
-    )
-)
-
-
-async def save_turn(connection: Connection, turn: Row) -> None:
-    """Stores what the board changes of a whole transition, as its next version."""
-    values = {f"new_{name}": turn[name] for name in _CHANGED}
-    await connection.execute(_SAVE_TURN, company_id=turn["company_id"], turn_id=turn["id"], **values)
+SAVE_DEPARTED = UpdateMany(tables.transition, ("vacated_on", "version", "updated_at"))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
-from asyncpg import Record
 
-from chassis.schedule.instants import printed
-from svc_occupancy.turns import rules
+from chassis.records.shapes import Computed, Link, Nested, Shape
+from svc_occupancy import schema
+from svc_occupancy.turns import rules, tables
 
 
 class Named(msgspec.Struct, frozen=True, gc=False):
@@ -56,50 +56,12 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     """Link that opens the turn's own page for a person."""
 
 
-class Links:
-    """Renders rows of `queries` with links that start at the given address."""
-
-    def __init__(self, links_url: str) -> None:
-        self._prefix = f"{links_url}/turns/"
-
-    def turn(self, row: Record | tuple[Any, ...]) -> Turn:
-        # The columns of queries.TURN_COLUMNS, in their order.
-        (
-            entity_id,
-            status,
-            property_id,
-            property_name,
-            property_external_id,
-            unit_id,
-            unit_name,
-            unit_external_id,
-            move_out_date,
-            move_in_date,
-            projected_ready_on,
-            occupancy_source,
-            occupancy_fed_at,
-            created_at,
-            updated_at,
-            external_id,
-            source,
-            _version,
-        ) = row
-        created = printed(created_at)
-        return Turn(
-            1,
-            "turn",
-            entity_id,
-            rules.shown(status),
-            Named(property_id, property_name, property_external_id),
-            Named(unit_id, unit_name, unit_external_id),
-            move_out_date,
-            move_in_date,
-            projected_ready_on,
-            occupancy_source,
-            printed(occupancy_fed_at),
-            created,
-            created if updated_at == created_at else printed(updated_at),
-            external_id,
-            source,
-            f"{self._prefix}{entity_id}",
-        )
+TURN = Shape(
+    Turn,
+    tables.transition,
+    status=Computed(rules.shown, tables.transition.c.status),
+    property=Nested(Named, schema.property_),
+    unit=Nested(Named, schema.unit),
+    url=Link("/turns/{entity_id}"),
+    version=tables.transition.c.version,
+)

@@ -8,21 +8,21 @@ from __future__ import annotations
 import datetime
 from typing import Literal, get_args
 
-from chassis.refusals import invalid_request
+from chassis.refusals import Refusal, invalid_request
 
 # The column, as an OccupancyRecord shows it (spec 2.6), and its title case, as a Turn shows it (spec 2.10).
 TransitionStatus = Literal["active", "completed", "cancelled"]
 TurnStatus = Literal["Active", "Completed", "Cancelled"]
-
 Source = Literal["api", "staff", "import"]
 
 TRANSITION_STATUSES: tuple[TransitionStatus, ...] = get_args(TransitionStatus)
 TURN_STATUSES: tuple[TurnStatus, ...] = get_args(TurnStatus)
-
 SOURCES: tuple[Source, ...] = get_args(Source)
 
 EXTERNAL_ID_POINTS_MAX = 200
+FEED_EXTERNAL_ID_POINTS_MAX = 120  # of what a feed sends; files may name turns at greater length
 PROVIDER_POINTS_MAX = 40
+TEXT_POINTS_MAX = 20_000
 
 _SHOWN: dict[TransitionStatus, TurnStatus] = dict(zip(TRANSITION_STATUSES, TURN_STATUSES, strict=True))
 _KEPT: dict[TurnStatus, TransitionStatus] = dict(zip(TURN_STATUSES, TRANSITION_STATUSES, strict=True))
@@ -59,10 +59,11 @@ def check_turn(
         raise invalid_request("occupancy_fed_at tells of a feed; name it in occupancy_source.", "occupancy_fed_at")
 
 
+def not_of_company(noun: str) -> Refusal:
+    """The refusal 404: one sentence for a record that nobody has and for one of another company."""
+    return Refusal(404, "not_found", f"The company has no {noun} with this id.")
+
+
 def is_over(date: datetime.date | None, morning: datetime.date) -> bool:
     """Whether the morning after a date has come. morning: the last date whose morning has."""
     return date is not None and date < morning
-
-
-FEED_EXTERNAL_ID_POINTS_MAX = 120  # of what a feed sends; files may name turns at greater length
-TEXT_POINTS_MAX = 20_000

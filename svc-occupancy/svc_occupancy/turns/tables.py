@@ -1,7 +1,10 @@
-"""The table of turns, and the indexes of their lists and sweeps."""
+"""The table of turns, its rows, and the indexes of their lists and sweeps."""
 
 from __future__ import annotations
 
+import datetime
+
+import msgspec
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
@@ -76,6 +79,33 @@ transition = Table(
         notes=rules.TEXT_POINTS_MAX,
     ),
 )
+
+
+class StoredTurn(msgspec.Struct, frozen=True, gc=False):
+    """A row of `transition`: the columns in their order."""
+
+    company_id: int
+    id: int
+    version: int
+    property_id: int
+    unit_id: int
+    status: rules.TransitionStatus
+    move_out_date: datetime.date | None
+    move_in_date: datetime.date | None
+    projected_ready_on: datetime.date | None
+    occupancy_source: str | None
+    occupancy_fed_at: datetime.datetime | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime
+    external_id: str | None
+    source: rules.Source
+    notice_external_id: str | None
+    ntv_reason_code: str | None
+    departure_destination_code: str | None
+    notes: str | None
+    vacated_on: datetime.date | None
+
+
 page_indexes(transition)
 # A file's turns are told apart by external_id; what feeds send need not be unique. Each row is in one of the two.
 Index(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import zoneinfo
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 UnitStatus = Literal["Occupied", "Notice", "Vacant Not Ready", "Vacant Ready", "Down"]
@@ -24,9 +23,24 @@ class ActiveTurn:
     projected_ready_on: datetime.date | None
 
 
-def today(moment: datetime.datetime, timezone: str) -> datetime.date:
-    """The date at this moment in a company's timezone, an IANA name."""
-    return moment.astimezone(zoneinfo.ZoneInfo(timezone)).date()
+@dataclass(frozen=True, slots=True)
+class UnitState:
+    """What a unit is, as it is stored and as svc-catalog hears of it."""
+
+    company_id: int
+    unit_id: int
+    version: int
+    """0 where the unit never had a turn: nothing is stored of it."""
+    unit_status: UnitStatus | None
+    """None with version 0 alone."""
+    projected_ready_on: datetime.date | None
+    """Of the unit's active turn."""
+
+    def became(self, status: UnitStatus, ready_on: datetime.date | None) -> UnitState | None:
+        """The unit's next state; None where it stays as it is."""
+        if (status, ready_on) == (self.unit_status, self.projected_ready_on):
+            return None
+        return replace(self, version=self.version + 1, unit_status=status, projected_ready_on=ready_on)
 
 
 def unit_status(turn: ActiveTurn | None, day: datetime.date, before: UnitStatus | None) -> UnitStatus:

@@ -49,7 +49,7 @@ async def test_a_sweep_cut_off_is_made_good(going: Company, served: Database, oc
     await going.notice(unit_id, LEFT)
     await going.command("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)
     before = await fired(served, going)
-    await killed(occupancy, "write-before-commit", lambda: going.sweep(AFTER))
+    await killed(occupancy, "sweep-before-commit", lambda: going.sweep(AFTER))
     assert await fired(served, going) == before
     await going.sweep(AFTER)
     await going.sweep(AFTER)

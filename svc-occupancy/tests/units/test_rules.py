@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chassis.schedule import instants
 from svc_occupancy.units import rules as unit_rules
 from svc_occupancy.units.rules import ActiveTurn
 
@@ -93,9 +94,9 @@ def test_a_unit_shows_the_ready_date_of_its_active_turn(turn: Any) -> None:
 
 def test_today_is_the_companys_own() -> None:
     moment = datetime.datetime(2026, 3, 10, 2, 30, tzinfo=datetime.UTC)
-    days = [unit_rules.today(moment, zone).day for zone in ("America/Toronto", "UTC", "Pacific/Kiritimati")]
+    days = [instants.local_date(moment, zone).day for zone in ("America/Toronto", "UTC", "Pacific/Kiritimati")]
     assert days == [9, 10, 10]
-    assert unit_rules.today(moment.replace(hour=23), "Asia/Tokyo").day == 11
+    assert instants.local_date(moment.replace(hour=23), "Asia/Tokyo").day == 11
 
 
 @pytest.mark.parametrize("status", [None, *unit_rules.UNIT_STATUSES])
