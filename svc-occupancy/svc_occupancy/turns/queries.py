@@ -14,10 +14,11 @@ from sqlalchemy.sql.elements import ColumnElement
 from chassis.db.database import Connection, Database
 from chassis.db.rows import UpdateMany
 from chassis.db.statements import TIME, Query, Statement, param
-from chassis.lists.paging import Pages
+from chassis.lists.paging import Inside, Pages
 from chassis.lists.updated_since import is_of, stretch
 from chassis.records.shapes import Source
 from chassis.writes.editing import EditableTable
+from makeready.occupancy.v1.turns_pb2 import ListTurnsRequest
 from svc_occupancy import schema
 from svc_occupancy.turns import records, rules, tables
 from svc_occupancy.turns.tables import StoredTurn
@@ -42,6 +43,9 @@ TURNS_PAGE = Pages(
     {name: _is(name) for name in ("property_id", "unit_id", "status")}
     | {"updated_since": tables.transition.c.updated_at >= param("updated_since", TIME)},
     statuses=rules.TRANSITION_STATUSES,
+    places=("property_id", "unit_id"),
+    inside=[Inside("unit_id", "property_id", schema.unit)],
+    request=ListTurnsRequest,
 )
 
 SERVED_TURN = Statement(_turns.where(_is("company_id"), tables.transition.c.id == param("entity_id", BigInteger)))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-from typing import Any
-
 from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.imports.importer import Batch, Importer
@@ -14,12 +11,10 @@ from chassis.records.shapes import Renderer
 from chassis.refusals import not_found
 from makeready.occupancy.v1 import turns_pb2 as pb
 from svc_occupancy.replicas.fetch import ReplicaFetcher
-from svc_occupancy.turns import queries, rules
+from svc_occupancy.turns import queries
 from svc_occupancy.turns.imports import TurnImport
 from svc_occupancy.turns.inputs import TurnRow
 from svc_occupancy.turns.records import Turn
-
-_STATUSES = dict(enumerate(rules.TRANSITION_STATUSES, start=1))
 
 
 class TurnsService:
@@ -36,15 +31,7 @@ class TurnsService:
 
     async def ListTurns(self, request: pb.ListTurnsRequest, call: identity.Call) -> pb.ListTurnsResponse:
         company_id = identity.caller(call).company_id
-        filters: dict[str, Any] = {}
-        if request.HasField("property_id"):
-            filters["property_id"] = request.property_id
-        if request.HasField("unit_id"):
-            filters["unit_id"] = request.unit_id
-        if request.HasField("status"):
-            filters["status"] = _STATUSES[request.status]
-        if request.HasField("updated_since"):
-            filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
+        filters = queries.TURNS_PAGE.filters_of(request)
         rows = await queries.TURNS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
         return pb.ListTurnsResponse(page=page(rows, request.limit, self.turns.record))
 

@@ -106,7 +106,7 @@ class StoredTurn(msgspec.Struct, frozen=True, gc=False):
     vacated_on: datetime.date | None
 
 
-page_indexes(transition)
+page_indexes(transition, places=("property_id", "unit_id"))
 # A file's turns are told apart by external_id; what feeds send need not be unique. Each row is in one of the two.
 Index(
     "transition_external_id",
