@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Text, func, literal_column, update
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.sql.elements import ColumnElement
 
 from chassis.db.statements import TIME, param
 from chassis.writes.idempotency import DecideOnce
@@ -15,10 +14,9 @@ from svc_occupancy.turns.queries import LOOK
 from svc_occupancy.units.queries import put_states
 
 _company_id = param("company_id", BigInteger)
-_ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal, or the index of active turns would not serve
 
 # What a notice changes on a transition, whose parameters bear these names after "turn_".
-NOTICE_NAMES = (
+_NOTICE_CHANGES = (
     "move_out_date",
     "occupancy_source",
     "occupancy_fed_at",
@@ -34,7 +32,8 @@ _changed = update(turn_tables.transition).where(turn_tables.transition.c.company
 _version = turn_tables.transition.c.version + literal_column("1")
 
 _leave = _changed.where(turn_tables.transition.c.id == param("turn_id", BigInteger)).values(
-    {name: param(f"turn_{name}", turn_tables.transition.c[name].type) for name in NOTICE_NAMES} | {"version": _version}
+    {name: param(f"turn_{name}", turn_tables.transition.c[name].type) for name in _NOTICE_CHANGES}
+    | {"version": _version}
 )
 _complete = _changed.where(turn_tables.transition.c.id == func.any(param("completed_ids", ARRAY(BigInteger)))).values(
     status=literal_column("'completed'", Text), version=_version, updated_at=param("completed_at", TIME)
