@@ -60,7 +60,12 @@ class TurnBoardService:
         self.commands = commands
         self.fetcher = fetcher
         self.turns = RecordEditor(
-            "turn", turn_queries.EDITABLE_TURNS, turn_queries.SERVED_TURN, turns, audited_columns=_AUDITED
+            "turn",
+            turn_queries.EDITABLE_TURNS,
+            turn_queries.SERVED_TURN,
+            turns,
+            audited_columns=_AUDITED,
+            missing=lambda: not_of_company("turn"),
         )
 
     async def ListBoard(self, request: pb.ListBoardRequest, call: identity.Call) -> pb.ListBoardResponse:
