@@ -8,6 +8,7 @@ contexts keep. A context writes only what is special about its record.
 from __future__ import annotations
 
 import datetime
+import functools
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,12 +78,14 @@ def _label(enum: Any, number: int) -> str:
     return "" if value is None else value.GetOptions().Extensions[options_pb2.label]
 
 
-def external_id_taken(fault: UniqueViolationError, noun: str) -> Exception:
-    """The refusal where another record of the kind has the external_id; else the fault itself."""
+def external_id_taken(fault: UniqueViolationError, noun: str, called: str | None = None) -> Exception:
+    """The refusal where another record of the kind has the external_id; else the fault itself. called: see
+    `RecordEditor`."""
     if fault.constraint_name != f"{noun}_external_id":
         return fault
-    article = "An" if noun[0] in "aeio" else "A"
-    return invalid_request(f"{article} {noun} with that external_id exists; use another.", "external_id", status=422)
+    name = called or noun
+    article = "An" if name[0] in "aeio" else "A"
+    return invalid_request(f"{article} {name} with that external_id exists; use another.", "external_id", status=422)
 
 
 _STAMPS = ("created_at", "updated_at", "version")
@@ -91,17 +94,21 @@ _STAMPS = ("created_at", "updated_at", "version")
 class EditableTable:
     """The rows of a table that people edit. Its key is company_id and id; it has external_id, source and created_at.
 
-    columns: those that people set, besides external_id. also: conditions that a row must meet to be found.
+    columns: those that people set, besides external_id. also: conditions that a row must meet to be found. later: those
+    of the columns that changes alone set; a new record has the table's defaults there.
     """
 
-    def __init__(self, table: Table, *columns: str, also: Sequence[ColumnElement[bool]] = ()) -> None:
+    def __init__(
+        self, table: Table, *columns: str, also: Sequence[ColumnElement[bool]] = (), later: Sequence[str] = ()
+    ) -> None:
         self.columns = ("external_id", *(name for name in columns if name not in _STAMPS))
+        self._first = [name for name in self.columns if name not in later]
         self.stamps = tuple(name for name in _STAMPS if name in table.c)
         same = (table.c.company_id == param("company_id", BigInteger), table.c.id == param("entity_id", BigInteger))
         there = (*same, *also)
         self._for_update = Statement(select(table).where(*there).with_for_update(key_share=True))
         self._kept = Statement(select(table).where(*there).with_for_update(read=True, key_share=True))
-        fresh = ("company_id", "source", *self.columns, *(name for name in self.stamps if name != "version"))
+        fresh = ("company_id", "source", *self._first, *(name for name in self.stamps if name != "version"))
         self._insert = Statement(
             insert(table).values({name: param(name, table.c[name].type) for name in fresh}).returning(table.c.id)
         )
@@ -124,7 +131,7 @@ class EditableTable:
         self, connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
     ) -> int:
         """The id of the new record; columns without a value are null."""
-        row: dict[str, Any] = {**dict.fromkeys(self.columns), **values}
+        row: dict[str, Any] = {**dict.fromkeys(self._first), **values}
         stamped = {name: at for name in self.stamps if name != "version"}
         entity_id: int = await connection.value(self._insert, company_id=company_id, source="staff", **row, **stamped)
         return entity_id
@@ -139,11 +146,15 @@ class EditableTable:
 
 @dataclass(frozen=True, slots=True)
 class LockedRecord(Generic[Struct]):
-    """A record that is locked for a change: its row, the public record, and that record as a document."""
+    """A record that is locked for a change: its row, the public record, and that record as a document.
+
+    facts: by name, what the statement of the public record reads behind the record's columns.
+    """
 
     row: Record
     record: Struct
     document: Document
+    facts: Record
 
 
 class RecordEditor(Generic[Struct]):
@@ -156,39 +167,59 @@ class RecordEditor(Generic[Struct]):
         one: Statement,
         renderer: Renderer[Struct],
         references: ReferencesOf | None = None,
+        audited_columns: Sequence[str] = (),
+        called: str | None = None,
+        missing: Callable[[], Refusal] | None = None,
     ) -> None:
-        """noun: as messages and the audit log name the kind. one: the columns of the renderer's shape for company_id
-        and entity_id. references: those to publish after each change."""
+        """noun: as the audit log names the kind. one: the columns of the renderer's shape for company_id and entity_id,
+        and behind them what else decides on a change. references: those to publish after each change. audited_columns:
+        the columns that audit entries hold; without any, the values of the public record. called: how messages name
+        the kind, where it is not by the noun. missing: the refusal where there is no such record; else `no_such`.
+        """
         self.noun = noun
         self.table = table
         self._one = one
         self._renderer = renderer
         self._references = references
+        self._audited_columns = audited_columns
+        self._called = called or noun
+        self._missing = missing or functools.partial(no_such, noun)
 
     async def find(self, command: Command, entity_id: int) -> Record:
         """The record's row, kept as it is until the commit. Raises Refusal 404."""
         row = await self.table.kept(command.connection, command.company_id, entity_id)
         if row is None:
-            raise no_such(self.noun)
+            raise self._missing()
         return row
 
     async def lock(self, command: Command, entity_id: int) -> LockedRecord[Struct]:
         """The record, locked for a change. Raises Refusal 404."""
         row = await self.table.for_update(command.connection, command.company_id, entity_id)
         if row is None:
-            raise no_such(self.noun)
-        return LockedRecord(row, *await self.rendered(command, entity_id))
+            raise self._missing()
+        return LockedRecord(row, *await self._read(command, entity_id))
 
     async def add(self, command: Command, values: Mapping[str, Any], action: str = "added") -> Document:
         """Inserts a record. action: its name in the audit log. Raises Refusal 422 for an external_id that is taken."""
+        return (await self.add_record(command, values, action))[1]
+
+    async def add_record(
+        self,
+        command: Command,
+        values: Mapping[str, Any],
+        action: str = "added",
+        at: datetime.datetime | None = None,
+    ) -> tuple[Struct, Document]:
+        """As `add`. at: the instant, where it is another than the command's."""
         try:
-            entity_id = await self.table.insert(command.connection, command.company_id, values, command.now)
+            entity_id = await self.table.insert(command.connection, command.company_id, values, at or command.now)
         except UniqueViolationError as fault:
-            raise external_id_taken(fault, self.noun) from None
+            raise external_id_taken(fault, self.noun, self._called) from None
         record, document = await self.rendered(command, entity_id)
-        await command.audit(f"{self.noun}.{action}", self.noun, entity_id, {}, audited(record))
+        kept = {name: values[name] for name in self._audited_columns if name in values} or audited(record)
+        await command.audit(f"{self.noun}.{action}", self.noun, entity_id, {}, kept)
         await self._publish_references(command, entity_id)
-        return document
+        return record, document
 
     async def change(
         self,
@@ -197,31 +228,58 @@ class RecordEditor(Generic[Struct]):
         values: Mapping[str, Any],
         touched: bool = False,
         action: str = "updated",
+        at: datetime.datetime | None = None,
+        also: Mapping[str, Any] | None = None,
     ) -> Document:
         """Saves the record with these values; leaves it where they change nothing.
 
         touched: whether the record changes by what it names, though not in its own columns. action: its name in the
-        audit log. Raises Refusal 422 for an external_id that is taken.
+        audit log. at: the instant of the change, where it was decided already; it lies after the record's last change.
+        also: what the audit entry says of the change besides. Raises Refusal 422 for an external_id that is taken.
         """
+        return (await self.change_record(command, locked, values, touched, action, at, also))[1]
+
+    async def change_record(
+        self,
+        command: Command,
+        locked: LockedRecord[Struct],
+        values: Mapping[str, Any],
+        touched: bool = False,
+        action: str = "updated",
+        at: datetime.datetime | None = None,
+        also: Mapping[str, Any] | None = None,
+    ) -> tuple[Struct, Document]:
+        """As `change`; the record as it then is, too."""
         before = locked.row
         if not touched and all(before[name] == value for name, value in values.items()):
-            return locked.document
-        at = command.next_instant(before["updated_at"]) if "updated_at" in self.table.stamps else command.now
+            return locked.record, locked.document
+        if at is None:
+            at = command.next_instant(before["updated_at"]) if "updated_at" in self.table.stamps else command.now
         try:
             await self.table.update(command.connection, {**before, **values}, at)
         except UniqueViolationError as fault:
-            raise external_id_taken(fault, self.noun) from None
+            raise external_id_taken(fault, self.noun, self._called) from None
         record, document = await self.rendered(command, before["id"])
-        sides = audited(locked.record), audited(record)
+        if self._audited_columns:
+            after = {**before, **values}
+            sides = [{name: side[name] for name in self._audited_columns} for side in (before, after)]
+        else:
+            sides = [audited(locked.record), audited(record)]
+        sides[1] |= also or {}
         await command.audit(f"{self.noun}.{action}", self.noun, before["id"], *sides)
         await self._publish_references(command, before["id"])
-        return document
+        return record, document
 
     async def rendered(self, command: Command, entity_id: int) -> tuple[Struct, Document]:
         """A record that is there, and its document."""
+        record, document, _ = await self._read(command, entity_id)
+        return record, document
+
+    async def _read(self, command: Command, entity_id: int) -> tuple[Struct, Document, Record]:
         row = await command.connection.row(self._one, company_id=command.company_id, entity_id=entity_id)
         assert row is not None
-        return self._renderer.record(row), self._renderer.document(row)
+        shown = tuple(row)[: len(self._renderer.shape.columns)]
+        return self._renderer.record(shown), self._renderer.document(shown), row
 
     async def _publish_references(self, command: Command, entity_id: int) -> None:
         if self._references is not None:

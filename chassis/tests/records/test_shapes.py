@@ -93,6 +93,12 @@ def test_a_row_becomes_the_record_with_its_parts_and_link() -> None:
     )  # fmt: skip
 
 
+def test_a_link_may_name_a_column_that_is_no_field() -> None:
+    shape = Shape(Keyworded, BOAT, name=Link("/boats/{id}/papers", id=BOAT.c.id))
+    values: dict[Any, Any] = {BOAT.c.id: 7, BOAT.c.length: 9.5}
+    assert shape.renderer("https://links.test").of_values(values).name == "https://links.test/boats/7/papers"
+
+
 def test_an_optional_part_is_null_where_its_key_is() -> None:
     assert SHAPE.renderer().record(row(owner_id=None, owner_name=None)).owner is None
 
