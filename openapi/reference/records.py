@@ -47,10 +47,12 @@ def document(context: str) -> dict[str, Any]:
 
 
 def _modules(package: str) -> list[ModuleType]:
-    """records.py and its parts; rows of imports are nobody's contract but the command line's."""
+    """Every records.py and inputs.py, and their parts; rows of imports are nobody's contract but the command line's."""
     path = importlib.import_module(package).__path__
-    names = sorted(module.name for module in pkgutil.iter_modules(path) if module.name.startswith("records"))
-    return [importlib.import_module(f"{package}.{name}") for name in names if "import" not in name]
+    names = sorted(module.name for module in pkgutil.walk_packages(path, f"{package}."))
+    kinds = {name: name.rpartition(".")[2] for name in names}
+    wanted = [name for name, kind in kinds.items() if kind.startswith(("records", "inputs")) and "import" not in kind]
+    return [importlib.import_module(name) for name in wanted]
 
 
 def _is_struct_of(module: ModuleType, kind: object) -> bool:

@@ -17,7 +17,7 @@ from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import ticket_commands_pb2
 from makeready.tickets.v1.ticket_commands_pb2_grpc import TicketCommandsServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
-from svc_tickets import consumers
+from svc_tickets.replicas.consumer import put_references
 from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, Server, embedded_nats
 from testkit.services import Keys, RunningService
@@ -183,7 +183,7 @@ async def places(database: Database) -> None:
         ],
     )
     async with database.transaction() as connection:
-        await consumers.put_references(connection, [references])
+        await put_references(connection, [references])
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, sweeps_pb
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
-from svc_tickets import rules, rules_desk, tables
+from svc_tickets import tables
+from svc_tickets.tickets.rules import fields
 from testkit.revise import differences
 
 SERVICES = [
@@ -31,10 +32,10 @@ SERVICES = [
 
 def test_the_proto_lists_the_statuses_of_the_rules_in_their_order() -> None:
     labels = [value.GetOptions().Extensions[options_pb2.label] for value in pb.TicketStatus.DESCRIPTOR.values[1:]]
-    assert tuple(labels) == rules.STATUSES
+    assert tuple(labels) == fields.STATUSES
 
 
-@pytest.mark.parametrize(("enum", "words"), [("Opener", tuple(rules_desk.SOURCES)), ("Author", rules_desk.AUTHORS)])
+@pytest.mark.parametrize(("enum", "words"), [("Opener", tuple(fields.SOURCES_OF_OPENERS)), ("Author", fields.AUTHORS)])
 def test_the_proto_lists_who_acts_as_the_rules_do(enum: str, words: tuple[str, ...]) -> None:
     values = ticket_commands_pb2.DESCRIPTOR.enum_types_by_name[enum].values[1:]
     assert tuple(value.GetOptions().Extensions[options_pb2.label] for value in values) == words

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CASES = cases()
 # What is no part of a write with a key; its own tests kill there.
 ELSEWHERE = {
-    "svc-tickets/tests/test_overdue_maintenance.py": {"sweep-before-commit"},
+    "svc-tickets/tests/maintenance/test_overdue_maintenance.py": {"sweep-before-commit"},
     "svc-webhooks/tests/test_two_dispatchers.py": {"delivery-claimed", "delivery-sent"},
     "svc-webhooks/tests/test_erasure.py": {"erasure-begun", "erasure-batch"},
     "svc-webhooks/tests/test_retention.py": {"day-detached", "day-dropped"},
