@@ -5,10 +5,10 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint bench soak install install-test proto openapi proto-release k8s lock
+.PHONY: help run demo test lint bench soak install install-test proto openapi schemas release-contracts k8s lock
 
 help:  ## Show this page
-	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 16
+	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
 
 run: install  ## Start everything on this machine; Ctrl-C stops it, the data stay
 	@.venv/bin/python -m makeready_local
@@ -42,9 +42,13 @@ proto: install-test  ## Generate the code of the contracts
 openapi: install-test  ## Write the records' schemas, the OpenAPI document and the reference pages anew
 	@.venv/bin/python -m reference
 
-proto-release: install-test  ## Keep the contracts as released: later ones may not break them
+schemas: install-test  ## Write each context's schema as SQL anew, as its migrations make it
+	@.venv/bin/python -m testkit.schemas
+
+release-contracts: install-test  ## Keep contracts and schemas as released: later ones may not break them
 	buf build proto --exclude-source-info -o proto/released.binpb
 	@.venv/bin/python -m reference release
+	@.venv/bin/python -m testkit.schemas release
 
 k8s: install-test  ## Check the Kubernetes manifests and the image's recipe; render them where kubectl is
 	@.venv/bin/python -m pytest -q deploy/k8s/tests $(ARGS)

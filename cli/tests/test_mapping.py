@@ -455,14 +455,14 @@ def test_minutes_are_added_to_the_instant_and_not_to_the_clock(load: Load) -> No
 
 
 @given(
-    st.datetimes(),
+    st.datetimes(datetime.datetime(1000, 1, 1)),  # strftime pads no year
     st.sampled_from(["%Y-%m-%d %H:%M:%S", "%d/%m/%Y", "%Y%m%d", "%m-%Y-%d", "%H.%M %Y %d%m", "%Y-%m-%dT%H"]),
     st.sampled_from([None, (-1, ""), (0, "0"), (5, " "), (2, "9"), (3, "\u0663"), (9, "x")]),
 )
 def test_the_quick_way_to_read_a_date_is_the_slow_one(
     moment: datetime.datetime, form: str, edit: tuple[int, str] | None
 ) -> None:
-    text = moment.replace(year=max(moment.year, 1000)).strftime(form)
+    text = moment.strftime(form)
     if edit is not None:
         place, character = edit
         text = text[:place] + character + text[place + 1 :]

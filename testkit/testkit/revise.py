@@ -1,13 +1,16 @@
-"""`python -m testkit.revise PACKAGE MESSAGE` writes the migration that brings a database to the tables.
+"""`python -m testkit.revise PACKAGE NAME` writes the migration that brings a database to the tables.
 
-For a developer to read, to name and to complete: Alembic does not see sequences or partitions.
+NAME is a few words with underscores: `vendors_have_phones` makes `0002_vendors_have_phones.py`, whose id is the file's
+name. For a developer to read and to complete: Alembic does not see sequences or partitions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.resources
 import sys
+from pathlib import Path
 from typing import Any
 
 from alembic import command
@@ -20,15 +23,23 @@ from chassis.db import migrations
 from makeready_local.databases import make_database
 from makeready_local.postgres import Postgres
 
+ID_LENGTH_MAX = 32  # of Alembic's column
 
-def main(package: str, message: str) -> None:
+
+def main(package: str, name: str) -> None:
     """Migrates an empty database, compares it with the package's tables, and writes the difference."""
     from testkit.plugin import server_folder  # noqa: PLC0415 - of the tests' packages, not the product's
 
     metadata = importlib.import_module(f"{package}.tables").metadata
+    versions = Path(str(importlib.resources.files(package))) / "migrations" / "versions"
+    identity = f"{len(list(versions.glob('*.py'))) + 1:04}_{name}"
+    if not name.isidentifier() or len(identity) > ID_LENGTH_MAX:
+        raise SystemExit(f"{identity}: must be letters, digits and underscores, {ID_LENGTH_MAX} at most")
 
     def revision(connection: Connection) -> None:
-        command.revision(migrations.alembic_config(package, connection, metadata), message, autogenerate=True)
+        config = migrations.alembic_config(package, connection, metadata)
+        config.set_main_option("file_template", "%%(rev)s")
+        command.revision(config, name.replace("_", " "), autogenerate=True, rev_id=identity)
 
     with server_folder() as folder:
         server = Postgres(folder / "postgres", "revise", log=folder / "postgres.log")
@@ -54,5 +65,5 @@ async def differences(url: str, metadata: MetaData) -> list[Any]:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        raise SystemExit("usage: python -m testkit.revise PACKAGE MESSAGE")
+        raise SystemExit("usage: python -m testkit.revise PACKAGE NAME")
     main(*sys.argv[1:])

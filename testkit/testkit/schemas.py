@@ -1,10 +1,30 @@
-"""What a database is made of, for the test that migrations end where the tables are declared."""
+"""What a database is made of, for the tests of migrations; and each context's schema as SQL, beside its code.
 
+`python -m testkit.schemas` writes PROJECT/schema/current.sql as today's migrations make it; with `release`,
+it is kept as PROJECT/schema/released.sql too, and what was allowed since the last release is forgotten.
+"""
+
+import importlib
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import asyncpg
 from sqlalchemy import MetaData, create_mock_engine
 from sqlalchemy.dialects import postgresql
+
+from chassis.db import migrations
+from makeready_local.databases import make_database
+from makeready_local.postgres import Postgres, reachable_binaries
+from testkit.expansion import FOREIGN_KEY, Column, Constraint, Schema
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECTS = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+PG_DUMP = ("--schema-only", "--no-owner", "--no-privileges", "--no-comments", "--exclude-table=alembic_version")
+FIRST_OBJECT = "\n--\n-- Name: "  # before it are settings of the session and, where pg_dump is new, a random word
+NOT_KEPT = ("SET default_table", "--\n", "-- Name: ", "-- PostgreSQL database dump complete", "\\unrestrict ")
 
 # Alembic compares neither constraints by their definition nor sequences nor defaults.
 _SCHEMA = """
@@ -40,3 +60,148 @@ async def declare(url: str, metadata: MetaData) -> None:
         await connection.execute(";\n".join(statements))
     finally:
         await connection.close()
+
+
+def folder(project: str) -> Path:
+    """Where a project keeps its schema: `current.sql`, `released.sql`, and what may differ, `allowed.toml`."""
+    return ROOT / project / "schema"
+
+
+def package(project: str) -> str:
+    """What Python imports."""
+    return project.replace("-", "_")
+
+
+def dump(url: str) -> str:
+    """The schema as SQL that makes it in an empty database, the same text for the same schema. Needs no superuser.
+
+    pg_dump refuses a server that is newer than itself.
+    """
+    program = [str(reachable_binaries(None) / "pg_dump"), *PG_DUMP, url]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    _, mark, objects = done.stdout.partition(FIRST_OBJECT)
+    kept = "".join(line for line in (mark + objects).splitlines(keepends=True) if not line.startswith(NOT_KEPT))
+    statements = (part.strip("\n") for part in kept.split("\n\n"))
+    return "\n\n".join(part for part in statements if part) + "\n"
+
+
+async def load(url: str, sql: str) -> None:
+    """Makes a dumped schema in an empty database."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(sql)
+    finally:
+        await connection.close()
+
+
+def allowed(project: str) -> dict[str, str]:
+    """What the schema may take from the code of the release though, and why: the sentence and its reason."""
+    file = folder(project) / "allowed.toml"
+    found: dict[str, str] = tomllib.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
+_OURS = "nspname <> 'information_schema' AND nspname NOT LIKE 'pg\\_%'"
+_TABLES = f"""
+SELECT pg_class.oid, pg_class.oid::regclass::text AS name, coalesce(pg_get_partkeydef(pg_class.oid), '') AS partitioned
+  FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+ WHERE relkind IN ('r', 'p') AND NOT relispartition AND relname <> 'alembic_version' AND {_OURS}
+"""
+_COLUMNS = """
+SELECT attrelid::regclass::text AS table, attname AS name, attnotnull AS not_null,
+       format_type(atttypid, atttypmod)
+         || CASE WHEN attcollation <> typcollation THEN ' COLLATE ' || attcollation::regcollation ELSE '' END AS type,
+       CASE attidentity WHEN 'a' THEN 'ALWAYS' WHEN 'd' THEN 'BY DEFAULT' ELSE '' END AS identity,
+       attgenerated <> '' AS computed, CASE attgenerated WHEN '' THEN pg_get_expr(adbin, adrelid) END AS default
+  FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
+  LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+ WHERE attrelid = ANY ($1) AND attnum > 0 AND NOT attisdropped
+"""
+_CONSTRAINTS = """
+SELECT conrelid::regclass::text AS table, conname AS name, contype::text AS kind,
+       pg_get_constraintdef(oid) AS definition,
+       confrelid::regclass::text AS referenced, confdeltype IN ('a', 'r') AS holds
+  FROM pg_constraint WHERE conrelid = ANY ($1) AND contype IN ('c', 'f', 'p', 'u', 'x')
+"""
+_UNIQUE_INDEXES = """
+SELECT indrelid::regclass::text AS table, relname AS name, pg_get_indexdef(indexrelid) AS definition
+  FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+ WHERE indrelid = ANY ($1) AND indisunique AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
+"""
+_TRIGGERS = """
+SELECT tgrelid::regclass::text AS table, tgname AS name, pg_get_triggerdef(oid) AS definition
+  FROM pg_trigger WHERE tgrelid = ANY ($1) AND NOT tgisinternal
+"""
+_SEQUENCES = f"""
+SELECT seqrelid::regclass::text AS name,
+       concat_ws(' ', seqtypid::regtype, 'by', seqincrement, 'from', seqmin, 'to', seqmax, 'cache', seqcache) AS counts
+  FROM pg_sequence JOIN pg_class ON pg_class.oid = seqrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+ WHERE {_OURS}
+"""
+
+
+async def read(url: str) -> Schema:
+    """What statements can meet there."""
+    connection = await asyncpg.connect(url)
+    try:
+        tables = await connection.fetch(_TABLES)
+        ids = [row["oid"] for row in tables]
+        columns, constraints, indexes, triggers = [
+            {(row["table"], row["name"]): row for row in await connection.fetch(query, ids)}
+            for query in (_COLUMNS, _CONSTRAINTS, _UNIQUE_INDEXES, _TRIGGERS)
+        ]
+        sequences = await connection.fetch(_SEQUENCES)
+        namespaces = await connection.fetch(f"SELECT nspname FROM pg_namespace WHERE {_OURS}")
+    finally:
+        await connection.close()
+    return Schema(
+        tables={row["name"]: row["partitioned"] for row in tables},
+        columns={
+            key: Column(row["type"], row["not_null"], row["default"], row["identity"], row["computed"])
+            for key, row in columns.items()
+        },
+        constraints={
+            key: Constraint(
+                row["kind"],
+                row["definition"],
+                row["referenced"] if row["kind"] == FOREIGN_KEY and row["holds"] else "",
+            )
+            for key, row in constraints.items()
+        },
+        unique_indexes={key: row["definition"] for key, row in indexes.items()},
+        triggers={key: row["definition"] for key, row in triggers.items()},
+        sequences={row["name"]: row["counts"] for row in sequences},
+        namespaces=frozenset(row["nspname"] for row in namespaces),
+    )
+
+
+def main(words: list[str]) -> int:
+    """Writes the schemas of all contexts, from databases of its own."""
+    from testkit.plugin import server_folder  # noqa: PLC0415 - of the tests' packages, not the product's
+
+    if words not in ([], ["release"]):
+        sys.stderr.write("usage: python -m testkit.schemas [release]\n")
+        return 2
+    with server_folder() as place:
+        server = Postgres(place / "postgres", "schemas", log=place / "postgres.log", settings={"fsync": "off"})
+        server.start()
+        try:
+            for project in PROJECTS:
+                url = make_database(server.url, package(project), "schemas")
+                tables = importlib.import_module(f"{package(project)}.tables")
+                migrations.migrate(url, package(project), tables.metadata)
+                sql = dump(url)
+                folder(project).mkdir(exist_ok=True)
+                for name in ("current.sql", *(["released.sql"] if words else [])):
+                    (folder(project) / name).write_text(sql)
+                if words:
+                    (folder(project) / "allowed.toml").unlink(missing_ok=True)
+        finally:
+            server.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -11,6 +11,7 @@ import asyncpg
 
 from chassis.db.statements import Statement
 from chassis.refusals import Unavailable
+from chassis.runtime.settings import SettingsError
 
 # A stopped process must not hold its locks for long, and no statement may outlive its caller by much.
 SERVER_SETTINGS = {
@@ -81,6 +82,19 @@ async def _no_reset(_connection: Any) -> None:
     """
 
 
+async def refuse_older(connection: Any) -> None:
+    """Raises SettingsError where a version before the first release made the database: its revisions are bare numbers.
+
+    Any other revision may be served: after a step back, that of the release that follows this one is there.
+    """
+    bare = "SELECT version_num FROM alembic_version WHERE version_num ~ '^[0-9]{4}$'"
+    if await connection.fetchval("SELECT to_regclass('alembic_version')") and await connection.fetchval(bare):
+        raise SettingsError(
+            "this database was made by a version before 0.2.0 and cannot be upgraded; start with an empty one "
+            "(delete the state directory, or drop the database), then import again."
+        )
+
+
 class Database:
     """The pool. Raises DatabaseUnavailable from every method when the server can't be reached."""
 
@@ -96,7 +110,7 @@ class Database:
         """For whoever may wait long for a row: at most half of the connections, so that reads keep the others."""
 
     async def open(self) -> None:
-        """Connects, for up to 30 s while the server is starting."""
+        """Connects, for up to 30 s while the server is starting. Raises SettingsError: see `refuse_older`."""
         for attempt in range(150):
             try:
                 self._pool = await asyncpg.create_pool(
@@ -116,7 +130,13 @@ class Database:
                     raise DatabaseUnavailable(str(error)) from error
                 await asyncio.sleep(0.2)
             else:
-                return
+                break
+        try:
+            async with self.connection() as connection:
+                await refuse_older(connection.raw)
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
         if self._pool is not None:

@@ -115,6 +115,8 @@ def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, st
     try:
         for service, child in children.items():
             if not child.wait(START_SECONDS) or child.exit_code != 0:
+                if child.exit_code == 2:  # its one line says all, and what to do
+                    raise SettingsError(child.last_words())
                 raise LocalError(
                     f"the database of {service.name} cannot be migrated: {child.last_words()}; see {child.log}"
                 )

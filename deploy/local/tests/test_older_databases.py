@@ -1,0 +1,90 @@
+"""A database that a version before the first release made is refused, by whoever migrates and by whoever serves."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+
+from chassis.db import migrations
+from svc_tickets.tables import metadata
+from testkit.plugin import PostgresServer, Server
+from testkit.services import Keys, RunningService
+
+from .installation import System
+
+SENTENCE = (
+    "svc-tickets: this database was made by a version before 0.2.0 and cannot be upgraded; start with an empty one "
+    "(delete the state directory, or drop the database), then import again."
+)
+OLD_HEAD = "0009"  # that of svc-tickets
+
+
+async def note(url: str, revision: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute("CREATE TABLE IF NOT EXISTS alembic_version (version_num varchar(32) PRIMARY KEY)")
+        await connection.execute("DELETE FROM alembic_version")
+        await connection.execute("INSERT INTO alembic_version VALUES ($1)", revision)
+    finally:
+        await connection.close()
+
+
+async def tables(url: str) -> list[str]:
+    connection = await asyncpg.connect(url)
+    try:
+        return [row[0] for row in await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
+    finally:
+        await connection.close()
+
+
+def run(service: RunningService, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "svc_tickets", *arguments]
+    return subprocess.run(command, env=service.environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def service(postgres_server: PostgresServer, nats_server: Server, tmp_path: Path) -> RunningService:
+    url = postgres_server.create_database("older")
+    return RunningService("svc-tickets", Keys(tmp_path), url, nats_server.url, tmp_path / "log")
+
+
+@pytest.mark.parametrize("arguments", [["migrate"], []], ids=["migrate", "serve"])
+async def test_an_old_head_is_refused_in_one_line_and_nothing_is_changed(
+    service: RunningService, arguments: list[str]
+) -> None:
+    await note(service.database_url, OLD_HEAD)
+    done = await asyncio.to_thread(run, service, *arguments)
+    assert (done.returncode, done.stderr.splitlines()) == (2, [SENTENCE])
+    assert await tables(service.database_url) == ["alembic_version"]
+
+
+async def test_a_revision_of_a_later_release_is_served_but_not_migrated(service: RunningService) -> None:
+    """After a step back to this release, the database keeps what the later one added."""
+    await asyncio.to_thread(migrations.migrate, service.database_url, "svc_tickets", metadata)
+    await note(service.database_url, "0099_of_a_later_release")
+    done = await asyncio.to_thread(run, service, "migrate")
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        ["svc-tickets: revision 0099_of_a_later_release of the database is unknown here: a later release made it"],
+    )
+    await asyncio.to_thread(service.start)
+    await asyncio.to_thread(service.stop)
+
+
+async def test_the_runner_says_it_and_leaves_nothing_running(system: System) -> None:
+    """`make run` over what an older checkout left: the same sentence, exit status 2, and no process stays."""
+    await asyncio.to_thread(system.started, MAKEREADY_DEMO="0")
+    server = urlsplit(system.read("runtime.json")["database_url"])
+    for context in ("gateway", "catalog", "tickets", "occupancy", "webhooks"):
+        await note(urlunsplit(server._replace(path=f"/{context}")), OLD_HEAD)
+    assert await asyncio.to_thread(system.stop) == 0
+    runner = system.start(MAKEREADY_DEMO="0")
+    assert await asyncio.to_thread(runner.wait, 60) == 2
+    assert system.one_line() == "makeready: " + SENTENCE.replace("svc-tickets", "gateway")
+    assert system.remains() == []

@@ -1,0 +1,329 @@
+CREATE TABLE public.audit (
+    id bigint NOT NULL,
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    company_id bigint NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    subject text NOT NULL,
+    subject_id bigint NOT NULL,
+    before jsonb NOT NULL,
+    after jsonb NOT NULL,
+    request_id text NOT NULL
+);
+
+ALTER TABLE public.audit ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.audit_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.company (
+    id bigint NOT NULL,
+    version bigint DEFAULT 0 NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    active boolean DEFAULT true NOT NULL,
+    timezone text DEFAULT 'UTC'::text NOT NULL
+);
+
+CREATE TABLE public.idempotency (
+    company_id bigint NOT NULL,
+    api_key_id bigint NOT NULL,
+    idempotency_key text NOT NULL,
+    fingerprint bytea NOT NULL,
+    status integer NOT NULL,
+    reply bytea NOT NULL,
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+CREATE TABLE public.inbox (
+    event_id uuid NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+CREATE TABLE public.lease (
+    company_id bigint NOT NULL,
+    id bigint NOT NULL,
+    transition_id bigint NOT NULL,
+    start_date date NOT NULL,
+    end_date date,
+    CONSTRAINT lease_end_date CHECK ((end_date >= start_date))
+);
+
+CREATE SEQUENCE public.lease_id
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE public.outbox (
+    event_id uuid NOT NULL,
+    subject text NOT NULL,
+    message bytea NOT NULL,
+    recorded_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    claimed_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    published_at timestamp with time zone
+);
+
+CREATE TABLE public.outbox_confirmation (
+    consumer text NOT NULL,
+    recorded_until timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.party (
+    company_id bigint NOT NULL,
+    id bigint NOT NULL,
+    transition_id bigint NOT NULL,
+    "position" smallint NOT NULL,
+    first_name text,
+    last_name text,
+    email text,
+    phone text,
+    role text,
+    external_id text,
+    CONSTRAINT party_email CHECK ((char_length(email) <= 150)),
+    CONSTRAINT party_external_id CHECK ((char_length(external_id) <= 120)),
+    CONSTRAINT party_first_name CHECK ((char_length(first_name) <= 80)),
+    CONSTRAINT party_last_name CHECK ((char_length(last_name) <= 80)),
+    CONSTRAINT party_phone CHECK ((char_length(phone) <= 20)),
+    CONSTRAINT party_position CHECK ((("position" >= 0) AND ("position" <= 19))),
+    CONSTRAINT party_role CHECK ((role = ANY (ARRAY['leaseholder'::text, 'guarantor'::text])))
+);
+
+CREATE SEQUENCE public.party_id
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE public.property (
+    id bigint NOT NULL,
+    version bigint DEFAULT 0 NOT NULL,
+    company_id bigint NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    external_id text
+);
+
+CREATE TABLE public.reconciled (
+    producer text NOT NULL,
+    recorded_until timestamp with time zone NOT NULL
+);
+
+CREATE SEQUENCE public.transition_id
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE public.transition (
+    company_id bigint NOT NULL,
+    id bigint DEFAULT nextval('public.transition_id'::regclass) NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    property_id bigint NOT NULL,
+    unit_id bigint NOT NULL,
+    status text NOT NULL,
+    move_out_date date,
+    move_in_date date,
+    projected_ready_on date,
+    occupancy_source text,
+    occupancy_fed_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    external_id text,
+    source text NOT NULL,
+    notice_external_id text,
+    ntv_reason_code text,
+    departure_destination_code text,
+    notes text,
+    vacated_on date,
+    CONSTRAINT transition_departure_destination_code CHECK ((char_length(departure_destination_code) <= 20000)),
+    CONSTRAINT transition_fed_by_somebody CHECK (((occupancy_fed_at IS NULL) OR (occupancy_source IS NOT NULL))),
+    CONSTRAINT transition_notes CHECK ((char_length(notes) <= 20000)),
+    CONSTRAINT transition_notice_external_id CHECK ((char_length(notice_external_id) <= 120)),
+    CONSTRAINT transition_ntv_reason_code CHECK ((char_length(ntv_reason_code) <= 20000)),
+    CONSTRAINT transition_occupancy_source CHECK (((char_length(occupancy_source) >= 1) AND (char_length(occupancy_source) <= 40))),
+    CONSTRAINT transition_ready_after_move_out CHECK (((projected_ready_on IS NULL) OR (move_out_date IS NOT NULL))),
+    CONSTRAINT transition_source CHECK ((source = ANY (ARRAY['api'::text, 'staff'::text, 'import'::text]))),
+    CONSTRAINT transition_status CHECK ((status = ANY (ARRAY['active'::text, 'completed'::text, 'cancelled'::text]))),
+    CONSTRAINT transition_updated_after_created CHECK ((updated_at >= created_at))
+);
+
+CREATE SEQUENCE public.turn_task_id
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE public.turn_task (
+    company_id bigint NOT NULL,
+    id bigint DEFAULT nextval('public.turn_task_id'::regclass) NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    transition_id bigint NOT NULL,
+    unit_id bigint NOT NULL,
+    task_type text NOT NULL,
+    status text NOT NULL,
+    scheduled_date date,
+    completed_at timestamp with time zone,
+    cancelled_at timestamp with time zone,
+    stale_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    external_id text,
+    source text NOT NULL,
+    CONSTRAINT turn_task_cancelled_at CHECK (((status = 'cancelled'::text) = (cancelled_at IS NOT NULL))),
+    CONSTRAINT turn_task_completed_at CHECK (((status = 'completed'::text) = (completed_at IS NOT NULL))),
+    CONSTRAINT turn_task_source CHECK ((source = ANY (ARRAY['staff'::text, 'import'::text]))),
+    CONSTRAINT turn_task_status CHECK ((status = ANY (ARRAY['open'::text, 'completed'::text, 'cancelled'::text]))),
+    CONSTRAINT turn_task_task_type CHECK ((char_length(task_type) <= 200)),
+    CONSTRAINT turn_task_updated_after_created CHECK ((updated_at >= created_at))
+);
+
+CREATE TABLE public.unit (
+    id bigint NOT NULL,
+    version bigint DEFAULT 0 NOT NULL,
+    company_id bigint NOT NULL,
+    name text DEFAULT ''::text NOT NULL,
+    external_id text,
+    property_id bigint NOT NULL,
+    unit_number text
+);
+
+CREATE TABLE public.unit_state (
+    company_id bigint NOT NULL,
+    unit_id bigint NOT NULL,
+    version bigint NOT NULL,
+    unit_status text NOT NULL,
+    projected_ready_on date,
+    CONSTRAINT unit_state_unit_status CHECK ((unit_status = ANY (ARRAY['Occupied'::text, 'Notice'::text, 'Vacant Not Ready'::text, 'Vacant Ready'::text, 'Down'::text])))
+);
+
+ALTER TABLE ONLY public.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.company
+    ADD CONSTRAINT company_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.idempotency
+    ADD CONSTRAINT idempotency_claim PRIMARY KEY (company_id, api_key_id, idempotency_key);
+
+ALTER TABLE ONLY public.inbox
+    ADD CONSTRAINT inbox_pkey PRIMARY KEY (event_id);
+
+ALTER TABLE ONLY public.lease
+    ADD CONSTRAINT lease_of_transition UNIQUE (company_id, transition_id);
+
+ALTER TABLE ONLY public.lease
+    ADD CONSTRAINT lease_pkey PRIMARY KEY (company_id, id);
+
+ALTER TABLE ONLY public.outbox_confirmation
+    ADD CONSTRAINT outbox_confirmation_pkey PRIMARY KEY (consumer);
+
+ALTER TABLE ONLY public.outbox
+    ADD CONSTRAINT outbox_pkey PRIMARY KEY (event_id);
+
+ALTER TABLE ONLY public.party
+    ADD CONSTRAINT party_order UNIQUE (company_id, transition_id, "position");
+
+ALTER TABLE ONLY public.party
+    ADD CONSTRAINT party_pkey PRIMARY KEY (company_id, id);
+
+ALTER TABLE ONLY public.property
+    ADD CONSTRAINT property_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.reconciled
+    ADD CONSTRAINT reconciled_pkey PRIMARY KEY (producer);
+
+ALTER TABLE ONLY public.transition
+    ADD CONSTRAINT transition_pkey PRIMARY KEY (company_id, id);
+
+ALTER TABLE ONLY public.turn_task
+    ADD CONSTRAINT turn_task_pkey PRIMARY KEY (company_id, id);
+
+ALTER TABLE ONLY public.unit
+    ADD CONSTRAINT unit_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.unit_state
+    ADD CONSTRAINT unit_state_pkey PRIMARY KEY (company_id, unit_id);
+
+CREATE INDEX audit_of_company ON public.audit USING btree (company_id, id);
+
+CREATE INDEX audit_of_kind ON public.audit USING btree (company_id, subject, id);
+
+CREATE INDEX audit_of_subject ON public.audit USING btree (company_id, subject, subject_id, id);
+
+CREATE INDEX ix_idempotency_recorded_at ON public.idempotency USING btree (recorded_at);
+
+CREATE INDEX ix_inbox_applied_at ON public.inbox USING btree (applied_at);
+
+CREATE INDEX outbox_recorded ON public.outbox USING btree (recorded_at);
+
+CREATE INDEX outbox_unpublished ON public.outbox USING btree (event_id) WHERE (published_at IS NULL);
+
+CREATE INDEX property_external_id ON public.property USING btree (company_id, external_id);
+
+CREATE UNIQUE INDEX transition_active_in_unit ON public.transition USING btree (company_id, unit_id) WHERE (status = 'active'::text);
+
+CREATE INDEX transition_changes ON public.transition USING btree ((((company_id << 30) # (id >> 14))), status, updated_at);
+
+CREATE INDEX transition_changes_of_property ON public.transition USING btree ((((property_id << 30) # (id >> 14))), status, updated_at);
+
+CREATE INDEX transition_changes_of_unit ON public.transition USING btree ((((unit_id << 30) # (id >> 14))), status, updated_at);
+
+CREATE UNIQUE INDEX transition_external_id ON public.transition USING btree (company_id, external_id) WHERE (source = 'import'::text);
+
+CREATE INDEX transition_fed_external_id ON public.transition USING btree (company_id, external_id, unit_id, id) WHERE (source <> 'import'::text);
+
+CREATE INDEX transition_page_of_property ON public.transition USING btree (company_id, property_id, id);
+
+CREATE INDEX transition_page_of_property_and_status ON public.transition USING btree (hashtextextended(status, property_id), id);
+
+CREATE INDEX transition_page_of_status ON public.transition USING btree (hashtextextended(status, company_id), id);
+
+CREATE INDEX transition_page_of_unit ON public.transition USING btree (company_id, unit_id, id);
+
+CREATE INDEX transition_page_of_unit_and_status ON public.transition USING btree (hashtextextended(status, unit_id), id);
+
+CREATE INDEX transition_to_vacate ON public.transition USING btree (company_id, move_out_date, id) WHERE ((status = 'active'::text) AND (move_out_date IS DISTINCT FROM vacated_on));
+
+CREATE INDEX transition_updated ON public.transition USING btree (company_id, updated_at);
+
+CREATE UNIQUE INDEX turn_task_external_id ON public.turn_task USING btree (company_id, external_id);
+
+CREATE INDEX turn_task_of_transition ON public.turn_task USING btree (company_id, transition_id, id);
+
+CREATE INDEX turn_task_open_in_unit ON public.turn_task USING btree (company_id, unit_id, id) WHERE (status = 'open'::text);
+
+CREATE INDEX turn_task_to_tell_of ON public.turn_task USING btree (company_id, scheduled_date, id) WHERE ((status = 'open'::text) AND (stale_at IS NULL));
+
+CREATE INDEX unit_external_id ON public.unit USING btree (company_id, external_id);
+
+CREATE INDEX unit_page ON public.unit USING btree (company_id, id);
+
+CREATE INDEX unit_page_of_property ON public.unit USING btree (company_id, property_id, id);
+
+ALTER TABLE ONLY public.lease
+    ADD CONSTRAINT lease_company_id_transition_id_fkey FOREIGN KEY (company_id, transition_id) REFERENCES public.transition(company_id, id);
+
+ALTER TABLE ONLY public.party
+    ADD CONSTRAINT party_company_id_transition_id_fkey FOREIGN KEY (company_id, transition_id) REFERENCES public.lease(company_id, transition_id);
+
+ALTER TABLE ONLY public.transition
+    ADD CONSTRAINT transition_property_id_fkey FOREIGN KEY (property_id) REFERENCES public.property(id);
+
+ALTER TABLE ONLY public.transition
+    ADD CONSTRAINT transition_unit_id_fkey FOREIGN KEY (unit_id) REFERENCES public.unit(id);
+
+ALTER TABLE ONLY public.turn_task
+    ADD CONSTRAINT turn_task_company_id_transition_id_fkey FOREIGN KEY (company_id, transition_id) REFERENCES public.transition(company_id, id);
+
+ALTER TABLE ONLY public.unit
+    ADD CONSTRAINT unit_property_id_fkey FOREIGN KEY (property_id) REFERENCES public.property(id);
+
+ALTER TABLE ONLY public.unit_state
+    ADD CONSTRAINT unit_state_unit_id_fkey FOREIGN KEY (unit_id) REFERENCES public.unit(id);
