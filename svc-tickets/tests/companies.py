@@ -84,13 +84,13 @@ async def import_tickets(client: Any, company: Company, *rows: dict[str, Any], e
     assert not [one for one in answer.results if one.outcome == IMPORT_OUTCOME_REJECTED], answer
 
 
-async def sweep(house: RunningService, now: Any) -> dict[str, int]:
+async def sweep(service: RunningService, now: Any) -> dict[str, int]:
     """Does what is due as of `now` in all companies."""
-    async with house.channel() as channel:
+    async with service.channel() as channel:
         request = RunScheduledSweepsRequest()
         request.now.FromDatetime(now)
         stub = ScheduledSweepsServiceStub(channel)
-        answer = await house.call(stub.RunScheduledSweeps, request, Identity(OPERATOR, "operator"))
+        answer = await service.call(stub.RunScheduledSweeps, request, Identity(OPERATOR, "operator"))
         return dict(answer.done)
 
 

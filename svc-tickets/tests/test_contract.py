@@ -41,8 +41,8 @@ def test_the_proto_lists_who_acts_as_the_rules_do(enum: str, words: tuple[str, .
     assert tuple(value.GetOptions().Extensions[options_pb2.label] for value in values) == words
 
 
-async def test_a_migrated_database_is_what_the_tables_say(house: Any) -> None:
-    assert await differences(house.database_url, tables.metadata) == []
+async def test_a_migrated_database_is_what_the_tables_say(service: Any) -> None:
+    assert await differences(service.database_url, tables.metadata) == []
 
 
 @pytest.mark.parametrize("state", ["completed_at", "cancelled_at"])
@@ -69,37 +69,37 @@ ISSUERS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
-async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(house: Any, client: Any, rpc: Any, kind: str) -> None:
+@pytest.mark.parametrize("rpc", [rpc for contract in SERVICES for rpc in contract.methods], ids=lambda rpc: rpc.name)
+async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(service: Any, client: Any, rpc: Any, kind: str) -> None:
     from chassis.auth.identity import TokenSigner
 
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
-    token = TokenSigner(house.keys.folder / f"{ISSUERS[kind]}.jwk").token(
+    token = TokenSigner(service.keys.folder / f"{ISSUERS[kind]}.jwk").token(
         "svc-tickets", Identity(kind, ISSUERS[kind], 7)
     )
-    assert await code_of(house, rpc, token) in (grpc.StatusCode.PERMISSION_DENIED,) or allowed
+    assert await code_of(service, rpc, token) in (grpc.StatusCode.PERMISSION_DENIED,) or allowed
     if allowed:
-        assert await code_of(house, rpc, token) is not grpc.StatusCode.PERMISSION_DENIED
+        assert await code_of(service, rpc, token) is not grpc.StatusCode.PERMISSION_DENIED
 
 
 @pytest.mark.parametrize("fault", ["none", "garbage", "other_audience", "kind_of_another"])
-async def test_a_token_that_proves_nothing_opens_nothing(house: Any, fault: str) -> None:
+async def test_a_token_that_proves_nothing_opens_nothing(service: Any, fault: str) -> None:
     from chassis.auth.identity import TokenSigner
 
     who = Identity("caller", "gateway", 7, 1, "write", 3)
     token = {
         "none": "",
         "garbage": "ey.J.x",
-        "other_audience": TokenSigner(house.keys.folder / "gateway.jwk").token("svc-webhooks", who),
-        "kind_of_another": TokenSigner(house.keys.folder / "svc-webhooks.jwk").token("svc-tickets", who),
+        "other_audience": TokenSigner(service.keys.folder / "gateway.jwk").token("svc-webhooks", who),
+        "kind_of_another": TokenSigner(service.keys.folder / "svc-webhooks.jwk").token("svc-tickets", who),
     }[fault]
-    for service in SERVICES:
-        for rpc in service.methods:
-            assert await code_of(house, rpc, token) is grpc.StatusCode.PERMISSION_DENIED
+    for contract in SERVICES:
+        for rpc in contract.methods:
+            assert await code_of(service, rpc, token) is grpc.StatusCode.PERMISSION_DENIED
 
 
-async def code_of(house: Any, rpc: Any, token: str) -> grpc.StatusCode:
-    async with grpc.aio.insecure_channel(house.target) as channel:
+async def code_of(service: Any, rpc: Any, token: str) -> grpc.StatusCode:
+    async with grpc.aio.insecure_channel(service.target) as channel:
         call: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
         try:
             await call(b"", metadata=[("authorization", token)], timeout=20, wait_for_ready=True)

@@ -17,7 +17,9 @@ from svc_tickets.tickets.queries import numbering, opening, read, write
 from svc_tickets.tickets.records import TicketRenderer
 from svc_tickets.tickets.rules import fields, staleness
 
-_DEFAULTS: dict[str, Any] = {
+# A ticket of which nothing is given.
+_BLANK: dict[str, Any] = dict.fromkeys(t.ticket.c.keys()) | {
+    "version": 1,
     "status": fields.FIRST_STATUS,
     "priority": fields.DEFAULT_PRIORITY,
     "permission_to_enter": False,
@@ -57,11 +59,12 @@ class NewTicket:
     ) -> NewTicket:
         """given: columns of the ticket; one that is absent or None has its default. stale_after_hours: the company's
         threshold, needed for a ticket that a resident files."""
-        row: dict[str, Any] = dict.fromkeys(t.ticket.c.keys()) | _DEFAULTS
-        row |= {"version": 1, "updated_at": opened_at}
+        row = {**_BLANK, "updated_at": opened_at}
         row |= {name: value for name, value in given.items() if value is not None}
         row |= {"company_id": company_id, "source": source, "created_at": opened_at}
-        return cls(row | staleness.staleness_from(source, row["status"], opened_at, stale_after_hours)._asdict())
+        found = staleness.staleness_from(source, row["status"], opened_at, stale_after_hours)
+        row["quiet_since"], row["stale_due_at"] = found
+        return cls(row)
 
     def created(
         self, outbox: Outbox, ticket_id: int, occurred_at: datetime.datetime, data: bytes, request_id: str

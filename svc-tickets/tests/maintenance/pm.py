@@ -1,4 +1,4 @@
-"""Acts on preventive-maintenance tasks, for the tests."""
+"""Commands on preventive-maintenance tasks, for the tests."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..companies import Company
 class Pm:
     """Calls the RPCs of PmTasksService as a company's staff, unless somebody else is named."""
 
-    def __init__(self, house: RunningService, company: Company, who: Any = None) -> None:
-        self.house = house
+    def __init__(self, service: RunningService, company: Company, who: Any = None) -> None:
+        self.service = service
         self.company = company
         self.who = who or company.staff
 
@@ -26,8 +26,8 @@ class Pm:
         request = getattr(pb, f"{rpc}Request")(**fields)
         if hasattr(request, "idempotency_key") and not request.idempotency_key:
             request.idempotency_key = secrets.token_hex(8)
-        async with self.house.channel() as channel:
-            return await self.house.call(getattr(PmTasksServiceStub(channel), rpc), request, self.who)
+        async with self.service.channel() as channel:
+            return await self.service.call(getattr(PmTasksServiceStub(channel), rpc), request, self.who)
 
     async def add(self, **fields: Any) -> Any:
         whole = {"property_id": self.company.id, "task_name": "Filters", "due_date": "2040-03-05"} | fields
@@ -49,5 +49,5 @@ class Pm:
         """Imports rows, each whole but for property, task_name and due_date; what became of each."""
         given = {"property": "P", "task_name": "Filters", "due_date": "2040-03-05"}
         sent = [ImportRow(line=n, json=json.dumps(given | row).encode()) for n, row in enumerate(rows, start=1)]
-        operator = Pm(self.house, self.company, self.company.operator)
+        operator = Pm(self.service, self.company, self.company.operator)
         return list((await operator("ImportPmTasks", rows=sent, **fields)).results)

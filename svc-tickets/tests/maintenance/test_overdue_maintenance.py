@@ -45,11 +45,11 @@ async def stale(database: Database, company: Company) -> list[Any]:
     return await fired(database, company, "pm.stale")
 
 
-async def test_its_data_are_exactly_the_five_keys(house: RunningService, database: Database) -> None:
+async def test_its_data_are_exactly_the_five_keys(service: RunningService, database: Database) -> None:
     company = await new_company(database)
-    pm = Pm(house, company)
+    pm = Pm(service, company)
     task = await pm.add(unit_id=company.id)
-    await sweep(house, six(DUE))
+    await sweep(service, six(DUE))
     (event,) = await stale(database, company)
     assert event.public.data == (
         b'{"task_name":"Filters","property":"Elm","unit":"1A","due_date":"2040-03-05",'
@@ -61,43 +61,43 @@ async def test_its_data_are_exactly_the_five_keys(house: RunningService, databas
     assert told.updated_at == task.updated_at
 
 
-async def test_it_fires_on_the_morning_after_and_only_once(house: RunningService, database: Database) -> None:
+async def test_it_fires_on_the_morning_after_and_only_once(service: RunningService, database: Database) -> None:
     company = await new_company(database)
-    pm = Pm(house, company)
+    pm = Pm(service, company)
     number = (await pm.add()).pm_task_id
-    await sweep(house, six(DUE) - MINUTE)
+    await sweep(service, six(DUE) - MINUTE)
     assert await stale(database, company) == []
     for days in range(4):
-        await sweep(house, six(DUE) + days * 24 * HOUR)
+        await sweep(service, six(DUE) + days * 24 * HOUR)
         assert len(await stale(database, company)) == 1
     # Not for another date either.
     await pm.update(number, due_date="2040-06-01")
-    await sweep(house, six(datetime.date(2040, 6, 1)))
+    await sweep(service, six(datetime.date(2040, 6, 1)))
     assert len(await stale(database, company)) == 1
 
 
-async def test_one_that_is_moved_before_fires_by_its_new_date(house: RunningService, database: Database) -> None:
+async def test_one_that_is_moved_before_fires_by_its_new_date(service: RunningService, database: Database) -> None:
     company = await new_company(database)
-    pm = Pm(house, company)
+    pm = Pm(service, company)
     number = (await pm.add()).pm_task_id
     await pm.update(number, due_date="2040-03-20")
-    await sweep(house, six(DUE))
+    await sweep(service, six(DUE))
     assert await stale(database, company) == []
-    await sweep(house, six(datetime.date(2040, 3, 20)))
+    await sweep(service, six(datetime.date(2040, 3, 20)))
     (event,) = await stale(database, company)
     assert json.loads(event.public.data)["due_date"] == "2040-03-20"
 
 
 async def test_what_is_done_or_dropped_does_not_fire_and_its_successor_does(
-    house: RunningService, database: Database
+    service: RunningService, database: Database
 ) -> None:
     company = await new_company(database)
-    pm = Pm(house, company)
+    pm = Pm(service, company)
     await pm.complete((await pm.add(repeat_days=10)).pm_task_id)
     await pm.cancel((await pm.add()).pm_task_id)
-    await sweep(house, six(DUE))
+    await sweep(service, six(DUE))
     assert await stale(database, company) == []
-    await sweep(house, six(DUE) + 10 * 24 * HOUR)
+    await sweep(service, six(DUE) + 10 * 24 * HOUR)
     assert len(await stale(database, company)) == 1
 
 
@@ -119,25 +119,25 @@ async def test_what_is_done_or_dropped_does_not_fire_and_its_successor_does(
     ],
 )
 async def test_it_is_the_companys_morning(
-    house: RunningService, database: Database, timezone: str, due: str, fires_at: str
+    service: RunningService, database: Database, timezone: str, due: str, fires_at: str
 ) -> None:
     company = await new_company(database, timezone)
-    await Pm(house, company).add(due_date=due)
+    await Pm(service, company).add(due_date=due)
     at = datetime.datetime.fromisoformat(fires_at)
-    await sweep(house, at - MINUTE)
+    await sweep(service, at - MINUTE)
     assert await stale(database, company) == []
-    await sweep(house, at)
+    await sweep(service, at)
     assert len(await stale(database, company)) == 1
 
 
-async def test_walked_through_a_month_each_fires_on_its_morning(house: RunningService, database: Database) -> None:
+async def test_walked_through_a_month_each_fires_on_its_morning(service: RunningService, database: Database) -> None:
     """In three timezones at once, over the days on which their clocks change, hour by hour but for an outage."""
     companies = {zone: await new_company(database, zone) for zone in ("America/New_York", "Europe/Paris", "Asia/Tokyo")}
     days = [datetime.date(2031, 3, 1) + datetime.timedelta(days=n) for n in range(31)]
     expected: dict[tuple[str, str], datetime.datetime] = {}
     for zone, company in companies.items():
         rows = [{"external_id": str(day), "task_name": str(day), "due_date": str(day)} for day in days]
-        await Pm(house, company).bring(*rows)
+        await Pm(service, company).bring(*rows)
         expected |= {(zone, str(day)): six(day, zone) for day in days}
     replica = _replica(database)
     seen: dict[tuple[str, str], datetime.datetime] = {}
@@ -160,48 +160,48 @@ def _replica(database: Database) -> OverdueMaintenance:
     return OverdueMaintenance(database, Outbox("svc-tickets", t.outbox), renderer, instants.now)
 
 
-async def test_several_replicas_at_once_fire_each_once(house: RunningService, database: Database) -> None:
+async def test_several_replicas_at_once_fire_each_once(service: RunningService, database: Database) -> None:
     company = await new_company(database)
-    await Pm(house, company).bring(*({"external_id": str(n)} for n in range(350)))
+    await Pm(service, company).bring(*({"external_id": str(n)} for n in range(350)))
     done = await asyncio.gather(*(_replica(database).sweep(six(DUE)) for _ in range(4)))
     events = await stale(database, company)
     assert len({event.public.entity_id for event in events}) == len(events) == 350
     assert sum(one["pm.stale"] for one in done) >= 350
 
 
-async def test_a_sweep_killed_on_the_way_is_made_good(house: RunningService, database: Database) -> None:
+async def test_a_sweep_killed_on_the_way_is_made_good(service: RunningService, database: Database) -> None:
     company = await new_company(database)
-    await Pm(house, company).bring(*({"external_id": str(n)} for n in range(ROWS_AT_ONCE + 50)))
-    house.stop()
-    house.start(MAKEREADY_KILL_AT="sweep-before-commit")
+    await Pm(service, company).bring(*({"external_id": str(n)} for n in range(ROWS_AT_ONCE + 50)))
+    service.stop()
+    service.start(MAKEREADY_KILL_AT="sweep-before-commit")
     with pytest.raises(grpc.aio.AioRpcError):
-        await sweep(house, six(DUE))
-    assert house.process is not None and await asyncio.to_thread(house.process.wait, 20) == -9
+        await sweep(service, six(DUE))
+    assert service.process is not None and await asyncio.to_thread(service.process.wait, 20) == -9
     assert await stale(database, company) == []
-    house.start()
+    service.start()
     for _ in range(2):
-        await sweep(house, six(DUE))
+        await sweep(service, six(DUE))
     events = await stale(database, company)
     assert len({event.public.entity_id for event in events}) == len(events) == ROWS_AT_ONCE + 50
 
 
-async def test_inactive_and_unknown_companies_have_no_sweeps(house: RunningService, database: Database) -> None:
+async def test_inactive_and_unknown_companies_have_no_sweeps(service: RunningService, database: Database) -> None:
     inactive, unknown = await new_company(database), await new_company(database, known=False)
     for company in (inactive, unknown):
-        await Pm(house, company).add()
+        await Pm(service, company).add()
     await tell(database, inactive.id, 2, "UTC", active=False)
-    await sweep(house, six(DUE))
+    await sweep(service, six(DUE))
     assert await stale(database, inactive) == await stale(database, unknown) == []
     await tell(database, inactive.id, 3, "UTC")
-    await sweep(house, six(DUE))
+    await sweep(service, six(DUE))
     assert len(await stale(database, inactive)) == 1
 
 
 async def test_an_import_without_events_counts_what_is_overdue_as_told(
-    house: RunningService, database: Database
+    service: RunningService, database: Database
 ) -> None:
     company = await new_company(database)
-    pm, today = Pm(house, company), instants.now().date()
+    pm, today = Pm(service, company), instants.now().date()
     rows = [
         {"external_id": "old", "due_date": "2020-01-01"},
         {"external_id": "ahead", "due_date": str(today + datetime.timedelta(days=3))},
@@ -212,23 +212,23 @@ async def test_an_import_without_events_counts_what_is_overdue_as_told(
     again = await pm.bring(*rows)
     assert [one.outcome for one in again] == [IMPORT_OUTCOME_UNCHANGED] * 2
     await pm.bring(rows[1] | {"due_date": "2020-01-02"})
-    await sweep(house, instants.now())
+    await sweep(service, instants.now())
     assert await stale(database, company) == []
 
 
-async def test_an_import_with_events_leaves_it_to_the_next_sweep(house: RunningService, database: Database) -> None:
+async def test_an_import_with_events_leaves_it_to_the_next_sweep(service: RunningService, database: Database) -> None:
     company = await new_company(database)
-    await Pm(house, company).bring({"external_id": "old", "due_date": "2020-01-01"}, events=True)
+    await Pm(service, company).bring({"external_id": "old", "due_date": "2020-01-01"}, events=True)
     assert await stale(database, company) == []
     for _ in range(2):
-        await sweep(house, instants.now())
+        await sweep(service, instants.now())
         assert len(await stale(database, company)) == 1
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_what_a_row_of_a_file_may_say(house: RunningService, database: Database) -> None:
+async def test_what_a_row_of_a_file_may_say(service: RunningService, database: Database) -> None:
     company = await new_company(database)
-    pm = Pm(house, company)
+    pm = Pm(service, company)
     bad: list[dict[str, Any]] = [
         {"unit": "U", "area": "Roof"},
         {"repeat_days": 1, "repeat_months": 1},
@@ -264,10 +264,10 @@ async def test_what_a_row_of_a_file_may_say(house: RunningService, database: Dat
     steps=st.lists(st.integers(1, 40 * 4), min_size=1, max_size=6),
 )
 async def test_whatever_the_rhythm_of_the_sweeps_it_fires_at_the_first_after_its_morning(
-    house: RunningService, database: Database, zone: str, due: datetime.date, steps: list[int]
+    service: RunningService, database: Database, zone: str, due: datetime.date, steps: list[int]
 ) -> None:
     company = await new_company(database, zone)
-    await Pm(house, company).add(due_date=str(due))
+    await Pm(service, company).add(due_date=str(due))
     now = six(due, zone) - 20 * HOUR
     for step in steps:
         now += step * 15 * MINUTE
@@ -275,9 +275,9 @@ async def test_whatever_the_rhythm_of_the_sweeps_it_fires_at_the_first_after_its
         assert len(await stale(database, company)) == (1 if now >= six(due, zone) else 0)
 
 
-async def test_what_a_sweep_costs_grows_with_what_is_stale(house: RunningService, database: Database) -> None:
+async def test_what_a_sweep_costs_grows_with_what_is_stale(service: RunningService, database: Database) -> None:
     company = await new_company(database)
-    await Pm(house, company).bring(*({"external_id": str(n)} for n in range(5)))
+    await Pm(service, company).bring(*({"external_id": str(n)} for n in range(5)))
     async with database.connection() as connection:
         await connection.raw.execute(
             "INSERT INTO pm_task (company_id, task_name, property_id, due_date, created_at, updated_at, source,"

@@ -1,4 +1,4 @@
-"""Preventive maintenance at the desk: added, changed, done, coming round; audited, once for each key."""
+"""Preventive maintenance in the back office: added, changed, done, coming round; audited, once for each key."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ async def company(database: Database) -> Company:
 
 
 @pytest.fixture
-def pm(house: RunningService, company: Company) -> Pm:
-    return Pm(house, company)
+def pm(service: RunningService, company: Company) -> Pm:
+    return Pm(service, company)
 
 
 async def refused(answer: Any) -> tuple[int, str]:
@@ -196,8 +196,8 @@ async def test_what_makes_no_sense_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.usefixtures("catalog")
-async def test_another_companys_task_is_no_task(pm: Pm, house: RunningService, database: Database) -> None:
-    stranger = Pm(house, await new_company(database))
+async def test_another_companys_task_is_no_task(pm: Pm, service: RunningService, database: Database) -> None:
+    stranger = Pm(service, await new_company(database))
     task = await pm.add()
     for act in (stranger.complete, stranger.cancel):
         status, message = await refused(act(task.pm_task_id))
@@ -245,7 +245,7 @@ async def test_tasks_are_listed_in_pages_by_property_and_whether_they_are_open(p
 
 
 async def test_a_property_that_has_not_come_yet_is_asked_of_its_owner(
-    house: RunningService, catalog: RunningService, database: Database
+    service: RunningService, catalog: RunningService, database: Database
 ) -> None:
     company = await new_company(database)
     async with catalog.channel() as channel:
@@ -255,19 +255,19 @@ async def test_a_property_that_has_not_come_yet_is_asked_of_its_owner(
         listing = places_pb2.ListPropertiesRequest(limit=1)
         page = (await catalog.call(PropertiesServiceStub(channel).ListProperties, listing, company.caller)).page
     property_id = int(page.data.decode().split('"entity_id":')[1].split(",")[0])
-    task = await Pm(house, company).add(property_id=property_id)
+    task = await Pm(service, company).add(property_id=property_id)
     assert task.property == "Oak"
 
 
-async def test_killed_on_the_way_it_is_done_once(house: RunningService, database: Database, company: Company) -> None:
-    pm = Pm(house, company)
+async def test_killed_on_the_way_it_is_done_once(service: RunningService, database: Database, company: Company) -> None:
+    pm = Pm(service, company)
     task = await pm.add(repeat_days=7)
-    house.stop()
-    house.start(MAKEREADY_KILL_AT="write-before-commit")
+    service.stop()
+    service.start(MAKEREADY_KILL_AT="write-before-commit")
     with pytest.raises(Exception):  # noqa: B017 - whatever a lost connection is called
         await pm.complete(task.pm_task_id, idempotency_key="killed")
-    house.kill()
-    house.start()
+    service.kill()
+    service.start()
     done = await pm.complete(task.pm_task_id, idempotency_key="killed")
     assert done.status == "Completed"
     rows = select(func.count()).where(t.pm_task.c.company_id == company.id)

@@ -36,8 +36,8 @@ def opening(**fields: Any) -> Any:
     return request_of("OpenTicket", **{"property_id": 10, "title": "Tap drips", "category": "Plumbing"} | fields)
 
 
-async def act(client: Any, rpc: str, who: Any, **fields: Any) -> bytes:
-    """The record that the act answers. Raises Refusal."""
+async def run_command(client: Any, rpc: str, who: Any, **fields: Any) -> bytes:
+    """The record that the command answers. Raises Refusal."""
     json_: bytes = (await client(rpc, request_of(rpc, **fields), who)).document.json
     return json_
 
@@ -49,9 +49,9 @@ async def open_ticket(client: Any, who: Any, **fields: Any) -> dict[str, Any]:
 
 async def audited(client: Any, administrator: Any, subject: str, subject_id: int) -> list[dict[str, Any]]:
     """The entries of the audit log about a record, the oldest first, but for their ids and instants."""
-    async with client.house.channel() as channel:
+    async with client.service.channel() as channel:
         request = audit_pb2.ListAuditRequest(subject=subject, subject_id=subject_id, limit=200)
-        answer = await client.house.call(AuditServiceStub(channel).ListAudit, request, administrator)
+        answer = await client.service.call(AuditServiceStub(channel).ListAudit, request, administrator)
     assert all((one.subject, one.subject_id) == (subject, subject_id) for one in answer.entries)
     return [
         {

@@ -19,7 +19,7 @@ from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets.tickets.rules import fields
 
 from .changing import NOTE, change, events_of, history_of, opened, refusal_of, served
-from .commands import CHANGES, act, audited, comments_of, entry, open_ticket, quiet_of, request_of
+from .commands import CHANGES, audited, comments_of, entry, open_ticket, quiet_of, request_of, run_command
 
 pytestmark = pytest.mark.usefixtures("places")
 
@@ -44,7 +44,7 @@ async def held_vendor(database: Database) -> Any:
 @pytest.mark.parametrize("rpc", CHANGES)
 async def test_the_answer_is_what_the_get_serves_to_the_byte(client: Any, staff: Any, ticket_id: int, rpc: str) -> None:
     before = await served(client, ticket_id)
-    answer = await act(client, rpc, staff, ticket_id=ticket_id, **CHANGES[rpc])
+    answer = await run_command(client, rpc, staff, ticket_id=ticket_id, **CHANGES[rpc])
     assert answer == await served(client, ticket_id)
     assert (answer == before) is (rpc == "CommentOnTicket")
 
@@ -55,12 +55,12 @@ async def test_a_retry_answers_the_same_and_changes_nothing(
 ) -> None:
     key = secrets.token_hex(8)
     sent = {"ticket_id": ticket_id, "idempotency_key": key, **CHANGES[rpc]}
-    first, again = [await act(client, rpc, staff, **sent) for _ in range(2)]
+    first, again = [await run_command(client, rpc, staff, **sent) for _ in range(2)]
     assert first == again
     assert len(await audited(client, administrator, "ticket", ticket_id)) == 1
     assert len(await events_of(database, ticket_id)) == (2 if rpc == "SetTicketStatus" else 1)
     other = await opened(client)
-    refused = await refusal_of(act(client, rpc, staff, **sent | {"ticket_id": other}))
+    refused = await refusal_of(run_command(client, rpc, staff, **sent | {"ticket_id": other}))
     assert (refused.status, refused.code) == (409, "idempotency_mismatch")
     assert await audited(client, administrator, "ticket", other) == []
 
@@ -73,7 +73,7 @@ async def test_a_ticket_that_the_company_does_not_have_is_not_found(
     who = Identity(OPERATOR, "operator", 8) if fault == "of another company" else staff
     wanted = {"unknown": 10**12, "of another company": ticket_id, "impossible": -1}[fault]
     sent = CHANGES[rpc] | ({"assignee_id": 31} if who is not staff and rpc == "AssignTicket" else {})
-    refused = await refusal_of(act(client, rpc, who, ticket_id=wanted, **sent))
+    refused = await refusal_of(run_command(client, rpc, who, ticket_id=wanted, **sent))
     assert (refused.status, refused.message) == (404, "The company has no ticket with that id.")
 
 
@@ -81,8 +81,8 @@ async def test_a_ticket_that_the_company_does_not_have_is_not_found(
 async def test_what_is_so_already_changes_nothing(
     client: Any, staff: Any, operator: Any, administrator: Any, ticket_id: int, rpc: str
 ) -> None:
-    first = await act(client, rpc, staff, ticket_id=ticket_id, **CHANGES[rpc])
-    assert await act(client, rpc, operator, ticket_id=ticket_id, **CHANGES[rpc]) == first
+    first = await run_command(client, rpc, staff, ticket_id=ticket_id, **CHANGES[rpc])
+    assert await run_command(client, rpc, operator, ticket_id=ticket_id, **CHANGES[rpc]) == first
     assert [one["actor"] for one in await audited(client, administrator, "ticket", ticket_id)] == ["staff:30"]
     assert len(await comments_of(client, operator, ticket_id)) == (1 if rpc == "AddTicketPhoto" else 0)
 
@@ -91,9 +91,9 @@ async def test_many_at_once_come_one_after_the_other(
     client: Any, staff: Any, operator: Any, database: Database, ticket_id: int
 ) -> None:
     statuses = ["In Progress", "On Hold", "Open"] * 5
-    acts = [act(client, "SetTicketStatus", staff, ticket_id=ticket_id, status=one) for one in statuses]
+    acts = [run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, status=one) for one in statuses]
     acts += [change(client, ticket_id, {"status": one}) for one in statuses]
-    acts += [act(client, "AssignTicket", staff, ticket_id=ticket_id, assignee_id=30)]
+    acts += [run_command(client, "AssignTicket", staff, ticket_id=ticket_id, assignee_id=30)]
     await asyncio.gather(*acts)
     told = await history_of(client, operator, ticket_id)
     assert [one.from_status for one in told] == ["Open", *(one.to_status for one in told[:-1])]
@@ -110,10 +110,12 @@ async def test_many_at_once_come_one_after_the_other(
 async def test_a_ticket_goes_to_staff_and_vendor_and_comes_back(
     client: Any, staff: Any, administrator: Any, ticket_id: int
 ) -> None:
-    both = json.loads(await act(client, "AssignTicket", staff, ticket_id=ticket_id, assignee_id=30, vendor_id=40))
+    both = json.loads(
+        await run_command(client, "AssignTicket", staff, ticket_id=ticket_id, assignee_id=30, vendor_id=40)
+    )
     assert both["assignee"] == {"id": 30, "name": "Ada Byrne"}
     assert both["assigned_vendor"] == {"id": 40, "name": "Otis", "external_id": "V40"}
-    one = json.loads(await act(client, "AssignTicket", administrator, ticket_id=ticket_id, clear=["vendor_id"]))
+    one = json.loads(await run_command(client, "AssignTicket", administrator, ticket_id=ticket_id, clear=["vendor_id"]))
     assert one["assigned_vendor"] is None and one["assignee"] == both["assignee"]
     assert one["updated_at"] > both["updated_at"]
     assert await audited(client, administrator, "ticket", ticket_id) == [
@@ -130,7 +132,7 @@ async def test_a_ticket_goes_to_staff_and_vendor_and_comes_back(
 async def test_a_vendor_on_hold_gets_no_new_work_and_keeps_the_old(
     client: Any, staff: Any, administrator: Any, ticket_id: int, held_vendor: int
 ) -> None:
-    refused = await refusal_of(act(client, "AssignTicket", staff, ticket_id=ticket_id, vendor_id=held_vendor))
+    refused = await refusal_of(run_command(client, "AssignTicket", staff, ticket_id=ticket_id, vendor_id=held_vendor))
     assert refused.status == 422 and "on hold" in refused.message
     assert await audited(client, administrator, "ticket", ticket_id) == []
 
@@ -138,13 +140,13 @@ async def test_a_vendor_on_hold_gets_no_new_work_and_keeps_the_old(
 async def test_a_vendor_who_has_the_ticket_when_the_hold_comes_keeps_it(
     client: Any, staff: Any, database: Database, ticket_id: int
 ) -> None:
-    await act(client, "AssignTicket", staff, ticket_id=ticket_id, vendor_id=40)
+    await run_command(client, "AssignTicket", staff, ticket_id=ticket_id, vendor_id=40)
     await database.execute(Statement(text("UPDATE vendor SET on_hold = true WHERE id = 40")))
     try:
-        answer = await act(client, "AssignTicket", staff, ticket_id=ticket_id, vendor_id=40, assignee_id=30)
+        answer = await run_command(client, "AssignTicket", staff, ticket_id=ticket_id, vendor_id=40, assignee_id=30)
         assert json.loads(answer)["assigned_vendor"]["id"] == 40
-        await act(client, "AssignTicket", staff, ticket_id=ticket_id, clear=["vendor_id"])
-        again = await refusal_of(act(client, "AssignTicket", staff, ticket_id=ticket_id, vendor_id=40))
+        await run_command(client, "AssignTicket", staff, ticket_id=ticket_id, clear=["vendor_id"])
+        again = await refusal_of(run_command(client, "AssignTicket", staff, ticket_id=ticket_id, vendor_id=40))
         assert again.status == 422
     finally:
         await database.execute(Statement(text("UPDATE vendor SET on_hold = false WHERE id = 40")))
@@ -166,7 +168,7 @@ async def test_a_vendor_who_has_the_ticket_when_the_hold_comes_keeps_it(
 async def test_a_bad_assignment_is_refused(
     client: Any, staff: Any, ticket_id: int, sent: dict[str, Any], status: int, about: str
 ) -> None:
-    refused = await refusal_of(act(client, "AssignTicket", staff, ticket_id=ticket_id, **sent))
+    refused = await refusal_of(run_command(client, "AssignTicket", staff, ticket_id=ticket_id, **sent))
     assert refused.status == status and about in refused.message
 
 
@@ -176,10 +178,10 @@ async def test_a_bad_assignment_is_refused(
 async def test_all_that_was_said_and_shown_is_listed_with_whose_it_is(
     client: Any, staff: Any, operator: Any, administrator: Any, ticket_id: int
 ) -> None:
-    await act(client, "CommentOnTicket", staff, ticket_id=ticket_id, body="It drips", by="AUTHOR_RESIDENT")
+    await run_command(client, "CommentOnTicket", staff, ticket_id=ticket_id, body="It drips", by="AUTHOR_RESIDENT")
     photo = "https://photos.test/1.jpg"
-    await act(client, "AddTicketPhoto", operator, ticket_id=ticket_id, photo_url=photo, by="AUTHOR_VENDOR")
-    await act(client, "SetTicketStatus", administrator, ticket_id=ticket_id, status="Completed", note=NOTE)
+    await run_command(client, "AddTicketPhoto", operator, ticket_id=ticket_id, photo_url=photo, by="AUTHOR_VENDOR")
+    await run_command(client, "SetTicketStatus", administrator, ticket_id=ticket_id, status="Completed", note=NOTE)
     await change(client, ticket_id, {"status": "Completed", "note": f"{NOTE} again"})
     assert await comments_of(client, staff, ticket_id) == [
         ("comment", "It drips", "resident", "staff:30"),
@@ -198,7 +200,7 @@ async def test_the_ticket_shows_the_newest_photo_and_the_list_keeps_all(client: 
     first, *urls = [f"https://photos.test/{n}.jpg" for n in range(3)]
     ticket_id = (await open_ticket(client, staff, by="OPENER_RESIDENT", photo_url=first))["entity_id"]
     for url in urls:
-        answer = json.loads(await act(client, "AddTicketPhoto", staff, ticket_id=ticket_id, photo_url=url))
+        answer = json.loads(await run_command(client, "AddTicketPhoto", staff, ticket_id=ticket_id, photo_url=url))
         assert answer["photo_url"] == url
     assert await comments_of(client, staff, ticket_id) == [
         ("photo", first, "resident", "staff:30"),
@@ -221,7 +223,7 @@ async def test_the_ticket_shows_the_newest_photo_and_the_list_keeps_all(client: 
 async def test_a_bad_comment_or_photo_is_refused(
     client: Any, staff: Any, ticket_id: int, rpc: str, sent: dict[str, Any], about: str
 ) -> None:
-    refused = await refusal_of(act(client, rpc, staff, ticket_id=ticket_id, **sent))
+    refused = await refusal_of(run_command(client, rpc, staff, ticket_id=ticket_id, **sent))
     assert refused.status == 400 and about in refused.message
     assert await comments_of(client, staff, ticket_id) == []
 
@@ -256,9 +258,9 @@ async def test_nobody_else_reads_the_comments(client: Any, ticket_id: int) -> No
 async def test_staff_move_a_ticket_as_the_api_does_and_the_event_tells(
     client: Any, staff: Any, operator: Any, administrator: Any, database: Database, ticket_id: int
 ) -> None:
-    done = await act(client, "SetTicketStatus", staff, ticket_id=ticket_id, status="Completed", note=NOTE)
-    reopened = await act(client, "SetTicketStatus", administrator, ticket_id=ticket_id, status="Open")
-    cancelled = await act(client, "SetTicketStatus", operator, ticket_id=ticket_id, **CANCELLED)
+    done = await run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, status="Completed", note=NOTE)
+    reopened = await run_command(client, "SetTicketStatus", administrator, ticket_id=ticket_id, status="Open")
+    cancelled = await run_command(client, "SetTicketStatus", operator, ticket_id=ticket_id, **CANCELLED)
     assert json.loads(done)["completed_at"] == json.loads(done)["updated_at"]
     assert json.loads(reopened)["completed_at"] is None
     assert json.loads(cancelled)["cancellation_reason_code"] == "duplicate_ticket"
@@ -301,7 +303,7 @@ async def test_one_more_note_is_kept_without_an_event(
     client: Any, staff: Any, operator: Any, database: Database, ticket_id: int
 ) -> None:
     for note in (NOTE, f"{NOTE} again"):
-        await act(client, "SetTicketStatus", staff, ticket_id=ticket_id, status="Completed", note=note)
+        await run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, status="Completed", note=note)
     assert len(await events_of(database, ticket_id)) == 2
     assert [one.note for one in await history_of(client, operator, ticket_id)] == [NOTE, f"{NOTE} again"]
 
@@ -321,7 +323,7 @@ async def test_one_more_note_is_kept_without_an_event(
 async def test_the_rules_of_the_api_hold_for_staff(
     client: Any, staff: Any, ticket_id: int, sent: dict[str, Any], status: int, about: str
 ) -> None:
-    refused = await refusal_of(act(client, "SetTicketStatus", staff, ticket_id=ticket_id, **sent))
+    refused = await refusal_of(run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, **sent))
     assert refused.status == status and about in refused.message
 
 
@@ -340,10 +342,10 @@ async def test_a_photo_that_the_company_wants_is_wanted_of_staff_and_one_is_enou
     await client("UpdateTicketPolicy", policy, operator)
     try:
         done = {"ticket_id": ticket_id, "status": "Completed", "note": NOTE}
-        refused = await refusal_of(act(client, "SetTicketStatus", staff, **done))
+        refused = await refusal_of(run_command(client, "SetTicketStatus", staff, **done))
         assert refused.status == 422 and "photo" in refused.message
-        await act(client, "AddTicketPhoto", staff, ticket_id=ticket_id, photo_url="https://photos.test/1.jpg")
-        assert json.loads(await act(client, "SetTicketStatus", staff, **done))["status"] == "Completed"
+        await run_command(client, "AddTicketPhoto", staff, ticket_id=ticket_id, photo_url="https://photos.test/1.jpg")
+        assert json.loads(await run_command(client, "SetTicketStatus", staff, **done))["status"] == "Completed"
     finally:
         await client("UpdateTicketPolicy", pb.UpdateTicketPolicyRequest(photo_required_to_complete=False), operator)
 
@@ -363,7 +365,7 @@ async def test_what_staff_and_vendors_do_breaks_a_residents_silence(
     ticket = await open_ticket(client, staff, by="OPENER_RESIDENT")
     before, _ = await quiet_of(database, ticket["entity_id"])
     sent = CHANGES[rpc] | ({"by": f"AUTHOR_{author.upper()}"} if has_author else {})
-    await act(client, rpc, staff, ticket_id=ticket["entity_id"], **sent)
+    await run_command(client, rpc, staff, ticket_id=ticket["entity_id"], **sent)
     quiet_since, due = await quiet_of(database, ticket["entity_id"])
     assert (quiet_since > before) is (author != "resident")
     assert due == quiet_since + datetime.timedelta(hours=72)
@@ -373,11 +375,11 @@ async def test_a_closed_ticket_is_not_due_and_a_reopened_one_is_again(
     client: Any, staff: Any, database: Database
 ) -> None:
     ticket_id = (await open_ticket(client, staff, by="OPENER_RESIDENT"))["entity_id"]
-    await act(client, "SetTicketStatus", staff, ticket_id=ticket_id, **CANCELLED)
+    await run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, **CANCELLED)
     closed_at, due = await quiet_of(database, ticket_id)
     assert due is None
-    await act(client, "CommentOnTicket", staff, ticket_id=ticket_id, body="They called again")
+    await run_command(client, "CommentOnTicket", staff, ticket_id=ticket_id, body="They called again")
     assert (await quiet_of(database, ticket_id))[1] is None
-    await act(client, "SetTicketStatus", staff, ticket_id=ticket_id, status="Open")
+    await run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, status="Open")
     reopened_at, due = await quiet_of(database, ticket_id)
     assert reopened_at > closed_at and due == reopened_at + datetime.timedelta(hours=72)

@@ -42,14 +42,14 @@ pytestmark = pytest.mark.usefixtures("places")
 
 
 @pytest.fixture(scope="module")
-def strikes(house: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def strikes(service: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A file that says where the next write holds."""
     file = tmp_path_factory.mktemp("strikes") / "strike"
-    house.stop()
-    house.start(MAKEREADY_STRIKE_FILE=str(file))
+    service.stop()
+    service.start(MAKEREADY_STRIKE_FILE=str(file))
     yield file
-    house.stop()
-    house.start()
+    service.stop()
+    service.start()
 
 
 def state_of(pid: int) -> str:
@@ -63,20 +63,20 @@ def strike(strikes: Path, point: str) -> None:
 
 
 @asynccontextmanager
-async def stopped(house: Any) -> AsyncIterator[None]:
+async def stopped(service: Any) -> AsyncIterator[None]:
     """Within, the process stands still; afterwards it goes on."""
     async with asyncio.timeout(10):
-        while state_of(house.process.pid) != "T":  # noqa: ASYNC110 - polling
+        while state_of(service.process.pid) != "T":  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.01)
     try:
         yield
     finally:
-        os.kill(house.process.pid, signal.SIGCONT)
+        os.kill(service.process.pid, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["same", "other"])
 async def test_where_the_claim_is_taken_at_the_last_moment_its_keeper_is_right(
-    house: Any, client: Any, database: Database, operator: Any, strikes: Path, same: bool
+    service: Any, client: Any, database: Database, operator: Any, strikes: Path, same: bool
 ) -> None:
     """The primary key is the guard, whoever got past the lock: for example a retention that was too early."""
     ticket_id, key = await opened(client), secrets.token_hex(8)
@@ -85,7 +85,7 @@ async def test_where_the_claim_is_taken_at_the_last_moment_its_keeper_is_right(
     claim = idempotency.claim(caller, key, f"PATCH /tickets/{ticket_id}", canonical)
     strike(strikes, "write-decided")
     first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
-    async with stopped(house):
+    async with stopped(service):
         row = {name.removeprefix("claim_"): value for name, value in claim.whole(200, b'{"kept":1}').items()}
         await database.execute(Statement(t.idempotency.insert().values(row)))
     if same:
@@ -99,12 +99,12 @@ async def test_where_the_claim_is_taken_at_the_last_moment_its_keeper_is_right(
 
 @pytest.mark.parametrize("point", ["write-locked", "write-decided", "write-before-commit"])
 async def test_a_connection_that_ends_before_the_commit_leaves_nothing(
-    house: Any, client: Any, database: Database, operator: Any, strikes: Path, point: str
+    service: Any, client: Any, database: Database, operator: Any, strikes: Path, point: str
 ) -> None:
     ticket_id, key = await opened(client), secrets.token_hex(8)
     strike(strikes, point)
     first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
-    async with stopped(house):
+    async with stopped(service):
         ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE state = 'idle in transaction'"
         assert await database.value(Statement(text(ended + " AND application_name = 'svc-tickets'"))) >= 1
     with pytest.raises(grpc.aio.AioRpcError) as fault:
@@ -116,13 +116,13 @@ async def test_a_connection_that_ends_before_the_commit_leaves_nothing(
 
 
 async def test_a_process_that_stands_still_holds_a_ticket_for_a_moment_only(
-    house: Any, client: Any, database: Database, operator: Any, strikes: Path
+    service: Any, client: Any, database: Database, operator: Any, strikes: Path
 ) -> None:
     ticket_id, key = await opened(client), secrets.token_hex(8)
     strike(strikes, "write-before-commit")
     first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
     # By somebody who would wait longer than ours do.
-    async with stopped(house), database.transaction("SET LOCAL lock_timeout = '15s'") as connection:
+    async with stopped(service), database.transaction("SET LOCAL lock_timeout = '15s'") as connection:
         await connection.execute(Statement(text(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")))
     with pytest.raises(grpc.aio.AioRpcError):
         await first
@@ -131,14 +131,14 @@ async def test_a_process_that_stands_still_holds_a_ticket_for_a_moment_only(
 
 
 @pytest.fixture(scope="module")
-async def lossy(house: Any) -> AsyncIterator[LossyRoute]:
+async def lossy(service: Any) -> AsyncIterator[LossyRoute]:
     """The service's way to its database, which loses a commit where it is told to."""
-    with LossyRoute(house.database_url).open() as route:
-        house.stop()
-        await asyncio.to_thread(house.start, MAKEREADY_DATABASE_URL=route.url)
+    with LossyRoute(service.database_url).open() as route:
+        service.stop()
+        await asyncio.to_thread(service.start, MAKEREADY_DATABASE_URL=route.url)
         yield route
-        house.stop()
-        house.start()
+        service.stop()
+        service.start()
 
 
 @pytest.mark.parametrize("lost", ["before", "after"])

@@ -46,11 +46,11 @@ async def held(database: Database, ticket_id: int) -> AsyncIterator[None]:
 
 
 @pytest.fixture
-def quiet(house: Any) -> Iterator[None]:
+def quiet(service: Any) -> Iterator[None]:
     """Nothing that happens to a caller looks like a fault of ours."""
-    before = len(house.log.read_text())
+    before = len(service.log.read_text())
     yield
-    said = house.log.read_text()[before:]
+    said = service.log.read_text()[before:]
     assert "Traceback" not in said and "Resetting" not in said, said[-3000:]
 
 

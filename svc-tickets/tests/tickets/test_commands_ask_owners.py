@@ -20,7 +20,7 @@ from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 
 from .changing import served
-from .commands import act, open_ticket
+from .commands import open_ticket, run_command
 
 
 def row(**fields: Any) -> list[ImportRow]:
@@ -62,7 +62,7 @@ async def test_a_ticket_is_opened_and_assigned_before_any_reference_has_come(cli
     assert (opened["property"]["name"], opened["unit"]["name"]) == ("Oak", "Oak 1")
     assignee_id = await id_of(gateway.database_url, "staff", f"S{tag}")
     vendor_id = await id_of(catalog.database_url, "vendor", f"V{tag}")
-    assigned = await act(
+    assigned = await run_command(
         client, "AssignTicket", who, ticket_id=opened["entity_id"], assignee_id=assignee_id, vendor_id=vendor_id
     )
     assert json.loads(assigned)["assignee"] == {"id": assignee_id, "name": "Cy"}

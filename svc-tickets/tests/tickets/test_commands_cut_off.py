@@ -19,21 +19,21 @@ pytestmark = pytest.mark.usefixtures("places")
 
 @pytest.mark.parametrize("point", ["write-decided", "write-before-commit", "write-after-commit"])
 async def test_a_change_cut_off_at_any_point_happens_once(
-    house: Any, client: Any, staff: Any, administrator: Any, database: Database, point: str
+    service: Any, client: Any, staff: Any, administrator: Any, database: Database, point: str
 ) -> None:
     ticket_id = await opened(client)
     key = secrets.token_hex(8)
     done = request_of("SetTicketStatus", ticket_id=ticket_id, status="Completed", note=NOTE, idempotency_key=key)
-    house.stop()
-    house.start(MAKEREADY_KILL_AT=point)
+    service.stop()
+    service.start(MAKEREADY_KILL_AT=point)
     try:
         with pytest.raises(grpc.aio.AioRpcError):
             await client("SetTicketStatus", done, staff)
-        await asyncio.to_thread(house.process.wait, 20)
-        assert house.process.returncode == -9, f"{point} was not reached"
+        await asyncio.to_thread(service.process.wait, 20)
+        assert service.process.returncode == -9, f"{point} was not reached"
     finally:
-        house.kill()
-        house.start()
+        service.kill()
+        service.start()
     happened = point == "write-after-commit"
     assert len(await audited(client, administrator, "ticket", ticket_id)) == happened
     first, again = [(await client("SetTicketStatus", done, staff)).document for _ in range(2)]

@@ -24,10 +24,10 @@ POINTS = ["write-before-statement", "write-after-commit", "relay-claimed", "rela
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_create_cut_off_at_any_point_happens_once(
-    house: Any, client: Any, database: Database, own_nats: Any, point: str
+    service: Any, client: Any, database: Database, own_nats: Any, point: str
 ) -> None:
-    house.stop()
-    house.start(MAKEREADY_KILL_AT=point)
+    service.stop()
+    service.start(MAKEREADY_KILL_AT=point)
     title = f"Cut off {secrets.token_hex(6)}"
     body = json.dumps({"unit_id": 100, "title": title, "category": "Leak"}).encode()
     request = pb.CreateTicketRequest(idempotency_key=title, body=body)
@@ -35,9 +35,9 @@ async def test_a_create_cut_off_at_any_point_happens_once(
         await client("CreateTicket", request)
     except grpc.aio.AioRpcError as error:
         assert error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL, grpc.StatusCode.CANCELLED)
-    house.process.wait(20)
-    assert house.process.returncode == -9, f"{point} was not reached"
-    house.start()
+    service.process.wait(20)
+    assert service.process.returncode == -9, f"{point} was not reached"
+    service.start()
     reply = (await client("CreateTicket", request)).reply
     again = (await client("CreateTicket", request)).reply
     assert reply.status == 201 and again.replayed and again.body == reply.body

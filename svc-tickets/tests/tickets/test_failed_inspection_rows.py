@@ -188,18 +188,18 @@ async def test_rows_of_several_properties_and_a_file_do_not_wait_for_each_other(
 
 @pytest.mark.parametrize("point", ["consumer-before-commit", "consumer-before-ack"])
 async def test_a_service_that_is_killed_over_it_opens_one(
-    house: Any, client: Any, tell: Any, database: Database, point: str
+    service: Any, client: Any, tell: Any, database: Database, point: str
 ) -> None:
-    house.stop()
-    house.start(MAKEREADY_KILL_AT=point)
+    service.stop()
+    service.start(MAKEREADY_KILL_AT=point)
     event = failed(title=f"Cut off {secrets.token_hex(6)}")
     try:
         await tell(event)
-        await asyncio.to_thread(house.process.wait, 30)
-        assert house.process.returncode == -9, f"{point} was not reached"
+        await asyncio.to_thread(service.process.wait, 30)
+        assert service.process.returncode == -9, f"{point} was not reached"
     finally:
-        house.kill()
-        house.start()
+        service.kill()
+        service.start()
     await tell(event)  # as whoever reconciles does; the transport's own turn comes half a minute later
     ticket_id = await ticket_of(database, event)
     assert [one.public.event for one in await events_of(database, ticket_id)] == ["ticket.created"]

@@ -40,25 +40,27 @@ async def create(client: Any, key: str) -> Any:
     return (await client("CreateTicket", pb.CreateTicketRequest(idempotency_key=key, body=body))).reply
 
 
-async def sweep(house: Any, operator: Any, now: datetime.datetime) -> int:
+async def sweep(service: Any, operator: Any, now: datetime.datetime) -> int:
     """How many keys the service has forgotten as of an instant."""
     request = retention_pb2.SweepRetentionRequest()
     request.now.FromDatetime(now)
-    async with house.channel() as channel:
-        answer = await house.call(RetentionServiceStub(channel).SweepRetention, request, operator)
+    async with service.channel() as channel:
+        answer = await service.call(RetentionServiceStub(channel).SweepRetention, request, operator)
     assert answer.now == request.now
     return int(answer.idempotency_keys)
 
 
-async def test_a_start_forgets_what_fell_due_while_no_service_ran(client: Any, database: Database, house: Any) -> None:
+async def test_a_start_forgets_what_fell_due_while_no_service_ran(
+    client: Any, database: Database, service: Any
+) -> None:
     old, young = secrets.token_hex(8), secrets.token_hex(8)
     firsts = {key: await create(client, key) for key in (old, young)}
     now = datetime.datetime.now(datetime.UTC)
     # The last full hour is what a start sweeps for.
     await age(database, old, now - MONTH - datetime.timedelta(hours=1))
     await age(database, young, now - MONTH + datetime.timedelta(hours=1))
-    await asyncio.to_thread(house.stop)
-    await asyncio.to_thread(house.start)
+    await asyncio.to_thread(service.stop)
+    await asyncio.to_thread(service.start)
     async with asyncio.timeout(20):
         while await kept(database, old):  # noqa: ASYNC110 - polls a process
             await asyncio.sleep(0.05)
@@ -69,16 +71,16 @@ async def test_a_start_forgets_what_fell_due_while_no_service_ran(client: Any, d
 
 
 async def test_a_change_that_was_made_a_month_ago_is_made_anew(
-    client: Any, database: Database, house: Any, operator: Any
+    client: Any, database: Database, service: Any, operator: Any
 ) -> None:
     ticket_id, key = await opened(client), secrets.token_hex(8)
     await change(client, ticket_id, SENT["Completed"], key)
     await change(client, ticket_id, SENT["Open"])
     now = datetime.datetime.now(datetime.UTC)
     await age(database, key, now - MONTH)
-    assert await sweep(house, operator, now - datetime.timedelta(seconds=1)) == 0
+    assert await sweep(service, operator, now - datetime.timedelta(seconds=1)) == 0
     assert (await change(client, ticket_id, SENT["Completed"], key)).replayed
-    assert await sweep(house, operator, now) == 1
+    assert await sweep(service, operator, now) == 1
     other = {"status": "Completed", "note": NOTE + " twice"}
     reply = await change(client, ticket_id, other, key)
     assert not reply.replayed and json.loads(reply.body)["status"] == "Completed"
@@ -86,7 +88,7 @@ async def test_a_change_that_was_made_a_month_ago_is_made_anew(
 
 
 async def test_a_key_in_use_is_not_forgotten_and_its_write_not_held_up(
-    client: Any, database: Database, house: Any, operator: Any
+    client: Any, database: Database, service: Any, operator: Any
 ) -> None:
     ticket_id, key = await opened(client), secrets.token_hex(8)
     first = await change(client, ticket_id, SENT["On Hold"], key)
@@ -95,8 +97,8 @@ async def test_a_key_in_use_is_not_forgotten_and_its_write_not_held_up(
     async with database.transaction(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE"):
         waiting = asyncio.create_task(change(client, ticket_id, SENT["On Hold"], key))
         await until_it_waits(database)
-        assert await sweep(house, operator, now) == 0
+        assert await sweep(service, operator, now) == 0
         assert await kept(database, key) == 1
     again = await waiting
     assert again.replayed and again.body == first.body
-    assert await sweep(house, operator, now) == 1 and await kept(database, key) == 0
+    assert await sweep(service, operator, now) == 1 and await kept(database, key) == 0

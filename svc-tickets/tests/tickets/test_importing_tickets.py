@@ -121,8 +121,8 @@ async def test_what_the_replicas_lack_is_asked_of_its_owners(client: Any, owners
         who = Identity(OPERATOR, "operator", company)
         await owners["gateway"].call(StaffServiceStub(channel).ImportStaff, staff, who)
     async with owners["svc-catalog"].channel() as channel:
-        house = {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}
-        places = places_pb2.ImportPropertiesRequest(rows=sent(house))
+        service = {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}
+        places = places_pb2.ImportPropertiesRequest(rows=sent(service))
         await owners["svc-catalog"].call(PropertiesServiceStub(channel).ImportProperties, places, who)
         vendors = vendors_pb2.ImportVendorsRequest(rows=sent({"external_id": "V1", "name": "Cascade Elevator"}))
         await owners["svc-catalog"].call(VendorsServiceStub(channel).ImportVendors, vendors, who)

@@ -30,7 +30,7 @@ WIPE = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-async def listed(client: Any, database: Database, places: None, house: Any) -> None:
+async def listed(client: Any, database: Database, places: None, service: Any) -> None:
     """Forty tickets of company 7, alternately in two units, every fifth Cancelled; one of company 8."""
     from chassis.auth.identity import OPERATOR, Identity
 

@@ -14,20 +14,20 @@ from testkit.services import RunningService
 
 
 @pytest.mark.parametrize("seconds", [2**62, -(2**62), 253_402_300_800, -62_135_596_801, -1])
-async def test_an_instant_that_no_sweep_can_have_is_refused(house: RunningService, seconds: int) -> None:
+async def test_an_instant_that_no_sweep_can_have_is_refused(service: RunningService, seconds: int) -> None:
     request = RunScheduledSweepsRequest()
     request.now.seconds = seconds
-    async with house.channel() as channel:
+    async with service.channel() as channel:
         with pytest.raises(Refusal) as refusal:
-            await house.call(
+            await service.call(
                 ScheduledSweepsServiceStub(channel).RunScheduledSweeps, request, Identity(OPERATOR, "operator")
             )
     assert (refusal.value.status, refusal.value.message) == (400, "now must lie in the years 1971 to 8999.")
 
 
-async def test_nul_in_a_subject_of_the_audit_log_is_refused(house: RunningService) -> None:
+async def test_nul_in_a_subject_of_the_audit_log_is_refused(service: RunningService) -> None:
     request = ListAuditRequest(subject="tick\0et", limit=1)
-    async with house.channel() as channel:
+    async with service.channel() as channel:
         with pytest.raises(Refusal) as refusal:
-            await house.call(AuditServiceStub(channel).ListAudit, request, Identity(OPERATOR, "operator", 7))
+            await service.call(AuditServiceStub(channel).ListAudit, request, Identity(OPERATOR, "operator", 7))
     assert (refusal.value.status, refusal.value.message) == (400, "subject must not hold the character NUL.")

@@ -45,14 +45,14 @@ async def stale(database: Database, company: Company) -> list[Any]:
 
 
 async def test_it_fires_once_the_threshold_has_passed_with_the_ticket_as_it_is_served(
-    house: RunningService, client: Any, database: Database
+    service: RunningService, client: Any, database: Database
 ) -> None:
     company = await new_company(database)
     await import_tickets(client, company, FILED | {"assignee": "S", "unit": "U"}, events=True)
     before = await state_of(database, company)
-    await sweep(house, OPENED + THRESHOLD - HOUR)
+    await sweep(service, OPENED + THRESHOLD - HOUR)
     assert await stale(database, company) == []
-    assert (await sweep(house, OPENED + THRESHOLD))["ticket.stale"] >= 1
+    assert (await sweep(service, OPENED + THRESHOLD))["ticket.stale"] >= 1
     (event,) = await stale(database, company)
     ((ticket_id, *_),) = before
     assert event.public.data == await served(client, ticket_id, company.caller)
@@ -63,24 +63,24 @@ async def test_it_fires_once_the_threshold_has_passed_with_the_ticket_as_it_is_s
 
 
 async def test_it_fires_again_at_each_further_threshold_and_once_for_all_that_an_outage_missed(
-    house: RunningService, client: Any, database: Database
+    service: RunningService, client: Any, database: Database
 ) -> None:
     company = await new_company(database)
     await import_tickets(client, company, FILED, events=True)
     fires_at = {72: 1, 143: 1, 144: 2, 145: 2, 500: 3, 503: 3, 504: 4}
     for hours, many in fires_at.items():
         for _ in range(2):
-            await sweep(house, OPENED + hours * HOUR)
+            await sweep(service, OPENED + hours * HOUR)
         assert len(await stale(database, company)) == many, hours
 
 
-async def test_only_open_tickets_of_residents_fire(house: RunningService, client: Any, database: Database) -> None:
+async def test_only_open_tickets_of_residents_fire(service: RunningService, client: Any, database: Database) -> None:
     company = await new_company(database)
     rows = [FILED | {"source": source} for source in ("api", "staff", "inspection", "import")]
     rows += [FILED | {"status": "Completed"}, FILED | {"status": "Cancelled"}]
     rows += [FILED | {"status": status, "title": status} for status in ("In Progress", "On Hold")]
     await import_tickets(client, company, *rows, events=True)
-    await sweep(house, OPENED + THRESHOLD)
+    await sweep(service, OPENED + THRESHOLD)
     statuses = {
         event.public.data.decode().split('"status":"')[1].split('"')[0] for event in await stale(database, company)
     }
@@ -122,14 +122,14 @@ async def test_an_import_without_events_counts_what_has_been_quiet_as_told(clien
 
 
 async def test_an_import_with_events_leaves_it_to_the_next_sweep(
-    house: RunningService, client: Any, database: Database
+    service: RunningService, client: Any, database: Database
 ) -> None:
     company = await new_company(database)
     await import_tickets(client, company, {"source": "resident_portal", "created_at": "2020-01-01"}, events=True)
     now = instants.now()
-    await sweep(house, now)
+    await sweep(service, now)
     assert len(await stale(database, company)) == 1
-    await sweep(house, now)
+    await sweep(service, now)
     assert len(await stale(database, company)) == 1
 
 
@@ -151,7 +151,7 @@ async def test_a_file_ends_the_silence_where_it_brings_what_staff_did(client: An
 
 
 async def test_a_new_threshold_counts_from_when_the_ticket_fell_quiet(
-    house: RunningService, client: Any, database: Database
+    service: RunningService, client: Any, database: Database
 ) -> None:
     company = await new_company(database)
     await import_tickets(client, company, FILED, FILED | {"status": "Completed"}, events=True)
@@ -161,14 +161,14 @@ async def test_a_new_threshold_counts_from_when_the_ticket_fell_quiet(
         )
         await restart(connection, company.id, 24)
     assert [row[4] for row in await state_of(database, company)] == [OPENED + 24 * HOUR, None]
-    await sweep(house, OPENED + 60 * HOUR)
-    await sweep(house, OPENED + 60 * HOUR)
+    await sweep(service, OPENED + 60 * HOUR)
+    await sweep(service, OPENED + 60 * HOUR)
     assert len(await stale(database, company)) == 1
     assert (await state_of(database, company))[0][4] == OPENED + 72 * HOUR
 
 
 async def test_the_policy_of_the_day_decides_under_the_lock(
-    house: RunningService, client: Any, database: Database
+    service: RunningService, client: Any, database: Database
 ) -> None:
     """Where a change of the policy and a change of the ticket have passed each other."""
     company = await new_company(database)
@@ -177,24 +177,24 @@ async def test_the_policy_of_the_day_decides_under_the_lock(
         await connection.raw.execute(
             "INSERT INTO ticket_policy (company_id, stale_after_hours) VALUES ($1, 100)", company.id
         )
-    await sweep(house, OPENED + THRESHOLD)
+    await sweep(service, OPENED + THRESHOLD)
     assert await stale(database, company) == []
-    await sweep(house, OPENED + 100 * HOUR)
+    await sweep(service, OPENED + 100 * HOUR)
     assert len(await stale(database, company)) == 1
 
 
 async def test_inactive_and_unknown_companies_have_no_sweeps(
-    house: RunningService, client: Any, database: Database
+    service: RunningService, client: Any, database: Database
 ) -> None:
     inactive, unknown = await new_company(database), await new_company(database, known=False)
     for company in (inactive, unknown):
         await import_tickets(client, company, FILED, events=True)
     await tell(database, inactive.id, 2, "UTC", active=False)
-    await sweep(house, OPENED + THRESHOLD)
+    await sweep(service, OPENED + THRESHOLD)
     assert await stale(database, inactive) == await stale(database, unknown) == []
     await tell(database, inactive.id, 3, "UTC")
     await tell(database, unknown.id, 1, "UTC")
-    await sweep(house, OPENED + THRESHOLD)
+    await sweep(service, OPENED + THRESHOLD)
     assert len(await stale(database, inactive)) == len(await stale(database, unknown)) == 1
 
 
@@ -216,7 +216,7 @@ async def test_several_replicas_at_once_fire_each_once(client: Any, database: Da
 
 @pytest.mark.parametrize("who", ["staff", "caller", "file"])
 async def test_what_waited_while_it_fired_happened_after_it(
-    house: RunningService, client: Any, database: Database, who: str
+    service: RunningService, client: Any, database: Database, who: str
 ) -> None:
     company = await new_company(database)
     row = {"external_id": "X", "source": "resident_portal", "created_at": "2020-01-01"}
@@ -232,7 +232,7 @@ async def test_what_waited_while_it_fired_happened_after_it(
     async with database.transaction() as connection:
         await connection.raw.execute(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")
         waiting = []
-        for act in (sweep(house, instants.now()), moving[who]()):
+        for act in (sweep(service, instants.now()), moving[who]()):
             waiting.append(asyncio.create_task(act))
             await waits(database, len(waiting))
     await asyncio.gather(*waiting)

@@ -23,7 +23,7 @@ from svc_tickets import tables as t
 from svc_tickets.tickets.rules import fields
 
 from .changing import NOTE, SENT, change, events_of, history_of, opened, refusal_of, served
-from .commands import act
+from .commands import run_command
 
 pytestmark = pytest.mark.usefixtures("places")
 
@@ -140,13 +140,13 @@ CHANGES = st.one_of(
 async def test_no_sequence_breaks_what_always_holds(
     client: Any, database: Database, operator: Any, staff: Any, sequence: list[tuple[dict[str, Any], bool]]
 ) -> None:
-    """Over the API and at the desk, in any order."""
+    """Over the API and in the back office, in any order."""
     ticket_id = await opened(client)
     shown = [json.loads(await served(client, ticket_id))]
     expected = []
-    for sent, at_desk in sequence:
-        if at_desk:
-            body = await act(client, "SetTicketStatus", staff, ticket_id=ticket_id, **sent)
+    for sent, by_command in sequence:
+        if by_command:
+            body = await run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, **sent)
         else:
             body = (await change(client, ticket_id, sent)).body
         assert body == await served(client, ticket_id)
@@ -161,7 +161,7 @@ async def test_no_sequence_breaks_what_always_holds(
             assert after == before
         else:
             assert after["updated_at"] > before["updated_at"]
-            actor = "staff:30" if at_desk else "caller:1"
+            actor = "staff:30" if by_command else "caller:1"
             expected.append((before["status"], after["status"], code, note, after["updated_at"], actor))
         shown.append(after)
     told = [
