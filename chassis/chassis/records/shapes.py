@@ -70,7 +70,7 @@ class Either:
 class Link:
     """An absolute address below the one given to `Shape.renderer`. path: `/units/{entity_id}`, `{property.id}`, …
 
-    columns: those that the path names and that are no field of the record.
+    columns: those that the path names by these words, where no field of the record holds them.
     """
 
     def __init__(self, path: str, **columns: Source) -> None:

@@ -93,12 +93,6 @@ def test_a_row_becomes_the_record_with_its_parts_and_link() -> None:
     )  # fmt: skip
 
 
-def test_a_link_may_name_a_column_that_is_no_field() -> None:
-    shape = Shape(Keyworded, BOAT, name=Link("/boats/{id}/papers", id=BOAT.c.id))
-    values: dict[Any, Any] = {BOAT.c.id: 7, BOAT.c.length: 9.5}
-    assert shape.renderer("https://links.test").of_values(values).name == "https://links.test/boats/7/papers"
-
-
 def test_an_optional_part_is_null_where_its_key_is() -> None:
     assert SHAPE.renderer().record(row(owner_id=None, owner_name=None)).owner is None
 
@@ -160,6 +154,17 @@ class Keyworded(msgspec.Struct, kw_only=True):
 
 def test_a_struct_of_keywords_is_made_by_name() -> None:
     assert Shape(Keyworded, BOAT).renderer().record(["Ida", 1.0]) == Keyworded(name="Ida", length=1.0)
+
+
+class Linked(msgspec.Struct):
+    name: str
+    url: str
+
+
+def test_a_link_may_name_a_column_that_no_field_holds() -> None:
+    shape = Shape(Linked, BOAT, url=Link("/owners/{owner}/boats", owner=OWNER.c.id))
+    assert shape.columns == (BOAT.c.name, OWNER.c.id)
+    assert shape.renderer("https://links.test").record(["Ida", 4]) == Linked("Ida", "https://links.test/owners/4/boats")
 
 
 class Misnamed(msgspec.Struct):

@@ -72,8 +72,8 @@ class PmTasksService:
         values = msgspec.structs.asdict(wanted) | {"day_of_month": comes.day_of_month}
 
         async def work(command: Command) -> pb.AddPmTaskResponse:
-            task, _ = await self.editor.add_record(command, values)
-            return pb.AddPmTaskResponse(task=message(task))
+            saved = await self.editor.save_new(command, values)
+            return pb.AddPmTaskResponse(task=message(saved.record))
 
         return await self.commands.run(call, request, pb.AddPmTaskResponse, work)
 
@@ -95,8 +95,7 @@ class PmTasksService:
             fault = await places.fault(command.connection, command.company_id, *place)
             if fault is not None:  # its property changed since
                 raise fault
-            task, _ = await self.editor.change_record(command, locked, after, action="changed")
-            return task
+            return (await self.editor.save(command, locked, after, action="changed")).record
 
         return await self._change(call, request, pb.UpdatePmTaskResponse, change)
 
@@ -107,7 +106,7 @@ class PmTasksService:
                 return locked.record
             at = command.next_instant(row["updated_at"])
             values = {"status": "Completed", "completed_at": at}
-            task, _ = await self.editor.change_record(command, locked, values, action="completed", at=at)
+            task = (await self.editor.save(command, locked, values, action="completed", at=at)).record
             comes = rules.Round(row["repeat_days"], row["repeat_months"], row["day_of_month"])
             due_date = rules.next_due(row["due_date"], comes)
             # A file may have opened it again; what came after it the first time goes on by itself.
@@ -115,7 +114,7 @@ class PmTasksService:
                 return task
             planned = {name: row[name] for name in ("property_id", *q.PLANNED)}
             successor = planned | {"due_date": due_date, "external_id": None, "previous_id": row["id"]}
-            await self.editor.add_record(command, successor, at=at)
+            await self.editor.save_new(command, successor, at=at)
             task, _ = await self.editor.rendered(command, row["id"])
             return task
 
@@ -127,8 +126,7 @@ class PmTasksService:
                 return locked.record
             at = command.next_instant(locked.row["updated_at"])
             values = {"status": "Cancelled", "cancelled_at": at}
-            task, _ = await self.editor.change_record(command, locked, values, action="cancelled", at=at)
-            return task
+            return (await self.editor.save(command, locked, values, action="cancelled", at=at)).record
 
         return await self._change(call, request, pb.CancelPmTaskResponse, cancel)
 
