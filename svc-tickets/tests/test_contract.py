@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from chassis.auth.identity import KINDS, Identity
 from chassis.db.database import Database
-from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, sweeps_pb2
+from makeready.common.v1 import audit_pb2, maintenance_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
@@ -30,15 +30,25 @@ SERVICES = [
 ]
 
 
-def test_the_proto_lists_the_statuses_of_the_rules_in_their_order() -> None:
-    labels = [value.GetOptions().Extensions[options_pb2.label] for value in pb.TicketStatus.DESCRIPTOR.values[1:]]
-    assert tuple(labels) == fields.STATUSES
+@pytest.mark.parametrize(
+    ("enum", "words"),
+    [
+        (pb.TicketStatus.DESCRIPTOR, fields.STATUSES),
+        (maintenance_pb2.TicketCategory.DESCRIPTOR, fields.CATEGORIES),
+        (maintenance_pb2.TicketPriority.DESCRIPTOR, fields.PRIORITIES),
+        (ticket_commands_pb2.Opener.DESCRIPTOR, tuple(fields.SOURCES_OF_OPENERS)),
+        (ticket_commands_pb2.Author.DESCRIPTOR, fields.AUTHORS),
+    ],
+    ids=lambda one: getattr(one, "name", ""),
+)
+def test_the_proto_spells_the_words_of_the_rules_in_their_order(enum: Any, words: tuple[str, ...]) -> None:
+    assert tuple(value.GetOptions().Extensions[options_pb2.label] for value in enum.values[1:]) == words
 
 
-@pytest.mark.parametrize(("enum", "words"), [("Opener", tuple(fields.SOURCES_OF_OPENERS)), ("Author", fields.AUTHORS)])
-def test_the_proto_lists_who_acts_as_the_rules_do(enum: str, words: tuple[str, ...]) -> None:
-    values = ticket_commands_pb2.DESCRIPTOR.enum_types_by_name[enum].values[1:]
-    assert tuple(value.GetOptions().Extensions[options_pb2.label] for value in values) == words
+def test_every_enum_of_tickets_is_held_to_the_rules() -> None:
+    files = (pb, ticket_commands_pb2, pm_tasks_pb2, maintenance_pb2)
+    names = {name for file in files for name in file.DESCRIPTOR.enum_types_by_name}
+    assert names == {"TicketStatus", "TicketCategory", "TicketPriority", "Opener", "Author"}
 
 
 async def test_a_migrated_database_is_what_the_tables_say(service: Any) -> None:
