@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint bench soak install install-test proto openapi schemas release-contracts k8s lock
+.PHONY: help run demo test lint quick bench soak install install-test proto openapi schemas release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -21,6 +21,9 @@ test: install-test  ## Unit, service and end-to-end tests
 
 lint: install-test  ## Style, types, import contracts, contracts between services, generated files
 	@.venv/bin/python .ci/lint.py
+
+quick: install-test  ## The checks of lint that take seconds: style, imports, contracts, forbidden content
+	@.venv/bin/python .ci/lint.py quick
 
 bench: install-test  ## Measure us beside a monolith of the usual parts; writes docs/performance.md
 	@.venv/bin/python -m harness $(ARGS)
