@@ -55,5 +55,5 @@ def test_the_list_names_the_points_that_the_code_passes() -> None:
     found = set()
     for project in ("chassis", "gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"):
         for file in (ROOT / project / project.replace("-", "_")).rglob("*.py"):
-            found |= set(re.findall(r'killed_here\("([a-z-]+)"\)', file.read_text()))
+            found |= set(re.findall(r'failpoint\("([a-z-]+)"\)', file.read_text()))
     assert found == set(POINTS)
