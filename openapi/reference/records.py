@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from types import ModuleType
 from typing import Any
 
@@ -47,11 +48,10 @@ def document(context: str) -> dict[str, Any]:
 
 
 def _modules(package: str) -> list[ModuleType]:
-    """Every records.py and inputs.py, and their parts; rows of imports are nobody's contract but the command line's."""
+    """Every `records` and `inputs` of the context; rows of imports among them are the command line's alone."""
     path = importlib.import_module(package).__path__
-    names = sorted(module.name for module in pkgutil.walk_packages(path, f"{package}."))
-    kinds = {name: name.rpartition(".")[2] for name in names}
-    wanted = [name for name, kind in kinds.items() if kind.startswith(("records", "inputs")) and "import" not in kind]
+    found = sorted(module.name for module in pkgutil.walk_packages(path, f"{package}."))
+    wanted = [name for name in found if re.match(r"(records|inputs)(?!\w*import)", name.rpartition(".")[2])]
     return [importlib.import_module(name) for name in wanted]
 
 
