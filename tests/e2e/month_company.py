@@ -10,14 +10,14 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from chassis.messaging.outbox import EVENT_KEYS
+from testkit.event_contract import published
 
 from .month_model import Model
 from .receiver import Delivery, Receiver
 from .system import Answer, Company, System
 
 Record = dict[str, Any]
-EVENTS = tuple(sorted(EVENT_KEYS))
+EVENTS = tuple(sorted(published().document["webhooks"]))
 AT_ONCE = 3  # processes of the command line beside one another: each is up for most of its time in starting
 
 
