@@ -33,6 +33,9 @@ from chassis.writes.idempotency import ledger
 
 metadata = MetaData()
 
+# The filters of lists that say where a record is. A unit lies in one property for good.
+PLACES = ("property_id", "unit_id")
+
 IDS = ARRAY(BigInteger)
 
 outbox = outbox_table(metadata)

@@ -14,6 +14,9 @@ from chassis.writes.idempotency import ledger
 
 metadata = MetaData()
 
+# The filters of lists that say where a record is. A unit lies in one property for good.
+PLACES = ("property_id", "unit_id")
+
 idempotency = ledger(metadata)
 audit = audit_table(metadata)
 outbox = outbox_table(metadata)

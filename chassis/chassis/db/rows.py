@@ -38,9 +38,6 @@ def columns_of_tuples(rows: Sequence[Any]) -> dict[str, list[Any]]:
     return dict(zip(rows[0]._fields, map(list, zip(*rows, strict=True)), strict=True))
 
 
-offered, turned = array_rows_of, columns_of
-
-
 class InsertMany:
     """Inserts rows of one table; columns that are not named are left to their server defaults."""
 

@@ -27,8 +27,6 @@ ROWS_MAX = 200
 SINCE, SINCE_COLUMN = "updated_since", "updated_at"
 STATUS = "status"
 PAGING = ("after_id", "limit")  # the fields of a list's request that are no filters
-# Of lists that do not say themselves what their places are.
-PLACES = ("property_id", "unit_id")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -73,7 +71,7 @@ class Pages:
         shown: sa.ColumnElement[bool] | None = None,
         statuses: Sequence[str] = (),
         *,
-        places: Sequence[str] | None = None,
+        places: Sequence[str] = (),
         inside: Sequence[Inside] = (),
         request: type[Message] | None = None,
     ) -> None:
@@ -84,11 +82,8 @@ class Pages:
         self.shown = sa.true() if shown is None else shown
         self._statuses: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{status}'") for status in statuses]
         self._words = dict(enumerate(statuses, start=1))
-        self._places = PLACES if places is None else tuple(places)
+        self._places = tuple(places)
         self._inside = list(inside)
-        if places is None and {*PLACES} <= filters.keys():
-            unit = next(iter(self.table.c.unit_id.foreign_keys)).column.table
-            self._inside = [Inside("unit_id", "property_id", unit)]
         self._statements: dict[frozenset[str], Statement] = {}
         self._check_filters()
         self._check_indexes()
@@ -258,7 +253,7 @@ def page_indexes(
     status: str = STATUS,
     shown: sa.ColumnElement[bool] | None = None,
     *,
-    places: Sequence[str] = PLACES,
+    places: Sequence[str] = (),
 ) -> None:
     """An index for each set of filters, ending in the id that orders every list; and those of `changes` where the
     table has updated_at. status: the column that is filtered by. shown, places: see `Pages`."""

@@ -15,11 +15,13 @@ from chassis.db.database import Connection, Database
 from chassis.db.rows import InsertMany, UpdateMany, array_rows_of
 from chassis.db.statements import Query, Statement, param
 from chassis.imports.importer import ImportTable
-from chassis.lists.paging import Pages
+from chassis.lists.paging import Inside, Pages
+from makeready.catalog.v1.inspections_pb2 import ListInspectionsRequest
+from svc_catalog.inspections import rules
 from svc_catalog.inspections.records import INSPECTION
 from svc_catalog.inspections.tables import MAY_BECOME_STALE, SERVED, inspection, inspection_number, inspection_row
 from svc_catalog.places.tables import property_, unit
-from svc_catalog.schema import editable_columns, staff
+from svc_catalog.schema import PLACES, editable_columns, staff
 from svc_catalog.selects import by_id, equals_parameter, refers_to
 
 _company_id, _inspection_id = param("company_id", BigInteger), param("inspection_id", BigInteger)
@@ -35,9 +37,13 @@ INSPECTIONS_PAGE = Pages(
     _inspections,
     inspection.c.company_id,
     inspection.c.id,
-    {name: equals_parameter(inspection, name) for name in ("property_id", "unit_id")}
+    {name: equals_parameter(inspection, name) for name in PLACES}
     | {"status": inspection.c.published_status == param("status", Text)},
     SERVED,
+    rules.INSPECTION_STATUSES,
+    places=PLACES,
+    inside=[Inside("unit_id", "property_id", unit)],
+    request=ListInspectionsRequest,
 )
 # None also where the inspection is there but not served.
 ONE_INSPECTION = by_id(_served, inspection)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from chassis.auth import identity
 from chassis.db.database import Database
@@ -32,13 +31,7 @@ class InspectionsService:
         self, request: pb.ListInspectionsRequest, call: identity.Call
     ) -> pb.ListInspectionsResponse:
         company_id = identity.caller(call).company_id
-        filters: dict[str, Any] = {}
-        if request.HasField("property_id"):
-            filters["property_id"] = request.property_id
-        if request.HasField("unit_id"):
-            filters["unit_id"] = request.unit_id
-        if request.HasField("status"):
-            filters["status"] = _STATUS_LABELS[request.status]
+        filters = queries.INSPECTIONS_PAGE.filters_of(request)
         rows = await queries.INSPECTIONS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
         return pb.ListInspectionsResponse(page=page(rows, request.limit, self.inspection.record))
 

@@ -25,6 +25,7 @@ from chassis.lists.paging import page_indexes
 from svc_catalog import field_rules
 from svc_catalog.inspections import rules as inspections
 from svc_catalog.schema import (
+    PLACES,
     between,
     company_key,
     id_of,
@@ -94,7 +95,7 @@ SERVED = or_(
 )
 
 # Over what is served alone: a page costs the same however many inspections are not.
-page_indexes(inspection, "published_status", SERVED)
+page_indexes(inspection, "published_status", SERVED, places=PLACES)
 
 # rules.may_become_stale, in literals for the same reason. The sweep's index holds nothing else.
 MAY_BECOME_STALE = and_(

@@ -12,11 +12,12 @@ from sqlalchemy import BigInteger, DateTime, Integer, insert, literal_column, se
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement, param
 from chassis.imports.importer import ExternalIds, ImportTable
-from chassis.lists.paging import ROWS_MAX, Pages
+from chassis.lists.paging import ROWS_MAX, Inside, Pages
+from makeready.catalog.v1.meters_pb2 import ListMetersRequest
 from svc_catalog.meters.records import METER, READING
 from svc_catalog.meters.tables import meter, reading
 from svc_catalog.places.tables import property_, unit
-from svc_catalog.schema import editable_columns
+from svc_catalog.schema import PLACES, editable_columns
 from svc_catalog.selects import by_id, equals_parameter, refers_to
 
 _meters = METER.select(
@@ -26,8 +27,11 @@ METERS_PAGE = Pages(
     _meters,
     meter.c.company_id,
     meter.c.id,
-    {name: equals_parameter(meter, name) for name in ("property_id", "unit_id")}
+    {name: equals_parameter(meter, name) for name in PLACES}
     | {"updated_since": meter.c.updated_at >= param("updated_since", DateTime(timezone=True))},
+    places=PLACES,
+    inside=[Inside("unit_id", "property_id", unit)],
+    request=ListMetersRequest,
 )
 ONE_METER = by_id(_meters, meter)
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-from typing import Any
-
 from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.imports.importer import Importer
@@ -25,13 +22,7 @@ class MetersService:
 
     async def ListMeters(self, request: pb.ListMetersRequest, call: identity.Call) -> pb.ListMetersResponse:
         company_id = identity.caller(call).company_id
-        filters: dict[str, Any] = {}
-        if request.HasField("property_id"):
-            filters["property_id"] = request.property_id
-        if request.HasField("unit_id"):
-            filters["unit_id"] = request.unit_id
-        if request.HasField("updated_since"):
-            filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
+        filters = queries.METERS_PAGE.filters_of(request)
         rows = await queries.METERS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
         return pb.ListMetersResponse(page=page(rows, request.limit, self.meter.record))
 

@@ -18,6 +18,7 @@ from chassis.lists.paging import page_indexes
 from svc_catalog import field_rules
 from svc_catalog.meters import rules
 from svc_catalog.schema import (
+    PLACES,
     between,
     company_key,
     id_of,
@@ -60,7 +61,7 @@ meter = Table(
     one_of("meter", "scope", rules.SCOPES),
     one_of("meter", "source", field_rules.SOURCES),
 )
-page_indexes(meter)
+page_indexes(meter, places=PLACES)
 
 # The largest table: an hourly meter adds 8,760 rows a year. The wide columns come first and the texts last, so that
 # none is padded; it has no version, because no other context hears of readings; and it has two indexes: the key,

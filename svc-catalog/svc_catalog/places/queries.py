@@ -5,11 +5,13 @@ from __future__ import annotations
 from sqlalchemy import DateTime
 
 from chassis.db.statements import param
-from chassis.lists.paging import Pages
+from chassis.lists.paging import Inside, Pages
+from makeready.catalog.v1 import places_pb2 as pb
 from svc_catalog.places import rules
 from svc_catalog.places.records import ASSET, PROPERTY, UNIT
 from svc_catalog.places.tables import asset, building, floor, floorplan, location, property_, unit
 from svc_catalog.references import ReferenceRows, columns_of
+from svc_catalog.schema import PLACES
 from svc_catalog.selects import by_id, equals_parameter, refers_to
 
 _properties = PROPERTY.select(property_)
@@ -25,15 +27,25 @@ _assets = ASSET.select(
     .outerjoin(location, refers_to(asset, "location_id", location))
 )
 
-PROPERTIES_PAGE = Pages(_properties, property_.c.company_id, property_.c.id, {})
-UNITS_PAGE = Pages(_units, unit.c.company_id, unit.c.id, {"property_id": equals_parameter(unit, "property_id")})
+PROPERTIES_PAGE = Pages(_properties, property_.c.company_id, property_.c.id, {}, request=pb.ListPropertiesRequest)
+UNITS_PAGE = Pages(
+    _units,
+    unit.c.company_id,
+    unit.c.id,
+    {"property_id": equals_parameter(unit, "property_id")},
+    places=("property_id",),
+    request=pb.ListUnitsRequest,
+)
 ASSETS_PAGE = Pages(
     _assets,
     asset.c.company_id,
     asset.c.id,
-    {name: equals_parameter(asset, name) for name in ("property_id", "unit_id", "status")}
+    {name: equals_parameter(asset, name) for name in (*PLACES, "status")}
     | {"updated_since": asset.c.updated_at >= param("updated_since", DateTime(timezone=True))},
     statuses=rules.ASSET_STATUSES,
+    places=PLACES,
+    inside=[Inside("unit_id", "property_id", unit)],
+    request=pb.ListAssetsRequest,
 )
 
 ONE_PROPERTY = by_id(_properties, property_)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-from typing import Any
-
 from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.imports.importer import Importer
@@ -54,7 +51,7 @@ class UnitsService:
 
     async def ListUnits(self, request: pb.ListUnitsRequest, call: identity.Call) -> pb.ListUnitsResponse:
         company_id = identity.caller(call).company_id
-        filters = {"property_id": request.property_id} if request.HasField("property_id") else {}
+        filters = queries.UNITS_PAGE.filters_of(request)
         rows = await queries.UNITS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
         return pb.ListUnitsResponse(page=page(rows, request.limit, self.unit.record))
 
@@ -80,15 +77,7 @@ class AssetsService:
 
     async def ListAssets(self, request: pb.ListAssetsRequest, call: identity.Call) -> pb.ListAssetsResponse:
         company_id = identity.caller(call).company_id
-        filters: dict[str, Any] = {}
-        if request.HasField("property_id"):
-            filters["property_id"] = request.property_id
-        if request.HasField("unit_id"):
-            filters["unit_id"] = request.unit_id
-        if request.HasField("status"):
-            filters["status"] = _STATUS_LABELS[request.status]
-        if request.HasField("updated_since"):
-            filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
+        filters = queries.ASSETS_PAGE.filters_of(request)
         rows = await queries.ASSETS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
         return pb.ListAssetsResponse(page=page(rows, request.limit, self.asset.record))
 

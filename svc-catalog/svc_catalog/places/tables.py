@@ -22,6 +22,7 @@ from chassis.lists.paging import page_indexes
 from svc_catalog import field_rules
 from svc_catalog.places import rules
 from svc_catalog.schema import (
+    PLACES,
     between,
     company_key,
     id_of,
@@ -186,4 +187,4 @@ asset = Table(
     between("asset", "expected_life_years", 0, rules.LIFE_YEARS_MAX),
     one_of("asset", "source", field_rules.SOURCES),
 )
-page_indexes(asset)
+page_indexes(asset, places=PLACES)

@@ -16,6 +16,7 @@ from chassis.db.rows import InsertMany, UpdateMany
 from chassis.db.statements import TEXTS, Query, Statement, param
 from chassis.imports.importer import ImportTable
 from chassis.lists.paging import Pages
+from makeready.catalog.v1.vendors_pb2 import ListVendorsRequest
 from svc_catalog.references import ReferenceRows
 from svc_catalog.schema import IDS, company, editable_columns
 from svc_catalog.selects import by_id, refers_to
@@ -28,7 +29,7 @@ _company_id = param("company_id", BigInteger)
 WITH_BUSINESS = vendor.join(business, refers_to(vendor, "business_id", business))
 _vendors = VENDOR.select(WITH_BUSINESS)
 ONE_VENDOR = by_id(_vendors, vendor)
-VENDORS_PAGE = Pages(_vendors, vendor.c.company_id, vendor.c.id, {})
+VENDORS_PAGE = Pages(_vendors, vendor.c.company_id, vendor.c.id, {}, request=ListVendorsRequest)
 
 VENDOR_REFERENCES = ReferenceRows(
     "vendors",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
 from chassis.auth import identity
@@ -64,18 +63,9 @@ class TicketsService:
 
     async def ListTickets(self, request: pb.ListTicketsRequest, call: identity.Call) -> pb.ListTicketsResponse:
         caller = identity.caller(call)
-        filters: dict[str, Any] = {}
-        if request.HasField("property_id"):
-            filters["property_id"] = request.property_id
-        if request.HasField("unit_id"):
-            filters["unit_id"] = request.unit_id
-        if request.HasField("status"):
-            filters["status"] = _STATUS_LABELS[request.status]
-        if request.HasField("updated_since"):
-            filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
-        if request.HasField("ticket_number"):
-            number = request.ticket_number
-            filters["ticket_number"] = number if number < 2**31 else 0
+        filters = read.TICKETS_PAGE.filters_of(request)
+        if filters.get("ticket_number", 0) >= 2**31:  # no ticket has such a number, and the column cannot hold it
+            filters["ticket_number"] = 0
         rows = await read.TICKETS_PAGE.rows(self.database, caller.company_id, request.after_id, request.limit, filters)
         return pb.ListTicketsResponse(page=page(rows, request.limit, self.renderer.record))
 

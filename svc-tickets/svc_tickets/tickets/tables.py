@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from chassis.lists.paging import page_indexes
-from svc_tickets.schema import metadata, one_of
+from svc_tickets.schema import PLACES, metadata, one_of
 from svc_tickets.tickets.rules import fields
 
 ticket_id = Sequence("ticket_id", metadata=metadata, data_type=BigInteger)
@@ -82,7 +82,7 @@ ticket = Table(
         "stale_due_at IS NULL OR quiet_since IS NOT NULL AND stale_due_at > quiet_since", name="ticket_stale_due_at"
     ),
 )
-page_indexes(ticket)
+page_indexes(ticket, places=PLACES)
 Index(
     "ticket_stale_due",
     ticket.c.company_id,

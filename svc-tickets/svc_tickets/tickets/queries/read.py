@@ -10,7 +10,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Query, Statement, param
-from chassis.lists.paging import Pages
+from chassis.lists.paging import Inside, Pages
+from makeready.tickets.v1.tickets_pb2 import ListTicketsRequest
 from svc_tickets import schema
 from svc_tickets.tickets import tables as t
 from svc_tickets.tickets.records import TICKET, CommentRow, HistoryRow
@@ -37,6 +38,9 @@ TICKETS_PAGE = Pages(
         "ticket_number": t.ticket.c.ticket_number == param("ticket_number", Integer),
     },
     statuses=fields.STATUSES,
+    places=schema.PLACES,
+    inside=[Inside("unit_id", "property_id", schema.unit)],
+    request=ListTicketsRequest,
 )
 
 _TICKET = Statement(

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from chassis.lists.paging import Pages
 from chassis.writes.idempotency import InsertOnce
+from makeready.webhooks.v1.webhooks_pb2 import ListSubscriptionsRequest
 from svc_webhooks.schema import idempotency
 from svc_webhooks.subscriptions.records import SUBSCRIPTION
 from svc_webhooks.subscriptions.tables import subscription
 
-SUBSCRIPTIONS_PAGE = Pages(SUBSCRIPTION.select(subscription), subscription.c.company_id, subscription.c.id, {})
+SUBSCRIPTIONS_PAGE = Pages(
+    SUBSCRIPTION.select(subscription),
+    subscription.c.company_id,
+    subscription.c.id,
+    {},
+    request=ListSubscriptionsRequest,
+)
 CREATE_SUBSCRIPTION = InsertOnce(idempotency, subscription)
