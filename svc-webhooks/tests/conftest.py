@@ -17,8 +17,9 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from chassis.auth.identity import make_keys
 from chassis.db.database import Database
 from testkit.plugin import PostgresServer, Server
+from testkit.processes import free_port
 
-from .harness import HERE, Client, Harness, Process, Producer, companies, free_port
+from .harness import HERE, Client, Harness, Process, Producer, companies
 from .producer import metadata as producer_metadata
 from .receivers import Authority, Receiver, answering, receiver, with_old_tls
 

@@ -5,11 +5,9 @@ import datetime
 import itertools
 import json
 import signal
-import socket
-import subprocess
 import urllib.request
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from makeready.events.v1 import events_pb2
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
+from testkit import processes
 
 from .producer import outbox as producer_outbox
 
@@ -36,51 +35,33 @@ HOUR = datetime.timedelta(hours=1)
 companies = itertools.count(1000)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@dataclass
-class Process:
+class Process(processes.Process):
     """One service process that can be stopped, killed and started again."""
 
-    command: list[str]
-    environment: dict[str, str]
-    target: str
-    log: Path
-    running: subprocess.Popen[bytes] | None = None
-    more: dict[str, str] = field(default_factory=dict)
+    def __init__(self, command: Sequence[str], environment: dict[str, str], target: str, log: Path) -> None:
+        super().__init__(command, log, environment)
+        self.target = target
+        self.more: dict[str, str] = {}
 
     @property
     def as_always(self) -> bool:
         """Runs, and with the settings of every test."""
-        return self.running is not None and self.running.poll() is None and not self.more
+        return self.is_running and not self.more
 
     def start(self, **more: str) -> None:
         self.more = more
-        with self.log.open("ab") as log:
-            self.running = subprocess.Popen(self.command, env=self.environment | more, stdout=log, stderr=log)
+        self.launch(**more)
 
     def stop(self) -> None:
-        if self.running is not None and self.running.poll() is None:
-            self.running.terminate()
-            assert self.running.wait(20) == 0, self.log.read_text()[-2000:]
-
-    def kill(self) -> None:
-        assert self.running is not None
-        self.running.kill()
-        self.running.wait(5)
+        if self.is_running:
+            assert self.end(seconds=20) == 0, self.log_tail()
 
     async def killed(self) -> None:
         """Waits until the process has ended by SIGKILL."""
-        assert self.running is not None
         async with asyncio.timeout(20):
-            while self.running.poll() is None:  # noqa: ASYNC110 - a process sets no event
+            while self.is_running:  # noqa: ASYNC110 - a process sets no event
                 await asyncio.sleep(0.05)
-        assert self.running.returncode == -signal.SIGKILL, self.log.read_text()[-2000:]
+        assert self.exit_status == -signal.SIGKILL, self.log_tail()
 
     def metrics(self) -> str:
         """What the process tells Prometheus."""

@@ -12,9 +12,10 @@ from chassis.db.database import Database
 from chassis.refusals import Refusal
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from testkit.plugin import PostgresServer, Server
+from testkit.processes import free_port
 
 from ..administrator import Administrator
-from ..harness import HOUR, Client, Harness, Producer, free_port, until
+from ..harness import HOUR, Client, Harness, Producer, until
 from ..receivers import Receiver, answering, hanging
 
 

@@ -7,7 +7,6 @@ import hmac
 import json
 import time
 import uuid
-from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -21,8 +20,9 @@ from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
 from svc_webhooks.dispatch.recorder import Recorder
 from svc_webhooks.events.partitions import Partitions
+from testkit.processes import free_port
 
-from ..harness import HOUR, Client, Harness, Producer, free_port, until
+from ..harness import HOUR, Client, Harness, Process, Producer, until
 from ..receivers import Received, Receiver, answering, disconnecting, garbage, gigabyte, hanging, trickling
 
 SECOND = datetime.timedelta(seconds=1)
@@ -449,7 +449,8 @@ async def test_two_dispatchers_side_by_side_send_each_delivery_once(
 ) -> None:
     listens = ("MAKEREADY_GRPC_LISTEN", "MAKEREADY_METRICS_LISTEN")
     ports = {listen: f"127.0.0.1:{free_port()}" for listen in listens}
-    beside = replace(service.webhooks, target=ports["MAKEREADY_GRPC_LISTEN"], running=None)
+    usual = service.webhooks
+    beside = Process(usual.command, usual.environment, ports["MAKEREADY_GRPC_LISTEN"], usual.log)
     beside.start(**ports)
     try:
         await beside.serving()

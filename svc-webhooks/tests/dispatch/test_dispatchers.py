@@ -16,9 +16,10 @@ from svc_webhooks.dispatch import sweep
 from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sender import BEGIN_SECONDS_MAX
 from svc_webhooks.dispatch.sweep import Sweep
+from testkit.processes import free_port
 
 from ..dispatcher import VAULT, dispatcher, happened, now, subscribed
-from ..harness import HOUR, Client, Harness, Process, Producer, free_port, until
+from ..harness import HOUR, Client, Harness, Process, Producer, until
 from ..receivers import Authority, Received, Receiver, answering
 
 URL = "https://receiver.test/hook"
@@ -55,8 +56,7 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_
     await happened(database, client.company_id, 1)
     strike.write_text("delivery-claimed hold")
     sweeping = asyncio.create_task(client.sweep())
-    assert service.webhooks.running is not None
-    process = psutil.Process(service.webhooks.running.pid)
+    process = psutil.Process(service.webhooks.pid)
     await until(lambda: process.status() == psutil.STATUS_STOPPED, 30)
     try:
         async with database.connection() as connection:  # the lease runs out, as it does after a while

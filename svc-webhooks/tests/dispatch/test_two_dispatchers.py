@@ -11,8 +11,9 @@ import pytest
 from chassis.db.database import Database
 from makeready.webhooks.v1 import webhooks_pb2 as pb
 from svc_webhooks.dispatch.queries import claims as queries
+from testkit.processes import free_port
 
-from ..harness import HOUR, Client, Harness, Process, Producer, free_port, until
+from ..harness import HOUR, Client, Harness, Process, Producer, until
 from ..receivers import Receiver, answering
 
 MANY = 20  # more than one turn claims

@@ -1,0 +1,193 @@
+"""Each import contract is broken once, in a scratch copy, and the lint says so: a contract that cannot fail is none.
+
+What breaks a contract follows from the contract itself: an import between two modules that it keeps apart, and a module
+that stands in no layer.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTRACTS = ROOT / ".importlinter"
+PREFIX = "importlinter:contract:"
+STRAY = "module_in_no_layer"
+
+
+def settings() -> configparser.ConfigParser:
+    parsed = configparser.ConfigParser()
+    parsed.read(CONTRACTS)
+    return parsed
+
+
+def lines(section: configparser.SectionProxy, name: str) -> list[str]:
+    """The words of a setting, one a line."""
+    return [line.strip() for line in section.get(name, "").splitlines() if line.strip()]
+
+
+def projects() -> dict[str, Path]:
+    """The folder of the project that holds each root package."""
+    found = {path.name: path.parent for path in ROOT.glob("*/*/") if (path / "__init__.py").exists()}
+    found |= {path.name: path.parent for path in (ROOT / "deploy/local").iterdir() if (path / "__init__.py").exists()}
+    return found | {"makeready": ROOT / "proto" / "gen"}
+
+
+def source(module: str) -> Path | None:
+    """The file of a module, relative to the root; None where there is none."""
+    base = (projects()[module.split(".", maxsplit=1)[0]] / module.replace(".", "/")).relative_to(ROOT)
+    for path in (base.with_suffix(".py"), base / "__init__.py"):
+        if (ROOT / path).exists():
+            return path
+    return None
+
+
+@dataclass(frozen=True)
+class Break:
+    """A line that is added to a file, which may be a new one."""
+
+    contract: str
+    file: Path
+    line: str
+    named: str
+    """What the lint must say."""
+
+    def __str__(self) -> str:
+        return f"{self.contract}: {self.named}"
+
+
+def imported(contract: str, importer: str, forbidden: str) -> Break:
+    file = source(importer)
+    assert file is not None and source(forbidden) is not None, (importer, forbidden)
+    return Break(contract, file, f"import {forbidden}\n", f"{importer} -> {forbidden}")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One line of a contract of layers, with those of its modules that exist."""
+
+    modules: list[str]
+    are_independent: bool
+
+
+def layers_of(section: configparser.SectionProxy, container: str) -> list[Layer]:
+    """The layers that have modules, the highest first."""
+    found = []
+    for line in lines(section, "layers"):
+        names = [name.strip(" ()") for name in re.split(r"[|:]", line)]
+        modules = [f"{container}.{name}" if container else name for name in names]
+        found.append(Layer([module for module in modules if source(module) is not None], "|" in line))
+    return [layer for layer in found if layer.modules]
+
+
+def breaks() -> Iterator[Break]:
+    """One for each rule of each contract."""
+    parsed = settings()
+    for name in parsed.sections():
+        if not name.startswith(PREFIX):
+            continue
+        contract, section = name.removeprefix(PREFIX), parsed[name]
+        match section["type"]:
+            case "independence":
+                first, second, *_ = lines(section, "modules")
+                yield imported(contract, first, second)
+            case "forbidden":
+                importers, forbidden = lines(section, "source_modules"), lines(section, "forbidden_modules")
+                yield from (imported(contract, importers[0], one) for one in (forbidden[0], forbidden[-1]))
+            case "layers":
+                container = (lines(section, "containers") or [""])[0]
+                layers = layers_of(section, container)
+                assert layers, f"{contract}: {container} has none of the layers"
+                if len(layers) > 1:
+                    yield imported(contract, layers[-1].modules[-1], layers[0].modules[0])
+                for layer in layers:
+                    if layer.are_independent and len(layer.modules) > 1:
+                        yield imported(contract, layer.modules[0], layer.modules[1])
+                        break
+                if section.getboolean("exhaustive", fallback=False):
+                    folder = projects()[container.split(".", maxsplit=1)[0]] / container.replace(".", "/")
+                    yield Break(contract, folder.relative_to(ROOT) / f"{STRAY}.py", "", f"{container}.{STRAY}")
+            case other:
+                raise AssertionError(f"{contract}: nobody knows how to break a contract of type {other}")
+
+
+@pytest.fixture(scope="session")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of every package that the contracts speak of."""
+    folder = tmp_path_factory.mktemp("contracts")
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "versions", "pages", "rows")
+    for package in lines(settings()["importlinter"], "root_packages"):
+        place = projects()[package]
+        shutil.copytree(place / package, folder / place.relative_to(ROOT) / package, ignore=ignored)
+    shutil.copy(CONTRACTS, folder)
+    return folder
+
+
+def lint(folder: Path, contract: str = "") -> tuple[int, str]:
+    """The exit status and the output of the lint in a folder, whose packages come before the installed ones."""
+    places = sorted({folder / place.relative_to(ROOT) for place in projects().values()})
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, places)), "COLUMNS": "400"}
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--cache-dir", str(folder / "cache")]
+    command += ["--contract", contract] if contract else []
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, re.sub(r"\s+", " ", done.stdout + done.stderr)
+
+
+def test_the_copy_keeps_every_contract(scratch: Path) -> None:
+    status, said = lint(scratch)
+    assert status == 0, said
+    assert "0 broken" in said
+
+
+@pytest.mark.parametrize("broken", list(breaks()), ids=str)
+def test_a_broken_contract_is_told(scratch: Path, broken: Break) -> None:
+    file = scratch / broken.file
+    before = file.read_text() if file.exists() else None
+    file.write_text((before or "") + broken.line)
+    try:
+        status, said = lint(scratch, broken.contract)
+    finally:
+        file.unlink() if before is None else file.write_text(before)
+    assert status == 1 and "BROKEN" in said, said
+    assert broken.named in said, said
+
+
+def test_every_contract_bears_its_reason() -> None:
+    """A comment above the contract says why it is there."""
+    text = CONTRACTS.read_text()
+    for name in settings().sections():
+        if name.startswith(PREFIX):
+            above = text[: text.index(f"[{name}]")].rstrip().split("\n\n")[-1]
+            assert above.startswith("# ") and len(above.split()) > 6, f"{name} has no reason above it"
+
+
+def test_every_package_has_its_layers() -> None:
+    """Every package of ours is a container of an exhaustive contract, so that every module stands in a layer."""
+    parsed = settings()
+    covered = {
+        container
+        for name in parsed.sections()
+        if name.startswith(PREFIX) and parsed[name].getboolean("exhaustive", fallback=False)
+        for container in lines(parsed[name], "containers")
+    }
+    known = projects()
+    assert set(lines(parsed["importlinter"], "root_packages")) == set(known)
+    missing = []
+    for package, place in known.items():
+        if package == "makeready":  # generated
+            continue
+        for init in sorted((place / package).rglob("__init__.py")):
+            name = ".".join(init.parent.relative_to(place).parts)
+            modules = [path for path in init.parent.glob("*.py") if path.name != "__init__.py"]
+            if "migrations" not in name and len(modules) > 2 and name not in covered:
+                missing.append(name)
+    assert missing == [], "packages whose modules stand in no layer: add them to .importlinter"
