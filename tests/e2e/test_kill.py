@@ -8,14 +8,27 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
+
+from testkit.event_contract import check_envelope
 
 from .receiver import Receiver
 from .system import Company, System
 
 PROCESSES = ["svc-tickets", "postgres", "nats"]
 CREATES_MAX = 100  # the rate limit of one key
+
+
+@pytest.fixture(scope="module")
+def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    """One of this module's own: its system has the company ids of the session's system, whose deliveries are compared
+    with the records behind them."""
+    with Receiver(tmp_path_factory.mktemp("receiver of the killed")) as running:
+        yield running
+    for delivery in running.deliveries:
+        check_envelope(delivery.body)
 
 
 @pytest.fixture(scope="module")
