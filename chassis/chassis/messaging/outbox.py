@@ -73,7 +73,8 @@ class Outbox:
         change: bytes = b"",
         request_id: str = "",
     ) -> dict[str, Any]:
-        """The row of one of the ten events of spec 6.1. data: the record as its GET serves it at this moment."""
+        """The row of an event that subscriptions can name. event: its key, for example `order.created`. data: the
+        record as its GET serves it at this moment. change: {field, from, to} as JSON; empty where there is none."""
         content = PublicEvent(event=event, data=data, change=change, entity_id=entity_id)
         message = Event(company_id=company_id, request_id=request_id, public=content)
         return self._row(f"events.{self.producer}.public.{event}", message, occurred_at)

@@ -40,7 +40,7 @@ class Announcer:
     def __init__(
         self, event: str, overdue: Overdue, outbox: Outbox, mark: UpdateMany, announce: Announce, clock: Clock
     ) -> None:
-        """event: its key, for example `ticket.stale`. mark: saves what `Announcement.mark` says of each row."""
+        """event: its key, for example `parcel.uncollected`. mark: saves what `Announcement.mark` says of each row."""
         self._event, self._overdue, self._outbox = event, overdue, outbox
         self._mark, self._announce, self._clock = mark, announce, clock
 

@@ -93,7 +93,7 @@ class Command:
     async def publish_event(
         self, event: str, entity_id: int, at: datetime.datetime, data: bytes, change: bytes = b""
     ) -> None:
-        """Fires one of the ten events of spec 6.1. data: the record as its GET serves it from now on."""
+        """Publishes an event that subscriptions can name. data: the record as its GET serves it from now on."""
         outbox = self._commands.outbox
         row = outbox.public(
             event,
