@@ -88,7 +88,7 @@ class ServiceSettings:
 
     def address(self, service: str) -> str:
         """The gRPC target of a service: that of `svc-orders` is MAKEREADY_ORDERS_ADDRESS. Raises SettingsError."""
-        context = service.removeprefix("svc-")
+        context = service.removeprefix("svc-").replace("-", "_")
         if context not in self.addresses:
             raise SettingsError(f"MAKEREADY_{context.upper()}_ADDRESS is not set.")
         return self.addresses[context]
