@@ -57,7 +57,7 @@ def statement(*names: str, statuses: tuple[str, ...] = STATUSES) -> Statement:
     """The ids of a page with these filters, as `Pages` asks for them."""
     place: Having = [(c.place_id, param("place_id", sa.BigInteger))] if "place_id" in names else []
     status: Having = [(c.status, param("status", sa.Text))] if "status" in names else []
-    every = [[(c.status, sa.literal_column(f"'{one}'"))] for one in statuses]
+    every: list[Having] = [[(c.status, sa.literal_column(f"'{one}'"))] for one in statuses]
     return Statement(ids_changed(record, place, status, [status] if status else every, sa.not_(c.hidden)))
 
 
