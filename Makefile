@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint bench soak install install-test proto openapi schemas release-contracts k8s lock
+.PHONY: help run demo test lint quick bench soak install install-test proto openapi schemas release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -14,7 +14,7 @@ run: install  ## Start everything on this machine; Ctrl-C stops it, the data sta
 	@.venv/bin/python -m makeready_local
 
 demo: install  ## A system and a receiver: a minute of signed deliveries, a failure and its retry (ARGS=--once: and no more)
-	@.venv/bin/python -m makeready_local.tour $(ARGS)
+	@.venv/bin/python -m makeready_local.webhook_demo $(ARGS)
 
 test: install-test  ## Unit, service and end-to-end tests
 	@.venv/bin/python .ci/test.py $(ARGS)
@@ -22,11 +22,14 @@ test: install-test  ## Unit, service and end-to-end tests
 lint: install-test  ## Style, types, import contracts, contracts between services, generated files
 	@.venv/bin/python .ci/lint.py
 
+quick: install-test  ## The checks of lint that take seconds: style, imports, contracts, forbidden content
+	@.venv/bin/python .ci/lint.py quick
+
 bench: install-test  ## Measure us beside a monolith of the usual parts; writes docs/performance.md
 	@.venv/bin/python -m harness $(ARGS)
 
-soak: install-test  ## Webhooks under fire: a kill -9 every few seconds, every delivery accounted for (10 minutes)
-	@PYTHONPATH=. .venv/bin/python -m tests.fire.soak $(ARGS)
+soak: install-test  ## Webhooks under kills: a kill -9 every few seconds, every delivery accounted for (10 minutes)
+	@PYTHONPATH=. .venv/bin/python -m tests.chaos.soak $(ARGS)
 
 install:
 	@. .ci/python && "$$PYTHON" deploy/local/install.py run

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,8 +28,8 @@ IGNORED_FOLDERS = {".git", ".venv", ".state", "__pycache__", "build"}
 LOCKS = {"requirements.lock", "requirements-dev.lock"}
 
 
-def main() -> int:
-    """Runs all checks, even after one has failed."""
+def main(words: Sequence[str]) -> int:
+    """Runs all checks, even after one has failed; with the word `quick` those alone that take seconds."""
     os.chdir(ROOT)
     python = [sys.executable, "-P", "-m"]
     sources = [str(path) for project in PROJECTS for path in packages(ROOT / project)]
@@ -40,6 +40,8 @@ def main() -> int:
         ("mypy --strict", lambda: command(*python, "mypy", "--no-error-summary", *sources)),
         ("mypy --strict of tests and tools", lambda: mypy_of_tests(*python, "mypy", "--no-error-summary")),
         ("lint-imports", lambda: command(str(Path(sys.executable).with_name("lint-imports")), "--no-cache")),
+        ("no private name of a dependency", lambda: command(sys.executable, "-P", ".ci/private_names.py")),
+        ("requirements have bounds that the locks keep", lambda: command(sys.executable, "-P", ".ci/requirements.py")),
         ("rules import the standard library alone", rules_are_pure),
         ("end-to-end tests import no service", end_to_end_imports_nothing),
         ("buf lint", lambda: command(buf(), "lint", "proto")),
@@ -49,6 +51,9 @@ def main() -> int:
         ("the document is what routes and records say, and adds to the released one", document),
         ("nothing of a machine, an index or a secret", tree),
     ]
+    if "quick" in words:
+        slow = ("mypy", "generated code", "the document")
+        checks = [(name, check) for name, check in checks if not name.startswith(slow)]
     failed = []
     for name, check in checks:
         sys.stdout.write(f"{name} ... ")
@@ -100,16 +105,23 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def rules_are_pure() -> list[str]:
-    """Rules can be read, tested and reused without anything else but their context's other rules; their refusals are
-    the one thing that all share."""
+    """Rules can be read, tested and reused with nothing else but other rules of their context, and refusals."""
     return [
         f"{path.relative_to(ROOT)}:{line}: imports {module}"
         for project in ("gateway", *SERVICES)
-        for path in sorted((ROOT / project).glob("*/rules*.py"))
+        for package in packages(ROOT / project)
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if is_of_rules(path.relative_to(ROOT / package).with_suffix("").parts)
         for line, module in imports(path)
-        if module.split(".")[0] not in sys.stdlib_module_names
-        and not module.startswith(("chassis.refusals.", f"{path.parent.name}.rules"))
+        if module.split(".", maxsplit=1)[0] not in sys.stdlib_module_names
+        and not module.startswith("chassis.refusals.")
+        and not (module.startswith(f"{package.name}.") and is_of_rules(module.split(".")))
     ]
+
+
+def is_of_rules(parts: Sequence[str]) -> bool:
+    """Whether a dotted name or a path is of rules: `vendors/rules.py`, `field_rules.py`, `tickets/rules/status.py`."""
+    return any(part == "rules" or part.endswith("_rules") for part in parts)
 
 
 def end_to_end_imports_nothing() -> list[str]:
@@ -193,4 +205,4 @@ def files() -> list[Path]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

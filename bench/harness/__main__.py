@@ -18,7 +18,7 @@ from harness.measure import Result, pairs
 from harness.seed import Sizes
 from harness.stage import scratch, stage
 from harness.workloads import WORKLOADS
-from makeready_cli.failures import Failed
+from makeready_cli.errors import CommandError
 from makeready_local.children import LocalError
 
 CONNECTIONS = 16
@@ -117,7 +117,7 @@ def main() -> int:
     except KeyboardInterrupt:
         say("Stopped.")
         return 130
-    except (LocalError, LoadError, DifferentError, Failed, OSError) as error:
+    except (LocalError, LoadError, DifferentError, CommandError, OSError) as error:
         sys.stderr.write(f"bench: {error}\n")
         return 1
     return 0

@@ -17,7 +17,7 @@ from harness import data
 from harness.sides import Ours
 from makeready.identity.v1 import identity_pb2 as pb
 from makeready.identity.v1.identity_pb2_grpc import KeysServiceStub
-from makeready_cli.system import Operator
+from makeready_cli.calls import Operator
 
 SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE}
 ADMINISTRATOR = "bench@example.com"

@@ -18,7 +18,8 @@ from typing import Any
 from harness.receiver import Receiver
 from makeready.events.v1 import events_pb2
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
-from makeready_cli.system import Operator, Runtime, runtime
+from makeready_cli.calls import Operator
+from makeready_cli.system import Runtime, runtime
 from makeready_local.children import LOOPBACK, Child, LocalError, free_port, port_is_free
 from makeready_local.databases import make_database
 from makeready_local.postgres import Postgres

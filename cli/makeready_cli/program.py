@@ -9,9 +9,12 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from makeready_cli import (
+from makeready_cli.calls import Operator
+from makeready_cli.commands import (
+    administrators,
     audit,
     companies,
+    imports,
     inspections,
     keys,
     maintenance,
@@ -26,20 +29,20 @@ from makeready_cli import (
     turns,
     vault,
     vendors,
-    waiting,
+    wait,
     webhooks,
 )
-from makeready_cli.acting_arguments import who_acts
-from makeready_cli.answers import Answer
-from makeready_cli.arguments import Parser
-from makeready_cli.failures import Failed, Misused, printable
-from makeready_cli.importing import command as importing
-from makeready_cli.system import Operator, runtime
+from makeready_cli.errors import CommandError, UsageError, printable
+from makeready_cli.output import Answer
+from makeready_cli.parsers import Parser
+from makeready_cli.rpc.actor import actor_of
+from makeready_cli.system import runtime
 
 GROUPS = (
     companies,
+    administrators,
     keys,
-    importing,
+    imports,
     staff,
     places,
     meters,
@@ -53,7 +56,7 @@ GROUPS = (
     webhooks,
     vault,
     sweeps,
-    waiting,
+    wait,
     replicas,
     status,
 )
@@ -76,7 +79,7 @@ def parser() -> Parser:
 async def answer(arguments: argparse.Namespace) -> Answer:
     """Runs the command. Raises Failed or Misused."""
     async with Operator(runtime(os.environ)) as operator:
-        if (actor := who_acts(arguments)) is not None:
+        if (actor := actor_of(arguments)) is not None:
             operator.act_as(actor, getattr(arguments, "company_id", 0))
         result: Answer = await arguments.run(operator, arguments)
         return result
@@ -92,10 +95,10 @@ def main(words: Sequence[str] | None = None) -> int:
         if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # from here on there is work to end well
             signal.signal(signal.SIGINT, signal.default_int_handler)
         result = asyncio.run(answer(arguments))
-    except Failed as failed:
+    except CommandError as failed:
         sys.stderr.write(f"makeready: {printable(str(failed))}\n")
         return 1
-    except Misused as misused:
+    except UsageError as misused:
         tree.error(str(misused))
     except KeyboardInterrupt:
         has_imported = arguments.command == "import" and not arguments.dry_run

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from makeready_cli.__main__ import main
-from makeready_cli.importing.command import source_of
+from makeready_cli.commands.imports import source_of
 from makeready_cli.importing.lines import lines_of
 from makeready_cli.importing.rows import SourceRow
-from testkit.gateway_fixtures import company_id, contexts, gateway, house, identity_keys, operator
+from testkit.gateway_fixtures import company_id, contexts, gateway, harness, identity_keys, operator
 
-__all__ = ["company_id", "contexts", "gateway", "house", "identity_keys", "operator"]
+__all__ = ["company_id", "contexts", "gateway", "harness", "identity_keys", "operator"]
 
 Write = Callable[..., Path]
 Rows = Callable[[Path], list[SourceRow]]

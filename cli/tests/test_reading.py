@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from makeready_cli.failures import Failed
+from makeready_cli.errors import CommandError
 from makeready_cli.importing.lines import ROW_BYTES_MAX
 
 from .conftest import Rows, Write
@@ -112,25 +112,25 @@ def test_a_misplaced_quote_and_a_lone_carriage_return_are_told(write: Write, row
     ],
 )
 def test_a_file_that_is_no_csv_is_refused(write: Write, rows: Rows, name: str, content: bytes, reason: str) -> None:
-    with pytest.raises(Failed, match=reason):
+    with pytest.raises(CommandError, match=reason):
         rows(write(name, content))
 
 
 def test_files_that_are_missing_folders_or_damaged_are_refused(tmp_path: Path, rows: Rows) -> None:
-    with pytest.raises(Failed, match="No such file"):
+    with pytest.raises(CommandError, match="No such file"):
         rows(tmp_path / "none.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(Failed, match="directory"):
+    with pytest.raises(CommandError, match="directory"):
         rows(tmp_path / "folder.csv")
     (tmp_path / "plain.csv.gz").write_text("a\n1\n")
-    with pytest.raises(Failed, match="not a gzip file"):
+    with pytest.raises(CommandError, match="not a gzip file"):
         rows(tmp_path / "plain.csv.gz")
     whole = gzip.compress(b"a\n" + bytes(str(list(range(50_000))), "ascii").replace(b",", b"\n"))
     (tmp_path / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(Failed, match="cut short"):
+    with pytest.raises(CommandError, match="cut short"):
         rows(tmp_path / "cut.csv.gz")
     (tmp_path / "bad.csv.gz").write_bytes(whole[:5000] + b"\xff" * 5000 + whole[10_000:])
-    with pytest.raises(Failed, match="can't be unzipped"):
+    with pytest.raises(CommandError, match="can't be unzipped"):
         rows(tmp_path / "bad.csv.gz")
 
 
@@ -190,7 +190,7 @@ def test_any_bytes_are_rows_or_one_clear_refusal(write: Write, rows: Rows, conte
     for name in ("a.csv", "a.jsonl"):
         try:
             found = rows(write(name, content))
-        except Failed as failed:
+        except CommandError as failed:
             assert str(failed).endswith(".")
         else:
             assert [row.line for row in found] == sorted({row.line for row in found})

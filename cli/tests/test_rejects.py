@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from makeready_cli.failures import Failed
-from makeready_cli.importing.command import source_of
+from makeready_cli.commands.imports import source_of
+from makeready_cli.errors import CommandError
 from makeready_cli.importing.lines import lines_of
 from makeready_cli.importing.rejects import Rejects
 from makeready_cli.importing.rows import Fault
@@ -110,11 +110,11 @@ def test_an_older_rejects_file_is_never_written_over_unless_it_is_named(write: W
 
 def test_a_rejects_file_that_can_not_be_is_told(write: Write, folder: Path) -> None:
     path = write("a.csv", "a,b\n1,2\n")
-    with pytest.raises(Failed, match="can't be the file that is imported"):
+    with pytest.raises(CommandError, match="can't be the file that is imported"):
         reject_all(path, folder, path)
-    with pytest.raises(Failed, match="No rejects file can be written in"):
+    with pytest.raises(CommandError, match="No rejects file can be written in"):
         reject_all(path, folder / "none")
     (folder / "taken").mkdir()
-    with pytest.raises(Failed, match="can't be written: Is a directory"):
+    with pytest.raises(CommandError, match="can't be written: Is a directory"):
         reject_all(path, folder, folder / "taken")
     assert path.read_text() == "a,b\n1,2\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from makeready_cli.failures import Failed
+from makeready_cli.errors import CommandError
 from makeready_cli.importing import mapping_file
 from makeready_cli.importing.kinds import KINDS
 from makeready_cli.importing.rows import Faulty
@@ -29,31 +29,31 @@ def mapped(write: Write, top: str = "") -> Mapped:
 
 
 def test_a_file_without_a_needed_column_is_refused(write: Write) -> None:
-    with pytest.raises(Failed, match='lacks the column "name", "address"'):
+    with pytest.raises(CommandError, match='lacks the column "name", "address"'):
         Plain(PROPERTIES).check_columns("a.csv", ["external_id", "city"])
-    with pytest.raises(Failed, match='lacks the column "A", "N", which the mapping reads'):
+    with pytest.raises(CommandError, match='lacks the column "A", "N", which the mapping reads'):
         mapped(write).check_columns("a.csv", ["ID"])
 
 
 def test_a_column_that_nobody_knows_is_refused_by_name(write: Write) -> None:
-    with pytest.raises(Failed, match='"cty", which properties don\'t have'):
+    with pytest.raises(CommandError, match='"cty", which properties don\'t have'):
         Plain(PROPERTIES).check_columns("a.csv", [*HEADER, "cty"])
-    with pytest.raises(Failed, match='"WARD", "GRID", which the mapping neither reads nor ignores'):
+    with pytest.raises(CommandError, match='"WARD", "GRID", which the mapping neither reads nor ignores'):
         mapped(write).check_columns("a.csv", ["ID", "N", "A", "WARD", "GRID"])
     mapped(write, 'ignore = ["WARD", "GR*"]').check_columns("a.csv", ["ID", "N", "A", "WARD", "GRID"])
     mapped(write, 'ignore = ["*"]').check_columns("a.csv", ["ID", "N", "A", "", "GRID"])
 
 
 def test_a_column_that_stands_twice_is_refused_unless_it_is_ignored(write: Write) -> None:
-    with pytest.raises(Failed, match='"city" more than once'):
+    with pytest.raises(CommandError, match='"city" more than once'):
         Plain(PROPERTIES).check_columns("a.csv", [*HEADER, "city", "city"])
-    with pytest.raises(Failed, match='"N", which the mapping reads, more than once'):
+    with pytest.raises(CommandError, match='"N", which the mapping reads, more than once'):
         mapped(write).check_columns("a.csv", ["ID", "N", "A", "N"])
     mapped(write, 'ignore = ["X"]').check_columns("a.csv", ["ID", "N", "A", "X", "X"])
 
 
 def test_hostile_column_names_can_not_steer_a_terminal() -> None:
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(CommandError) as caught:
         Plain(PROPERTIES).check_columns("a.csv", [*HEADER, "\x1b[2J" + "x" * 500])
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 600
@@ -98,9 +98,9 @@ def test_a_repeated_external_id_is_known_by_its_first_line_and_its_values() -> N
 def test_a_mapping_of_another_files_name_is_refused(write: Write) -> None:
     path = write("m.toml", f'kind = "properties"\nfile_name = "{{N}} x"\n[fields]\n{FIELDS}')
     mapping = mapping_file.load(path, PROPERTIES)
-    with pytest.raises(Failed, match="file_name"):
+    with pytest.raises(CommandError, match="file_name"):
         Mapped(mapping, "a.csv")
-    with pytest.raises(Failed, match="part of the mapping's file_name"):
+    with pytest.raises(CommandError, match="part of the mapping's file_name"):
         Mapped(mapping, "a x.csv").check_columns("a x.csv", ["ID", "N", "A"])
 
 

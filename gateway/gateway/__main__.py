@@ -8,7 +8,7 @@ from chassis.app.server import App, run_process
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
-from gateway import config
+from gateway import config, tables
 from gateway.http.admin import AdminPage
 from gateway.http.bearer import Keys
 from gateway.http.calls import Calls
@@ -18,11 +18,12 @@ from gateway.http.limits import Limits
 from gateway.http.ports import Port, every_service_serves
 from gateway.http.reference import Reference
 from gateway.http.routes import OPERATIONS
-from gateway.identity import queries_owned, tables
-from gateway.identity.service import CompaniesService, KeysService
-from gateway.identity.service_actors import ActorsService
-from gateway.identity.service_staff import StaffService
-from gateway.identity.service_staff_desk import StaffCommandsService
+from gateway.identity import replica_source, schema
+from gateway.identity.actors.service import ActorsService
+from gateway.identity.companies.service import CompaniesService
+from gateway.identity.keys.service import KeysService
+from gateway.identity.staff.commands import StaffCommandsService
+from gateway.identity.staff.service import StaffService
 from makeready.events.v1 import replicas_pb2
 from makeready.identity.v1 import actors_pb2, identity_pb2, staff_commands_pb2, staff_pb2
 
@@ -33,18 +34,18 @@ def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     services = identity_pb2.DESCRIPTOR.services_by_name
     # Who keeps companies and staff as replicas: an outbox row goes only once each of them has confirmed it.
-    outbox = app.produces(tables.outbox, consumers=["svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
-    commands = app.commands(tables.idempotency, tables.audit, outbox)
+    outbox = app.produces(schema.outbox, consumers=["svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
+    commands = app.commands(schema.idempotency, schema.audit, outbox)
     app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, commands.audit, instants.now))
     app.serve(services["KeysService"], KeysService(app.database, commands.audit))
     app.serve(actors_pb2.DESCRIPTOR.services_by_name["ActorsService"], ActorsService(app.database, app.issuer))
     staff = StaffService(app.database, Importer(app.database, outbox, instants.now))
     app.serve(staff_pb2.DESCRIPTOR.services_by_name["StaffService"], staff)
-    desk = staff_commands_pb2.DESCRIPTOR.services_by_name["StaffCommandsService"]
-    app.serve(desk, StaffCommandsService(app.database, commands))
+    staff_commands = staff_commands_pb2.DESCRIPTOR.services_by_name["StaffCommandsService"]
+    app.serve(staff_commands, StaffCommandsService(app.database, commands))
     app.serve(
         replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"],
-        ReplicaSource(app.database, queries_owned.ROWS),
+        ReplicaSource(app.database, replica_source.ROWS),
     )
     keys = Keys(app.database)
     app.background("keys", keys.listen)

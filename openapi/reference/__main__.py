@@ -1,4 +1,4 @@
-"""`python -m reference` writes the records beside the protos, the document and the pages.
+"""`python -m reference` writes the records beside the protos, the kinds of imports, the document and the pages.
 
 `check` tells what it would write, and what breaks the contract as released; `release` keeps the contract as released.
 """
@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reference import catalogue, document, gate, page, records
+from reference import catalogue, document, gate, imports, page, records
 from reference.structs import Undescribed
 
 RELEASED = document.ROOT / "openapi" / "released.json"
 SERVED = document.ROOT / "gateway" / "gateway" / "pages"
+KINDS = document.ROOT / "cli" / "makeready_cli" / "importing" / "kinds.json"
+IMPORTS_PAGE = document.ROOT / "docs" / "imports.md"
 
 
 def main(words: list[str]) -> int:
@@ -47,6 +49,8 @@ def _made() -> Iterator[tuple[Path, str]]:
         found = records.document(context)
         if found["$defs"]:
             yield document.records_file(context), printed(found)
+    yield KINDS, printed(imports.document())
+    yield IMPORTS_PAGE, imports.with_table(IMPORTS_PAGE.read_text())
     made = document.made()
     yield SERVED / "openapi.json", printed(made)
     events = catalogue.markdown(made["webhooks"], made["components"]["schemas"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from types import ModuleType
 from typing import Any
 
@@ -47,10 +48,11 @@ def document(context: str) -> dict[str, Any]:
 
 
 def _modules(package: str) -> list[ModuleType]:
-    """records.py and its parts; rows of imports are nobody's contract but the command line's."""
+    """Every `records` and `inputs` of the context; rows of imports among them are the command line's alone."""
     path = importlib.import_module(package).__path__
-    names = sorted(module.name for module in pkgutil.iter_modules(path) if module.name.startswith("records"))
-    return [importlib.import_module(f"{package}.{name}") for name in names if "import" not in name]
+    found = sorted(module.name for module in pkgutil.walk_packages(path, f"{package}."))
+    wanted = [name for name in found if re.match(r"(records|inputs)(?!\w*import)", name.rpartition(".")[2])]
+    return [importlib.import_module(name) for name in wanted]
 
 
 def _is_struct_of(module: ModuleType, kind: object) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import asyncpg
 
-from testkit.contract import Contract
+from testkit.api_contract import Contract
 
 DOCUMENT = Path(__file__).parents[2] / "gateway" / "gateway" / "pages" / "openapi.json"
 # Where the record in `data` is served, by its entity_type; an inline dict has none.

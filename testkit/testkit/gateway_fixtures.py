@@ -13,7 +13,7 @@ import pytest
 from chassis.auth import identity
 from chassis.db.database import Database
 from gateway.config import CONTEXTS
-from testkit.gateways import Gateway, House, Operator
+from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.plugin import PostgresServer, Server
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
@@ -35,10 +35,12 @@ async def contexts(identity_keys: Path) -> AsyncIterator[Contexts]:
 
 
 @pytest.fixture(scope="session")
-async def house(
+async def harness(
     identity_keys: Path, postgres_server: PostgresServer, nats_server: Server, contexts: Contexts
-) -> AsyncIterator[House]:
-    made = House(identity_keys.parent, postgres_server.create_database("gateway_test"), nats_server.url, contexts)
+) -> AsyncIterator[GatewayHarness]:
+    made = GatewayHarness(
+        identity_keys.parent, postgres_server.create_database("gateway_test"), nats_server.url, contexts
+    )
     environment = made.gateway().environment
     program = [sys.executable, "-P", "-m", "gateway", "migrate"]
     await asyncio.to_thread(subprocess.run, program, env=environment, check=True, timeout=60)
@@ -49,9 +51,9 @@ async def house(
 
 
 @pytest.fixture(scope="session")
-async def gateway(house: House) -> Gateway:
+async def gateway(harness: GatewayHarness) -> Gateway:
     """The gateway that most tests share."""
-    made = house.gateway()
+    made = harness.gateway()
     made.start()
     await made.ready()
     return made
@@ -79,8 +81,8 @@ async def key(operator: Operator, company_id: int) -> str:
 
 
 @pytest.fixture
-async def database(house: House) -> AsyncIterator[Database]:
-    database = Database(house.database_url, application="tests")
+async def database(harness: GatewayHarness) -> AsyncIterator[Database]:
+    database = Database(harness.database_url, application="tests")
     await database.open()
     yield database
     await database.close()

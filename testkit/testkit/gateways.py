@@ -7,7 +7,6 @@ import base64
 import itertools
 import json
 import os
-import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
@@ -26,19 +25,18 @@ from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
 from makeready.identity.v1.staff_commands_pb2_grpc import StaffCommandsServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
-from testkit.raw_http import Api, free_port
+from testkit.processes import Process, free_port
+from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
 
 SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE, "webhook_only": pb.SCOPE_WEBHOOK_ONLY}
 
 
-@dataclass
-class Gateway:
+class Gateway(Process):
     """One gateway process."""
 
-    environment: dict[str, str]
-    log: Path
-    process: subprocess.Popen[bytes] | None = None
+    def __init__(self, environment: dict[str, str], log: Path) -> None:
+        super().__init__([sys.executable, "-P", "-m", "gateway"], log, environment)
 
     @property
     def api_port(self) -> int:
@@ -49,33 +47,28 @@ class Gateway:
         return self.environment["MAKEREADY_GRPC_LISTEN"]
 
     def start(self) -> None:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "gateway"], env=self.environment, stdout=log, stderr=log
-            )
+        """Starts it; `ready` waits."""
+        self.launch()
 
     async def ready(self, seconds: float = 30) -> None:
         """Waits until /readyz answers 200."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            assert self.process is not None and self.process.poll() is None, self.log.read_text()[-3000:]
+            assert self.is_running, self.log_tail()
             try:
                 if (await Api(self.api_port).get("//readyz")).status == 200:
                     return
             except OSError:
                 pass
             await asyncio.sleep(0.05)
-        raise AssertionError(self.log.read_text()[-3000:])
+        raise AssertionError(self.log_tail())
 
     async def stop(self) -> int:
-        assert self.process is not None
-        if self.process.poll() is None:
-            self.process.terminate()
-        return await asyncio.to_thread(self.process.wait, 25)
+        return await asyncio.to_thread(self.end, seconds=25)
 
 
 @dataclass
-class House:
+class GatewayHarness:
     """The servers, keys and contexts that gateways of these tests share."""
 
     folder: Path

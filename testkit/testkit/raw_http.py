@@ -1,23 +1,16 @@
-"""HTTP over raw sockets: what was sent and what came back, to the byte. Every response is held to the house's rules."""
+"""HTTP over raw sockets: what was sent and what came back, to the byte. Every response must keep the API's rules."""
 
 from __future__ import annotations
 
 import asyncio
 import json as json_module
 import re
-import socket
 import ssl
 from dataclasses import dataclass
 from typing import Any
 
 DEADLINE_SECONDS = 20
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+MALFORMED_CHUNKS = (b"zz\r\n", b"-1\r\n", b"5\r\nabcdefgh\r\n", b"5\nabcde\n", b"F" * 20 + b"\r\n")
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,9 @@
 import asyncio
 import contextlib
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +15,9 @@ import grpc
 from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
 from makeready_local.services import NAMES
+from testkit.processes import Process, accepts_connections, free_port
 
 START_SECONDS = 60
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Keys:
@@ -55,22 +45,27 @@ async def _number_from(url: str, first_id: int) -> None:
         await connection.close()
 
 
-@dataclass
-class RunningService:
+class RunningService(Process):
     """One service's process. name: `svc-catalog`; addresses: the gRPC targets of the others, by name."""
 
-    name: str
-    keys: Keys
-    database_url: str
-    nats_url: str
-    log: Path
-    target: str = field(default_factory=lambda: f"127.0.0.1:{free_port()}")
-    addresses: Mapping[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def _package(self) -> str:
-        return self.name.replace("-", "_")
+    def __init__(
+        self,
+        name: str,
+        keys: Keys,
+        database_url: str,
+        nats_url: str,
+        log: Path,
+        target: str | None = None,
+        addresses: Mapping[str, str] | None = None,
+    ) -> None:
+        package = name.replace("-", "_")
+        super().__init__([sys.executable, "-m", package], log)
+        self.name = name
+        self.keys = keys
+        self.database_url = database_url
+        self.nats_url = nats_url
+        self.target = target or f"127.0.0.1:{free_port()}"
+        self.addresses = addresses or {}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -91,36 +86,18 @@ class RunningService:
 
     def migrate(self, first_id: int = 1) -> None:
         """first_id: where its sequences begin. The services of one session share a NATS, hence their replicas' ids."""
-        command = [sys.executable, "-m", self._package, "migrate"]
-        subprocess.run(command, env=self.environment, check=True, timeout=START_SECONDS)
+        subprocess.run([*self.command, "migrate"], env=self.environment, check=True, timeout=START_SECONDS)
         asyncio.run(_number_from(self.database_url, first_id))
 
     def start(self, **more: str) -> None:
         """Starts it and waits until it serves. more: further environment, for example MAKEREADY_KILL_AT."""
-        with self.log.open("ab") as log:
-            command = [sys.executable, "-m", self._package]
-            self.process = subprocess.Popen(command, env=self.environment | more, stdout=log, stderr=log)
-        host, _, port = self.target.rpartition(":")
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                socket.create_connection((host, int(port)), timeout=1).close()
-            except OSError:
-                assert self.process.poll() is None and time.monotonic() < deadline, self.log.read_text()[-4000:]
-                time.sleep(0.05)
-            else:
-                return
+        self.launch(**more)
+        self.wait_until(lambda: accepts_connections(self.target), START_SECONDS)
 
     def stop(self) -> None:
-        """Stops it as an operator would; fails the test where it does not end well."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            assert self.process.wait(30) == 0, self.log.read_text()[-4000:]
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait(10)
+        """Stops it as an operator would; fails the test if it does not end well."""
+        if self.is_running:
+            assert self.end() == 0, self.log_tail()
 
     @contextlib.asynccontextmanager
     async def channel(self) -> AsyncIterator[grpc.aio.Channel]:

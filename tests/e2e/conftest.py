@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from testkit.contract import SUMMARIES
+from testkit.api_contract import SUMMARIES
 from testkit.event_contract import check_envelope, check_unless_changed, place_of
+from testkit.processes import free_port
 
 from .hostile_writes import World
 from .receiver import Receiver
-from .system import System, free_port
+from .system import System
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

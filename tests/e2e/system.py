@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,19 +16,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from testkit.contract import Contract
+from testkit.api_contract import Contract
+from testkit.processes import Process, free_port
 
 from .shell import Shell
 
 START_SECONDS = 90
 REQUESTS_A_KEY = 115  # of the 120 that a key may send in a minute
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -51,20 +44,19 @@ class Answer:
         return found
 
 
-class System:
+class System(Process):
     """`make run` and the operator's command line, in a state folder of their own."""
 
     def __init__(self, state: Path, **settings: str) -> None:
+        super().__init__([sys.executable, "-m", "makeready_local"], state.with_name(state.name + ".output"))
         self.state = state
         self.settings = settings
         self.ports = {"MAKEREADY_API_PORT": str(free_port()), "MAKEREADY_ADMIN_PORT": str(free_port())}
-        self.process: subprocess.Popen[str] | None = None
         self._starting = threading.Lock()
         self.shell: Shell | None = None
         """What `makeready` runs in, from its first use on."""
         self.contract: Contract | None = None
         """What responses are held to, from the first start on."""
-        self.output = state.with_name(state.name + ".output")
         self.companies: dict[int, Company] = {}
         """Those that the tests have made, by id."""
 
@@ -76,55 +68,35 @@ class System:
     def start(self, **more: str) -> float:
         """Starts it and waits for its first 200; returns the seconds that it took."""
         started = time.monotonic()
-        with self.output.open("a") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "makeready_local"],
-                env=self.environment | more,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-        while time.monotonic() < started + START_SECONDS:
-            if self.process.poll() is not None:
-                raise AssertionError(f"ended with {self.process.returncode}:\n{self.output.read_text()[-3000:]}")
-            try:
-                if self._answers():
-                    took = time.monotonic() - started
-                    self.wait_ready()
-                    self.contract = Contract(self.get("/openapi.json").json)
-                    return took
-            except (OSError, KeyError, ValueError):
-                pass
-            time.sleep(0.05)
-        raise AssertionError(f"not ready after {START_SECONDS} s:\n{self.output.read_text()[-3000:]}")
+        self.launch(**more)
+        self.wait_until(self._answers, START_SECONDS)
+        took = time.monotonic() - started
+        self.wait_until(self._has_written_runtime)
+        self.contract = Contract(self.get("/openapi.json").json)
+        return took
 
     def _answers(self) -> bool:
         """Without a demo company there is no key yet."""
-        if self.settings.get("MAKEREADY_DEMO") == "0":
-            return self.get("/openapi.json").status == 200
-        return self.get("/whoami", self.demo["keys"]["read"]).status == 200
+        try:
+            if self.settings.get("MAKEREADY_DEMO") == "0":
+                return self.get("/openapi.json").status == 200
+            return self.get("/whoami", self.demo["keys"]["read"]).status == 200
+        except (OSError, KeyError, ValueError):
+            return False
 
-    def wait_ready(self) -> None:
-        """Until the runner has written runtime.json for this start."""
-        assert self.process is not None
-        for _ in range(600):
-            try:
-                if self.runtime["pid"] == self.process.pid:
-                    return
-            except (OSError, ValueError):
-                pass
-            time.sleep(0.05)
-        raise AssertionError("runtime.json was not written")
+    def _has_written_runtime(self) -> bool:
+        """Whether the runner has written runtime.json for this start."""
+        try:
+            return bool(self.runtime["pid"] == self.pid)
+        except (OSError, ValueError):
+            return False
 
     def stop(self) -> int:
         """Ctrl-C; the exit status."""
         if self.shell is not None:
             self.shell.stop()
             self.shell = None
-        assert self.process is not None
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-        return self.process.wait(60)
+        return self.end(signal.SIGINT, 60)
 
     @property
     def runtime(self) -> dict[str, Any]:

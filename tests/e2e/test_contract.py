@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from testkit.contract import Contract
+from testkit.api_contract import Contract
 
 from .system import System
 

@@ -106,7 +106,7 @@ def test_no_list_ever_shows_a_secret(system: System, company: Company) -> None:
 
 
 def test_the_curl_line_that_the_runner_prints_works_when_pasted(system: System) -> None:
-    lines = [line.strip() for line in system.output.read_text().splitlines() if line.strip().startswith("curl ")]
+    lines = [line.strip() for line in system.log.read_text().splitlines() if line.strip().startswith("curl ")]
     assert lines
     done = subprocess.run(["bash", "-c", lines[-1]], capture_output=True, text=True, timeout=30, check=True)
     assert json.loads(done.stdout)["data"]

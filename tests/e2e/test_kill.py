@@ -1,5 +1,5 @@
 """A process of `make run` is killed with -9 during a run of creates, and all of it is started anew: nothing that was
-acknowledged is lost, nothing happens twice. tests/fire kills each process alone, in every write.
+acknowledged is lost, nothing happens twice. tests/chaos kills each process alone, in every write.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def create_while_killing(house: System, company: Company, unit_id: int, name: st
     over.set()
     writer.join(60)
     assert status == 1 and len(acknowledged) >= 10
-    last = house.output.read_text().strip().splitlines()[-1]
-    assert name in last and "Traceback" not in house.output.read_text()
+    last = house.log.read_text().strip().splitlines()[-1]
+    assert name in last and "Traceback" not in house.log.read_text()
     house.start()
     key = company.keys["write"]
     for title in unanswered[-15:]:

@@ -173,7 +173,7 @@ def test_no_log_and_no_file_but_the_databases_has_any_of_it(told: Told) -> None:
             looked_at.append(inside[0])
             assert not marked(file.read_bytes(), *EVERYTHING), file
     assert {"logs", "nats"} <= set(looked_at)
-    assert not marked(told.system.output.read_bytes(), *EVERYTHING)
+    assert not marked(told.system.log.read_bytes(), *EVERYTHING)
 
 
 def test_no_metric_has_any_of_it(told: Told) -> None:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from testkit.contract import SUMMARIES
+from testkit.api_contract import SUMMARIES
 
 from .system import Company, System
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from testkit.contract import SUMMARIES
+from testkit.api_contract import SUMMARIES
 
 from .system import Company, System
 

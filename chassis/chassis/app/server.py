@@ -115,7 +115,7 @@ class App:
     def produces(self, outbox_table: Table, consumers: Sequence[str]) -> Outbox:
         """This process has an outbox; consumers: the services that take from it."""
         outbox = Outbox(self.name, outbox_table)
-        relay = Relay(self.database, outbox, self.transport, consumers)
+        relay = Relay(self.database, outbox, self.transport, consumers, self.settings.relay_lease_seconds)
         self.background("relay", relay.run)
         self.background("outbox-purge", functools.partial(every_slot, relay.purge))
         self.serve(events_pb2.DESCRIPTOR.services_by_name["OutboxService"], relay)

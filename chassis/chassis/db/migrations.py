@@ -7,8 +7,10 @@ import importlib.resources
 from typing import Any
 
 import asyncpg
-from alembic import command, util
+from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -45,12 +47,18 @@ def migrate(url: str, package: str, metadata: MetaData) -> None:
 
     def upgrade(connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
-        command.upgrade(alembic_config(package, connection, metadata), "head")
+        config = alembic_config(package, connection, metadata)
+        known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+        unknown = set(MigrationContext.configure(connection).get_current_heads()) - known
+        if unknown:
+            raise DatabaseUnavailable(
+                f"revision {min(unknown)} of the database is unknown here: a later release made it"
+            )
+        command.upgrade(config, "head")
 
     try:
         asyncio.run(with_connection(url, upgrade))
-    # LOST: before SQLAlchemy has a connection, and wraps what goes wrong. CommandError: a revision unknown here.
-    except (*LOST, asyncpg.PostgresError, util.CommandError) as error:
+    except (*LOST, asyncpg.PostgresError) as error:  # before SQLAlchemy has a connection, and wraps what goes wrong
         raise DatabaseUnavailable(str(error) or type(error).__name__) from error
 
 

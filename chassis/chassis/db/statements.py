@@ -50,10 +50,10 @@ class Statement:
             raise TypeError("an IN list or a literal that changes per call; use = ANY(array)")
         if compiled.insert_prefetch or compiled.update_prefetch:
             raise TypeError("a Python-side default, which nothing would fill in here; use a server default")
-        for column in compiled._result_columns:
+        for column in compiled._result_columns:  # noqa: SLF001 - see .ci/private_names.py, here and below
             # The answer for floats depends on what the server calls the column; ours are all float8.
             oid = next((oid for kind, oid in NUMBERS.items() if isinstance(column.type, kind)), None)
-            if column.type._cached_result_processor(_DIALECT, oid) is not None:
+            if column.type._cached_result_processor(_DIALECT, oid) is not None:  # noqa: SLF001
                 raise TypeError(f"{column.keyname}: its type changes values after asyncpg; choose another")
         self._names: tuple[str, ...] = tuple(compiled.positiontup or ())
         self._constants = {
@@ -62,7 +62,7 @@ class Statement:
             if name in self._names and not bind.required
         }
         self.parameters = frozenset(self._names) - self._constants.keys()
-        processors: dict[str, Callable[[Any], Any]] = compiled._bind_processors
+        processors: dict[str, Callable[[Any], Any]] = compiled._bind_processors  # noqa: SLF001
         self._processors = {name: process for name, process in processors.items() if name in self._names}
 
     def arguments(self, values: dict[str, Any]) -> list[Any]:

@@ -29,6 +29,7 @@ from makeready.events.v1 import events_pb2 as pb
 
 BATCH = 200
 POLL_SECONDS = 1.0
+LEASE_SECONDS = 15
 # NATS writes each message to the disk before it acknowledges it: events that wait travel together, as far as they fit.
 PACK_BYTES = 128 * 1024
 GATHER_SECONDS = 0.05  # what is written meanwhile shares a batch: 8 % less CPU a create at 500 a second
@@ -55,8 +56,17 @@ def packed(rows: Sequence[Record]) -> list[list[Record]]:
 class Relay:
     """Publishes one producer's outbox. Any number may run side by side; each row is claimed by one."""
 
-    def __init__(self, database: Database, outbox: Outbox, transport: Transport, consumers: Sequence[str]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        outbox: Outbox,
+        transport: Transport,
+        consumers: Sequence[str],
+        lease_seconds: int = LEASE_SECONDS,
+    ) -> None:
+        """lease_seconds: after so long a row that a relay has claimed and not published is anybody's again."""
         self._database = database
+        self._lease_seconds = lease_seconds
         self._outbox = outbox
         self._transport = transport
         self._consumers = frozenset(consumers)
@@ -64,9 +74,10 @@ class Relay:
         confirmation = t.metadata.tables["outbox_confirmation"]
         batch, mine = param("batch", sa.Integer), t.c.event_id == sa.func.any(param("ids", UUIDS))
         waiting = sa.select(t.c.event_id).where(t.c.published_at.is_(None), t.c.claimed_until < sa.func.now())
+        lease = param("lease_seconds", sa.Integer) * sa.literal_column("interval '1 second'")
         free = waiting.order_by(t.c.event_id).limit(batch).with_for_update(skip_locked=True).cte("free")
         claimed = sa.update(t).where(t.c.event_id == free.c.event_id)
-        claimed = claimed.values(claimed_until=sa.text("now() + interval '15 seconds'"))
+        claimed = claimed.values(claimed_until=sa.func.now() + lease)
         self._claim = Statement(claimed.returning(t.c.event_id, t.c.subject, t.c.message))
         self._published = Statement(sa.update(t).where(mine).values(published_at=sa.func.now()))
         self._release = Statement(sa.update(t).where(mine).values(claimed_until=sa.text("'-infinity'")))
@@ -107,7 +118,7 @@ class Relay:
 
     async def publish_some(self) -> int:
         """Publishes one batch and returns how many rows it claimed."""
-        rows = await self._database.rows(self._claim, batch=BATCH)
+        rows = await self._database.rows(self._claim, batch=BATCH, lease_seconds=self._lease_seconds)
         UNPUBLISHED.set(len(rows))
         if not rows:
             return 0

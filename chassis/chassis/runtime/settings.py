@@ -83,6 +83,7 @@ class ServiceSettings:
     log_level: str
     drain_seconds: int
     database_connections: int
+    relay_lease_seconds: int
     addresses: Mapping[str, str]
     """The gRPC targets of services, by context; a service of which this process was told none is absent."""
 
@@ -110,5 +111,6 @@ def service_settings(environment: Environment) -> ServiceSettings:
         log_level=log_level,
         drain_seconds=environment.integer("MAKEREADY_DRAIN_SECONDS", 0, 0, 60),
         database_connections=environment.integer("MAKEREADY_DATABASE_CONNECTIONS", 10, 2, 200),
+        relay_lease_seconds=environment.integer("MAKEREADY_RELAY_LEASE_SECONDS", 15, 1, 300),
         addresses=environment.addresses(),
     )

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
@@ -25,7 +24,8 @@ from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from testkit.plugin import PostgresServer
-from testkit.services import Keys, RunningService, free_port
+from testkit.processes import free_port
+from testkit.services import Keys, RunningService
 
 from ..contract import EchoRequest, EchoResponse, service
 from ..databases import make_tables
@@ -36,13 +36,12 @@ ORDERS = Identity(SERVICE, "svc-tickets", 7)
 NO_NATS = "nats://127.0.0.1:1"
 
 
-@dataclass
 class EchoProcess(RunningService):
     """`tests.app.echo` in a process of its own."""
 
     @property
-    def _package(self) -> str:
-        return "tests.app.echo"
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "tests.app.echo"]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -219,16 +218,15 @@ async def test_background_work_that_fails_is_started_anew(running: EchoProcess) 
 
 async def test_a_stop_says_not_ready_first_and_lets_the_calls_under_way_finish(another: EchoProcess) -> None:
     another.start(MAKEREADY_DRAIN_SECONDS="1")
-    assert another.process is not None
     slow = asyncio.create_task(another.echo("slow"))
     await another.said("slow")
-    another.process.send_signal(signal.SIGTERM)
+    another.send(signal.SIGTERM)
     async with asyncio.timeout(1):
         while await another.health() != "NOT_SERVING":  # noqa: ASYNC110 - another process sets no event
             await asyncio.sleep(0.02)
     assert await another.echo("still here") == "still here", "whoever has not heard yet is served while it drains"
     assert await slow == "slow"
-    assert await asyncio.to_thread(another.process.wait, 10) == 0
+    assert await asyncio.to_thread(another.wait) == 0
 
 
 @pytest.mark.parametrize(
@@ -240,9 +238,13 @@ async def test_a_stop_says_not_ready_first_and_lets_the_calls_under_way_finish(a
     ],
 )
 def test_a_setting_that_is_bad_ends_the_process_with_one_line(name: str, value: str, prepared: EchoProcess) -> None:
-    command = [sys.executable, "-m", "tests.app.echo"]
     ended = subprocess.run(
-        command, env=prepared.environment | {name: value}, capture_output=True, text=True, timeout=30, check=False
+        prepared.command,
+        env=prepared.environment | {name: value},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     line = ended.stderr.splitlines()[-1]  # gRPC's own library speaks first
     assert ended.returncode == 2 and line.startswith("svc-echo: ") and name in line
@@ -250,7 +252,7 @@ def test_a_setting_that_is_bad_ends_the_process_with_one_line(name: str, value: 
 
 
 def test_an_unknown_word_is_told_the_usage(prepared: EchoProcess) -> None:
-    command = [sys.executable, "-m", "tests.app.echo", "serve"]
+    command = [*prepared.command, "serve"]
     ended = subprocess.run(command, env=prepared.environment, capture_output=True, text=True, timeout=30, check=False)
     assert (ended.returncode, ended.stderr) == (2, "svc-echo: usage: python -m tests.app [migrate]\n")
 

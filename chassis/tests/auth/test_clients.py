@@ -16,7 +16,7 @@ from chassis.auth.clients import MESSAGE_BYTES_MAX, REFUSAL, ServiceClient, Serv
 from chassis.auth.identity import INTEGRATION, SERVICE, Identity, TokenSigner, TokenVerifier, make_keys
 from chassis.refusals import Refusal, Unavailable
 from makeready.common.v1 import documents_pb2
-from testkit.services import free_port
+from testkit.processes import free_port
 
 from ..contract import EchoRequest, EchoResponse
 

@@ -26,7 +26,7 @@ from chassis.messaging.transport import Transport
 from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import add_OutboxServiceServicer_to_server
 from testkit.plugin import PostgresServer, Server
-from testkit.services import free_port
+from testkit.processes import free_port
 
 from ..databases import database_with
 from ..parcels import service

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 
-from makeready_cli.failures import Failed, quoted
+from makeready_cli.errors import CommandError, quoted
 from makeready_cli.importing.lines import ROW_BYTES_MAX, Lines, RowTooLong
 from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow
 
@@ -41,14 +41,14 @@ class CsvSource:
             try:
                 header = next(self._reader)
             except StopIteration:
-                raise Failed(f"{self._lines.name} is empty; a CSV begins with a row of column names.") from None
+                raise CommandError(f"{self._lines.name} is empty; a CSV begins with a row of column names.") from None
             except (csv.Error, RowTooLong) as error:
                 reason = _fault_of(error).reason
-                raise Failed(f"{self._lines.name}: the row of column names {reason}.") from None
+                raise CommandError(f"{self._lines.name}: the row of column names {reason}.") from None
             if any(header):
                 break
         if self._lines.is_damaged:
-            raise Failed(f"{self._lines.name}: the row of column names is not UTF-8 text.")
+            raise CommandError(f"{self._lines.name}: the row of column names is not UTF-8 text.")
         return header
 
     def rows(self) -> Iterator[SourceRow]:

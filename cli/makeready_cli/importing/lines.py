@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from makeready_cli.failures import Failed
+from makeready_cli.errors import CommandError
 
 ROW_BYTES_MAX = 1024 * 1024  # text fields end at 20,000 characters, so a longer row is a quote left open
 BOM = b"\xef\xbb\xbf"
@@ -82,7 +82,7 @@ class Lines:
         if self._at_start:
             self._at_start = False
             if line.startswith(UTF_16):
-                raise Failed(f"{self.name} is encoded in UTF-16; save it as UTF-8.")
+                raise CommandError(f"{self.name} is encoded in UTF-16; save it as UTF-8.")
             line = line.removeprefix(BOM)
         if len(line) > ROW_BYTES_MAX and not line.endswith(b"\n"):
             # The rest of an endless line is left out; its start tells a person which one it is.
@@ -95,11 +95,11 @@ class Lines:
         try:
             return self._stream.readline(size)
         except EOFError:
-            raise Failed(f"{self.name} ends too early: the gzip file is cut short.") from None
+            raise CommandError(f"{self.name} ends too early: the gzip file is cut short.") from None
         except (gzip.BadGzipFile, zlib.error):
-            raise Failed(f"{self.name} is damaged: it can't be unzipped past line {self.line}.") from None
+            raise CommandError(f"{self.name} is damaged: it can't be unzipped past line {self.line}.") from None
         except OSError as error:
-            raise Failed(f"{self.name} can't be read: {error.strerror or error}.") from None
+            raise CommandError(f"{self.name} can't be read: {error.strerror or error}.") from None
 
 
 def _has_surrogate(text: str) -> bool:
@@ -116,11 +116,11 @@ def lines_of(path: Path) -> Iterator[Lines]:
     try:
         raw = path.open("rb")
     except OSError as error:
-        raise Failed(f"{path} can't be read: {error.strerror or error}.") from None
+        raise CommandError(f"{path} can't be read: {error.strerror or error}.") from None
     with raw:
         zipped = raw.peek(2)[:2] == GZIP
         if path.suffix == ".gz" and not zipped and raw.peek(1):
-            raise Failed(f"{path} is named .gz but is not a gzip file.")
+            raise CommandError(f"{path} is named .gz but is not a gzip file.")
         if zipped:
             with gzip.open(raw, "rb") as stream:
                 yield Lines(path.name, raw, cast(BinaryIO, io.BufferedReader(stream)))

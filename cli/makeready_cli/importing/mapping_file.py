@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from makeready_cli.failures import Failed, quoted
+from makeready_cli.errors import CommandError, quoted
 from makeready_cli.importing import values
 from makeready_cli.importing.kinds import Kind
 from makeready_cli.importing.mapping import DUPLICATES, REJECT, Field, FileMapping, Only
@@ -27,11 +27,11 @@ def load(path: Path, kind: Kind) -> FileMapping:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise Failed(f"{path} can't be read: {error.strerror or error}.") from None
+        raise CommandError(f"{path} can't be read: {error.strerror or error}.") from None
     except UnicodeDecodeError:
-        raise Failed(f"{path} is not UTF-8 text.") from None
+        raise CommandError(f"{path} is not UTF-8 text.") from None
     except tomllib.TOMLDecodeError as error:
-        raise Failed(f"{path} is not TOML: {error}.") from None
+        raise CommandError(f"{path} is not TOML: {error}.") from None
     return _Loader(path, kind).mapping(found)
 
 
@@ -42,7 +42,7 @@ class _Loader:
         self._where = ""
 
     def _refuse(self, reason: str) -> NoReturn:
-        raise Failed(f"{self._path}: {self._where}{reason}.")
+        raise CommandError(f"{self._path}: {self._where}{reason}.")
 
     def mapping(self, top: dict[str, Any]) -> FileMapping:
         self._known(top, _TOP)

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TextIO
 
-from makeready_cli.failures import Failed
+from makeready_cli.errors import CommandError
 from makeready_cli.importing.csv_source import written
 from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, Source, SourceRow
 
@@ -30,12 +30,12 @@ class Rejects:
         self._stream: TextIO | None = None
         self.file: Path | None = None
         if chosen is not None and chosen.exists() and chosen.samefile(source_file):
-            raise Failed("The rejects file can't be the file that is imported; name another with --rejects.")
+            raise CommandError("The rejects file can't be the file that is imported; name another with --rejects.")
         # Told now, and not when half of the file has been imported.
         place = folder if chosen is None else chosen.parent
         written_to = chosen if chosen is not None and chosen.exists() else place  # /dev/null is there, for one
         if not place.is_dir() or not os.access(written_to, os.W_OK):
-            raise Failed(f"No rejects file can be written in {place.absolute()}; name another with --rejects.")
+            raise CommandError(f"No rejects file can be written in {place.absolute()}; name another with --rejects.")
 
     def add(self, row: SourceRow, fault: Fault) -> None:
         stream = self._stream or self._open()
@@ -67,7 +67,7 @@ class Rejects:
                 continue
             except OSError as error:
                 reason = error.strerror or error
-                raise Failed(
+                raise CommandError(
                     f"The rejects file {path} can't be written: {reason}; name another with --rejects."
                 ) from None
             self._stream, self.file = stream, path.absolute()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from makeready.common.v1 import documents_pb2 as common
-from makeready_cli.failures import Failed, printable
+from makeready_cli.errors import CommandError, printable
 from makeready_cli.importing.mapping import REJECT, SKIP_IDENTICAL
 from makeready_cli.importing.rejects import Rejects
 from makeready_cli.importing.rows import Fault, Faulty, Source, SourceRow
@@ -61,7 +61,7 @@ class Import:
                 for _ in range(STEPS_TO_LEAVE):
                     await asyncio.sleep(0)
             await self._settle_away(progress)
-        except Failed:
+        except CommandError:
             # The file can't be read on: what is away is told all the same. (Where the sender failed, nothing is.)
             await self._settle_away(progress)
             raise

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from makeready_cli.failures import Failed
+from makeready_cli.errors import CommandError
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Seen:
         try:
             return self._repeated(offered)
         except sqlite3.Error as error:
-            raise Failed(f"The temporary file of this import can't be used: {error}.") from None
+            raise CommandError(f"The temporary file of this import can't be used: {error}.") from None
 
     def _repeated(self, offered: list[tuple[str, int, bytes]]) -> dict[int, Earlier]:
         before = self._database.total_changes

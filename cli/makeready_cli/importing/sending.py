@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from chassis.auth.clients import ServiceUnavailable
 from makeready.common.v1 import documents_pb2 as common
-from makeready_cli.failures import Failed
+from makeready_cli.calls import Operator, is_transient, unavailable_message
+from makeready_cli.errors import CommandError
 from makeready_cli.importing.kinds import Kind
 from makeready_cli.importing.rows import Fault, SourceRow
-from makeready_cli.system import Operator, is_transient, told
 
 # Under load a batch of 500 light rows waited twice as long as it worked: it has some eight waits, whatever its size.
 # What others hear of a batch is one event, hardly larger than its rows, and has to stay below NATS' megabyte.
@@ -53,7 +53,7 @@ class Sender:
         if not rows:
             return []
         request = self._kind.request_of(rows, self._dry_run, self._events)
-        method = self._kind.rpc(self._operator.channel(self._kind.service))
+        method = self._operator.method(self._kind.service, self._kind.rpc)
         for pause in (*RETRY_SECONDS, None):
             try:
                 answer = await self._operator.ask(
@@ -65,9 +65,9 @@ class Sender:
                 )
             except ServiceUnavailable as error:
                 if pause is None or not is_transient(error):
-                    raise Failed(
-                        f"{told(self._kind.service, error)} The import ended at line {rows[0].line}; what came before "
-                        "is kept, and running it again goes on from there."
+                    raise CommandError(
+                        f"{unavailable_message(self._kind.service, error)} The import ended at line {rows[0].line}; "
+                        "what came before is kept, and running it again goes on from there."
                     ) from None
                 await asyncio.sleep(pause)
                 continue

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from makeready_cli.failures import Failed
+from makeready_cli.errors import CommandError
 from makeready_cli.importing import values
 from makeready_cli.importing.csv_source import duplicates, named
 from makeready_cli.importing.kinds import Kind
@@ -44,14 +44,14 @@ class Plain:
     def check_columns(self, file: str, columns: Sequence[str]) -> None:
         kind = self._kind.name
         if missing := [name for name in self._kind.required if name not in columns]:
-            raise Failed(f"{file} lacks the column {named(missing)}, which every one of the {kind} needs.")
+            raise CommandError(f"{file} lacks the column {named(missing)}, which every one of the {kind} needs.")
         if unknown := [name for name in columns if name not in self._fields]:
-            raise Failed(
+            raise CommandError(
                 f"{file} has the column {named(unknown)}, which {kind} don't have; rename it, take it out, or give a "
                 f"--mapping that ignores it. Known are {', '.join(self._kind.fields)}."
             )
         if twice := duplicates(columns):
-            raise Failed(f"{file} has the column {named(twice)} more than once.")
+            raise CommandError(f"{file} has the column {named(twice)} more than once.")
 
     def takes(self, source: SourceRow) -> bool:
         return True
@@ -74,7 +74,7 @@ class Mapped:
         if mapping.file_name is not None:
             parts = mapping.file_name.read(file)
             if parts is None:
-                raise Failed(f"{file} is no name of the form that the mapping's file_name has.")
+                raise CommandError(f"{file} is no name of the form that the mapping's file_name has.")
             self._parts = parts
         self._known = set(mapping.columns)
 
@@ -85,16 +85,16 @@ class Mapped:
     def check_columns(self, file: str, columns: Sequence[str]) -> None:
         read = self._mapping.columns
         if both := sorted(self._parts.keys() & set(columns)):
-            raise Failed(f"{file} has the column {named(both)}, which is a part of the mapping's file_name too.")
+            raise CommandError(f"{file} has the column {named(both)}, which is a part of the mapping's file_name too.")
         if missing := sorted(read - set(columns)):
-            raise Failed(f"{file} lacks the column {named(missing)}, which the mapping reads.")
+            raise CommandError(f"{file} lacks the column {named(missing)}, which the mapping reads.")
         if unknown := [name for name in columns if not self._is_known(name)]:
-            raise Failed(
+            raise CommandError(
                 f"{file} has the column {named(unknown)}, which the mapping neither reads nor ignores; "
                 "add it to ignore."
             )
         if twice := [name for name in duplicates(columns) if name in read]:
-            raise Failed(f"{file} has the column {named(twice)}, which the mapping reads, more than once.")
+            raise CommandError(f"{file} has the column {named(twice)}, which the mapping reads, more than once.")
 
     def _is_known(self, column: str) -> bool:
         if column not in self._known and self._mapping.ignores(column):

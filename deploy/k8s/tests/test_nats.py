@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import re
-import socket
 import subprocess
 import time
 import urllib.request
@@ -16,17 +15,11 @@ import nats.errors
 import pytest
 
 from makeready_local.nats import binary
+from testkit.processes import Process, free_port
 
 from .manifests import Bundle, kustomization
 
 PASSWORD = "p0123456789abcdef"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture
@@ -43,12 +36,12 @@ def server(as_read: Bundle, tmp_path: Path) -> Iterator[tuple[int, int]]:
         assert count == 1
     (tmp_path / "nats.conf").write_text(text)
     environment = {"POD_NAME": "nats-0", "NATS_PASSWORD": PASSWORD, "PATH": os.environ["PATH"]}
-    process = subprocess.Popen([binary(), "--config", str(tmp_path / "nats.conf")], env=environment)
+    process = Process([binary(), "--config", str(tmp_path / "nats.conf")], tmp_path / "nats.log", environment)
+    process.launch()
     try:
         yield ports
     finally:
-        process.terminate()
-        process.wait(timeout=20)
+        process.end(seconds=20)
 
 
 def fetched(url: str) -> bytes:

@@ -3,16 +3,12 @@
 On real PostgreSQL and NATS, on this machine: hosts and ports are replaced, nothing else.
 """
 
-import importlib.util
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +17,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from testkit.plugin import PostgresServer, Server
+from testkit.processes import Process, free_port
 
 from .manifests import Bundle, Workload, process
 
@@ -28,20 +25,13 @@ START_SECONDS = 60
 DRAIN_SECONDS = 1
 
 
-@dataclass
-class Running:
+class Running(Process):
     """A service's process, and where its container's ports lie on this machine."""
 
-    workload: Workload
-    environment: dict[str, str]
-    ports: dict[int, int]
-    log: Path
-    child: "subprocess.Popen[bytes] | None" = field(default=None)
-
-    def start(self) -> None:
-        program = [sys.executable, "-P", *self.workload.container["command"][1:]]
-        with self.log.open("wb") as log:
-            self.child = subprocess.Popen(program, env=self.environment, stderr=log, stdout=log)
+    def __init__(self, workload: Workload, environment: dict[str, str], ports: dict[int, int], log: Path) -> None:
+        super().__init__([sys.executable, "-P", *workload.container["command"][1:]], log, environment)
+        self.workload = workload
+        self.ports = ports
 
     def passes(self, kind: str) -> bool:
         """Whether the container's probe of that kind succeeds."""
@@ -64,32 +54,12 @@ class Running:
         except OSError:
             return False
 
-    def told(self) -> str:
-        return f"{self.workload.name}:\n{self.log.read_text()[-2000:]}"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def until(condition: Callable[[], bool], running: Running, seconds: float = START_SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, running.told()
-        time.sleep(0.1)
-
 
 @pytest.fixture
 def system(
     as_read: Bundle, tmp_path: Path, postgres_server: PostgresServer, nats_server: Server
 ) -> Iterator[list[Running]]:
     """All services, migrated, not started."""
-    missing = [w.name for w in as_read.servers() if importlib.util.find_spec(f"{w.package}.__main__") is None]
-    if missing:
-        pytest.skip(f"not all services are written: {', '.join(missing)}")
     ports = {
         workload.name: {port["containerPort"]: free_port() for port in workload.container["ports"]}
         for workload in as_read.servers()
@@ -114,9 +84,7 @@ def system(
         yield running
     finally:
         for one in running:
-            if one.child is not None:
-                one.child.kill()
-                one.child.wait(timeout=10)
+            one.kill()
 
 
 def on_this_machine(name: str, value: str, own: dict[int, int], ports: dict[str, dict[int, int]]) -> str:
@@ -132,17 +100,16 @@ def on_this_machine(name: str, value: str, own: dict[int, int], ports: dict[str,
 
 def test_the_manifests_settings_start_a_system_that_answers_and_stops(system: list[Running]) -> None:
     for running in system:
-        running.start()
+        running.launch()
     for running in system:
-        until(lambda: running.passes("startupProbe"), running)  # noqa: B023 - called at once
-        until(lambda: running.passes("readinessProbe"), running)  # noqa: B023 - called at once
+        running.wait_until(lambda: running.passes("startupProbe"))  # noqa: B023 - called at once
+        running.wait_until(lambda: running.passes("readinessProbe"))  # noqa: B023 - called at once
         assert running.passes("livenessProbe")
         annotations = running.workload.manifest["spec"]["template"]["metadata"]["annotations"]
         assert running.answers(int(annotations["prometheus.io/port"]), annotations["prometheus.io/path"])
     for running in reversed(system):
-        assert running.child is not None
-        running.child.send_signal(signal.SIGTERM)
-        until(lambda: not running.passes("readinessProbe"), running, DRAIN_SECONDS + 2)  # noqa: B023 - called at once
+        running.send(signal.SIGTERM)
+        running.wait_until(lambda: not running.passes("readinessProbe"), DRAIN_SECONDS + 2)  # noqa: B023 - called at once
         grace = running.workload.pod["terminationGracePeriodSeconds"]
-        assert running.child.wait(timeout=grace) == 0, running.told()
+        assert running.wait(grace) == 0, running.log_tail()
         assert "Traceback" not in running.log.read_text()

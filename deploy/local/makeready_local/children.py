@@ -1,4 +1,4 @@
-"""Child processes on a leash: their logs, their ports, their end."""
+"""Child processes that die with their parent: their logs, their ports, their end."""
 
 import os
 import secrets
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
-LEASH = Path(__file__).with_name("leash.py")
+PDEATHSIG = Path(__file__).with_name("pdeathsig.py")
 LOG_TAIL_BYTES = 8192
 _keepers: list[socket.socket] = []
 
@@ -52,11 +52,11 @@ class Child:
         self.name = name
         self.log = log
         uid, gid = (account.uid, account.gid) if account else (-1, -1)
-        leash = [str(number) for number in (os.getpid(), int(orphan_signal), uid, gid)]
+        pdeathsig = [str(number) for number in (os.getpid(), int(orphan_signal), uid, gid)]
         with log.open("ab") as output:
             self._log_start = output.tell()
             self._process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-I", "-S", str(LEASH), *leash, *program],
+                [sys.executable, "-I", "-S", str(PDEATHSIG), *pdeathsig, *program],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from makeready_local import databases, demo, nats, services
+from makeready_local import databases, demo_data, nats, services
 from makeready_local.children import Child, LocalError, port_is_free
 from makeready_local.config import Settings, SettingsError
 from makeready_local.make import Make
@@ -95,9 +95,9 @@ class Runner:
             },
         )
         if settings.demo:
-            demo.load(state, settings, say, lambda: services.check(self._children))
+            demo_data.load(state, settings, say, lambda: services.check(self._children))
         say(f"Makeready is ready after {time.monotonic() - started:.1f} s.\n")
-        say(demo.greeting(state, settings))
+        say(demo_data.greeting(state, settings))
 
     def _start_postgres(self, state: State, processes: dict[str, dict[str, object]]) -> str:
         if (state.folder / "postgres").exists() and "postgres" not in state.read("secrets.json"):

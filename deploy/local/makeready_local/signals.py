@@ -24,7 +24,7 @@ class Signals:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         """The first one stops us. make passes on what the whole group got already, so we are told twice at once:
-        only a later one ends us without waiting, and the leashes end the children."""
+        only a later one ends us without waiting, and pdeathsig.py ends the children."""
         now = time.monotonic()
         if self._told_at is None:
             self._told_at = now

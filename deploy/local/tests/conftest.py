@@ -14,7 +14,6 @@ def system() -> Iterator[System]:
     with server_folder() as folder:
         made = System(folder / 'état 台所 "$x')
         yield made
-        if made.runner is not None and made.runner.poll() is None:
+        if made.runner is not None:
             made.runner.kill()
-            made.runner.wait()
         wait_for(lambda: made.remains() == [], 30)

@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from makeready_local.children import free_port
+from testkit.processes import Process, free_port
 
 READY_SECONDS = 120
 
@@ -29,19 +29,14 @@ class System:
             "MAKEREADY_ADMIN_PORT": str(self.ports[1]),
             **settings,
         }
-        self.runner: subprocess.Popen[str] | None = None
+        self.runner: Process | None = None
 
-    def start(self, **settings: str) -> subprocess.Popen[str]:
-        """Starts a runner; its output lies in `terminal`."""
-        with self.terminal.open("w") as output:
-            self.runner = subprocess.Popen(
-                [sys.executable, "-P", "-m", "makeready_local"],
-                env={**self.environment, **settings},
-                stdout=output,
-                stderr=output,
-                text=True,
-                start_new_session=True,
-            )
+    def start(self, **settings: str) -> Process:
+        """Starts a runner; its output, and nothing of an earlier one, lies in `terminal`."""
+        self.terminal.unlink(missing_ok=True)
+        command = [sys.executable, "-P", "-m", "makeready_local"]
+        self.runner = Process(command, self.terminal, self.environment, own_session=True)
+        self.runner.launch(**settings)
         return self.runner
 
     @property
@@ -51,15 +46,13 @@ class System:
     def started(self, **settings: str) -> "System":
         """Starts a runner and returns when it has greeted."""
         runner = self.start(**settings)
-        wait_for(lambda: "Ctrl-C stops everything" in self.terminal.read_text() or runner.poll() is not None)
-        assert runner.poll() is None, self.terminal.read_text()
+        runner.wait_until(lambda: "Ctrl-C stops everything" in self.terminal.read_text(), READY_SECONDS)
         return self
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """Signals the runner; its exit status."""
         assert self.runner is not None
-        self.runner.send_signal(number)
-        return self.runner.wait(60)
+        return self.runner.end(number, 60)
 
     def read(self, name: str) -> Any:
         return json.loads((self.folder / name).read_text())

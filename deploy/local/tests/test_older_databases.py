@@ -71,7 +71,7 @@ async def test_a_revision_of_a_later_release_is_served_but_not_migrated(service:
     done = await asyncio.to_thread(run, service, "migrate")
     assert (done.returncode, done.stderr.splitlines()) == (
         2,
-        ["svc-tickets: Can't locate revision identified by '0099_of_a_later_release'"],
+        ["svc-tickets: revision 0099_of_a_later_release of the database is unknown here: a later release made it"],
     )
     await asyncio.to_thread(service.start)
     await asyncio.to_thread(service.stop)

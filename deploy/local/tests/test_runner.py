@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from makeready_local.children import free_port
+from testkit.processes import free_port
 
 from .installation import System
 
@@ -35,7 +35,7 @@ def test_a_killed_runner_leaves_nothing_and_the_next_start_works(system: System)
 def test_a_ctrl_c_while_modules_are_imported_shows_no_stack_trace() -> None:
     for module, imported in (
         ("makeready_local", "makeready_local.runner"),
-        ("makeready_cli", "makeready_cli.companies"),
+        ("makeready_cli", "makeready_cli.commands.companies"),
     ):
         code = f"""
 import os, runpy, signal, sys

@@ -21,7 +21,8 @@ from prometheus_client import Gauge
 from chassis.auth.identity import INTEGRATION, Identity
 from chassis.db.database import LOST, Database, DatabaseUnavailable
 from chassis.schedule.instants import printed
-from gateway.identity import queries, records, rules
+from gateway.identity.invalidation import CHANNEL
+from gateway.identity.keys import queries, records, rules
 
 API_VERSION: Literal["v1"] = "v1"
 KEPT_SECONDS = 5.0
@@ -157,7 +158,7 @@ class Keys:
 
         try:
             connection.add_termination_listener(on_end)
-            await connection.add_listener(queries.CHANNEL, self._on_notice)
+            await connection.add_listener(CHANNEL, self._on_notice)
             self._forget_reads()
             for kept in self._known.values():
                 kept.until = 0.0

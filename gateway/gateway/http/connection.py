@@ -1,23 +1,21 @@
-"""One HTTP/1.1 connection: aiohttp's parser below, the edge above, and an answer in the envelope whatever comes.
+"""One HTTP/1.1 connection: aiohttp's own server protocol, with an answer in the error envelope whatever the bytes are.
 
-aiohttp's own server protocol answers parser errors in text, drops a half-closed client, and leaves a handler waiting
-for a body whose chunks turned out to be malformed; this one answers each of them, and takes 13 µs of CPU a request
-where that one takes 22.
+aiohttp parses, queues pipelined requests, holds clients back and keeps connections alive. Only its public server
+classes are used. This module adds what aiohttp leaves to its users: the envelope for what the parser refuses, answers
+to a client that has half-closed, time limits for headers, bodies and clients that do not read, and a close that does
+not reset the connection before the last answer has arrived.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
 import structlog
-from aiohttp.base_protocol import BaseProtocol
-from aiohttp.http import HttpRequestParser, RawRequestMessage
-from aiohttp.http_exceptions import LineTooLong
-from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
 
 from chassis.records.bodies import BODY_BYTES_MAX
 from gateway.http import replies
@@ -25,16 +23,22 @@ from gateway.http.replies import Reply
 
 LINE_BYTES_MAX = 8190
 HEADERS_MAX = 100
-PIPELINED_MAX = 8
-BODY_CHUNK_BYTES = 64 * 1024
 
 # Longer than what load balancers keep connections for (60 s): they must close first, or requests are lost.
 IDLE_SECONDS = 75.0
 HEAD_SECONDS = 20.0
 BODY_SECONDS = 30.0
+# The longest pause inside a body. aiohttp's parser does not tell the reader of a body that a chunk was malformed: the
+# body just stops growing. This limit is what ends that wait.
+STALL_SECONDS = 10.0
 UNREAD_SECONDS = 60.0
 LINGER_SECONDS = 2.0
 SKIPPED_BYTES_MAX = 1024 * 1024
+# After a half-close aiohttp does not say whether requests are still queued. It begins a queued request within a few
+# turns of the event loop, so that a connection where none begins in this time has none left.
+NEXT_REQUEST_SECONDS = 0.05
+# aiohttp closes idle connections too, but counts one whose headers have begun to arrive as idle. Ours comes first.
+AIOHTTP_IDLE_SECONDS = 86_400.0
 
 _NEVER = float("inf")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -49,315 +53,361 @@ class BodyBroken(Exception):  # noqa: N818 - says what is the matter
 class Request:
     """A request as the edge sees it."""
 
-    __slots__ = ("_connection", "_message", "_payload", "headers", "id", "limit_headers", "method")
+    __slots__ = ("_body", "_connection", "_request", "headers", "id", "limit_headers", "method")
 
-    def __init__(self, connection: Connection, message: RawRequestMessage, payload: StreamReader) -> None:
+    def __init__(self, connection: Connection, request: web.BaseRequest) -> None:
         self._connection = connection
-        self._message = message
-        self._payload = payload
+        self._request = request
+        self._body = request.content.read_nowait() if request.content.is_eof() else None
+        """Where all of it has arrived. Taken at once: aiohttp lets nobody read it after the client has left."""
         self.id = new_id()
-        self.method = message.method
-        self.headers = message.headers
+        self.method = request.method
+        self.headers = request.headers
         self.limit_headers = b""
         """The lines that tell a key's rate limit, once it was counted."""
 
     def target(self) -> tuple[str, str]:
-        """Path and query as they came, percent-encoded."""
-        path = self._message.path
+        """Path and query as they came, percent-encoded. The path of CONNECT, which names a host, is empty."""
+        path = self._request.raw_path
         if path[0] != "/" or "#" in path:
-            url = self._message.url
-            return url.raw_path, url.raw_query_string
+            url = self._request.rel_url
+            return ("" if self.method == "CONNECT" else url.raw_path), url.raw_query_string
         path, _, query = path.partition("?")
         return path, query
 
     async def body(self) -> bytes:
         """The body; one byte more than the longest allowed where it is longer. Raises BodyBroken."""
-        return await self._connection.read(self._payload, expects_continue(self._message))
+        body = await self._connection.read(self._request) if self._body is None else self._body
+        return body[: BODY_BYTES_MAX + 1]
 
 
 def new_id() -> str:
     return os.urandom(12).hex()
 
 
-def expects_continue(message: RawRequestMessage) -> bool:
-    return message.headers.get("Expect", "").lower() == "100-continue"
+def expects_continue(request: web.BaseRequest) -> bool:
+    return request.headers.get("Expect", "").lower() == "100-continue"
 
 
 Answer = Callable[[Request], Awaitable[Reply]]
 
 
-class Connection(BaseProtocol):
-    """Answers requests one after the other, in the order in which they came."""
+class RenderedResponse(web.StreamResponse):
+    """A response whose bytes are ready: aiohttp adds nothing to them."""
 
-    __slots__ = (
-        "_answer",
-        "_connections",
-        "_ending",
-        "_lingering",
-        "_overdue",
-        "_queue",
-        "_receiving",
-        "_retiring",
-        "_skipped",
-        "_task",
-        "deadline",
-    )
+    def __init__(self, connection: Connection, status: int, data: bytes, *, keep: bool) -> None:
+        """keep: whether another request may follow on the connection."""
+        super().__init__(status=status)
+        self._connection = connection
+        self._data = data
+        self._keep = keep
 
-    def __init__(self, answer: Answer, connections: set[Connection], loop: asyncio.AbstractEventLoop) -> None:
-        parser = HttpRequestParser(
-            self,
-            loop,
-            BODY_CHUNK_BYTES,
-            max_line_size=LINE_BYTES_MAX,
-            max_headers=HEADERS_MAX,
-            max_field_size=LINE_BYTES_MAX,
-            payload_exception=BodyBroken,
-            auto_decompress=False,
-            max_msg_queue_size=PIPELINED_MAX,
-        )
-        super().__init__(loop, parser)
+    @property
+    def keep_alive(self) -> bool:
+        return self._keep
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        await self._connection.send(request.writer, self._data)
+        return request.writer
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        await self._connection.sent(keep=self._keep)
+
+
+class HttpServer:
+    """aiohttp's server of one port: makes the connections, knows them, and hands each request to `answer`."""
+
+    def __init__(self, answer: Answer, stall_seconds: float = STALL_SECONDS) -> None:
+        """stall_seconds: the longest pause inside a body."""
         self._answer = answer
-        self._connections = connections
-        self._queue: deque[tuple[RawRequestMessage, StreamReader] | Reply] = deque()
-        """Requests not yet answered; a reply stands for bytes that are no request."""
-        self._receiving: StreamReader = EMPTY_PAYLOAD
-        """The body of the newest request: the only one that may be incomplete."""
-        self._task: asyncio.Task[None] | None = None
-        self._ending = False
-        """Nothing that comes is read as a request any more."""
-        self._retiring = False
-        """The process is to stop: closes after the answer under way."""
-        self._lingering = False
-        self._skipped = 0
-        self._overdue: Callable[[], None] = self._close
-        self.deadline = _NEVER
-        """When `look_at_the_clock` has something to do, by the loop's clock."""
+        self._stall_seconds = stall_seconds
+        self._server = web.Server(lambda request: cast("Connection", request.protocol).respond(request))
 
-    # What the transport tells
+    def __call__(self) -> Connection:
+        """Makes a connection; for `loop.create_server`."""
+        return Connection(self._server, self._answer, self._stall_seconds, asyncio.get_running_loop())
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._connections.add(self)
-        self._wait(IDLE_SECONDS, self._close)
+    def connections(self) -> list[Connection]:
+        """All that are open, and those whose client left before its answer was ready."""
+        return cast("list[Connection]", self._server.connections)
 
-    def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        self._parser = None
-        self._queue.clear()
-        self._break_body("the connection was lost")
-        if self._task is None:
-            self._connections.discard(self)
+    async def abort(self) -> None:
+        """Ends the connections that `Connection.retire` has not ended, and what is under way on them."""
+        await self._server.shutdown(0.1)  # 0 would mean no limit
+
+
+class Connection(web.RequestHandler):
+    """Answers the requests of one connection one after the other, in the order in which they came.
+
+    Attributes and methods that only this class uses begin with two underscores: Python puts the class's name before
+    them, so that they can never hide one of aiohttp's.
+    """
+
+    def __init__(
+        self, server: web.Server, answer: Answer, stall_seconds: float, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        super().__init__(
+            server,
+            loop=loop,
+            access_log=None,  # type: ignore[arg-type] # which aiohttp's documentation allows
+            auto_decompress=False,
+            keepalive_timeout=AIOHTTP_IDLE_SECONDS,
+            lingering_time=LINGER_SECONDS,
+            max_line_size=LINE_BYTES_MAX,
+            max_field_size=LINE_BYTES_MAX,
+            max_headers=HEADERS_MAX,
+        )
+        self.__loop = loop
+        self.__answer = answer
+        self.__stall_seconds = stall_seconds
+        self.__body: StreamReader | None = None
+        """The body of the request that `answer` works on."""
+        self.__is_busy = False
+        """A request is being answered, or its answer is being sent."""
+        self.__has_begun = False
+        """Bytes have arrived since the last request, and aiohttp has made no request of them yet."""
+        self.__rest: StreamReader | None = None
+        """The body that the last answer left unread; aiohttp reads it to its end."""
+        self.__has_half_closed = False
+        """The client sends no more; it may still listen."""
+        self.__next_request: asyncio.TimerHandle | None = None
+        """After a half-close, between two requests: closes unless another one begins."""
+        self.__lingering: asyncio.Future[None] | None = None
+        """Done when the client has closed after the last answer, or when we have waited long enough for that."""
+        self.__skipped = 0
+        """How many bytes came while we lingered."""
+        self.__is_retiring = False
+        self.__was_idle = False
+        """Nothing was under way at the last `retire`, and nothing has arrived since."""
+        self.__wait(IDLE_SECONDS, self.__close)
+
+    # Called by the transport
 
     def data_received(self, data: bytes) -> None:
-        if self.transport is None or self._parser is None:
+        """Called by aiohttp too, without data, when a place in its queue of requests is free."""
+        if self.__lingering is not None or self.transport is None:
+            self.__skipped += len(data)
+            if self.__skipped > SKIPPED_BYTES_MAX:
+                self.__close()
             return
-        if self._ending:
-            self._skip(len(data))
-            return
-        try:
-            messages, upgraded, _ = self._parser.feed_data(data)
-        except Exception as error:  # of the parser, or of what it calls: whatever it is, the bytes are at fault
-            self._refuse(_reason(error))
-            return
-        if messages:
-            self._queue.extend(messages)
-            self._receiving = messages[-1][1]
-            self._ending = upgraded  # nothing is spoken here but HTTP/1.1
-            if self._task is None:
-                self._task = self._loop.create_task(self._serve())
-            if len(self._queue) >= PIPELINED_MAX and not self._buffer_paused:
-                self._pause_reading_for_buffer()
-        elif data and self._task is None and self._overdue == self._close:
-            self._wait(HEAD_SECONDS, self._head_is_late)
+        self.__was_idle = False
+        if data and not (self.__is_busy or self.__has_begun or self.__skips_body()):
+            self.__has_begun = True
+            self.__wait(HEAD_SECONDS, self.__head_is_late)
+        super().data_received(data)
 
-    def eof_received(self) -> bool | None:
-        """The client has said all that it will; it may still listen."""
+    def eof_received(self) -> bool | None:  # type: ignore[override] # aiohttp returns None always
+        """The client has half-closed. True keeps the connection open for the answers."""
         transport = self.transport
-        if transport is None or self._lingering or transport.get_extra_info("sslcontext") is not None:
+        if transport is None or self.__lingering is not None or transport.get_extra_info("sslcontext") is not None:
+            self.__close()
             return None
-        if self._task is None:
-            if self._overdue == self._close:
-                return None
-            self._refuse("it ended before its headers did; send it whole")
-        self._ending = True
-        self._break_body("it ended early")
+        self.__has_half_closed = True
+        self.__end_body()
+        if not self.__is_busy:
+            self.__close_unless_another_begins()
         return True
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self.__stop_lingering()
+        super().connection_lost(exc)
 
     # One request after the other
 
-    async def _serve(self) -> None:
+    async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answers a request; aiohttp then sends the answer."""
+        self.__begin()
+        self.__body = request.content
+        if self.__has_half_closed:
+            self.__end_body()
         try:
-            while self._queue and await self._serve_one(self._queue.popleft()):
-                pass
-        except Exception:
-            log.exception("connection_fault")
-            self._abort()
-        self._task = None
-        if self.transport is None:
-            self._connections.discard(self)
-        elif self._queue or self._ending or self._retiring:
-            self._finish()
-        else:
-            self._wait(IDLE_SECONDS, self._close)
-
-    async def _serve_one(self, one: tuple[RawRequestMessage, StreamReader] | Reply) -> bool:
-        """Whether another may follow."""
-        self.deadline = _NEVER
-        if isinstance(one, Reply):
-            self._send(replies.raw(one, new_id(), b"Connection: close\r\n"))
-            return False
-        message, payload = one
-        self._refill()
-        request = Request(self, message, payload)
-        reply = await self._answer(request)
-        keep = self._may_stay(message, payload)
-        headers = request.limit_headers
+            asked = Request(self, request)
+            reply = await self.__answer(asked)
+        finally:
+            self.__body = None
+        keep = self.__may_keep(request)
+        headers = asked.limit_headers
         if not keep:
-            self._ending = True
             headers += b"Connection: close\r\n"
-        elif message.version.minor == 0:
+        elif request.version.minor == 0:
             headers += b"Connection: keep-alive\r\n"
-        self._send(replies.raw(reply, request.id, headers, head=message.method == "HEAD"))
-        if self._paused:
-            await self._is_read()
-        return keep and (payload.is_eof() or await self._skip_body(payload))
+        self.__rest = request.content
+        data = replies.raw(reply, asked.id, headers, head=request.method == "HEAD")
+        return RenderedResponse(self, reply.status, data, keep=keep)
 
-    def _may_stay(self, message: RawRequestMessage, payload: StreamReader) -> bool:
-        if message.should_close or message.upgrade or self._retiring or (self._ending and not self._queue):
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The last answer of a connection: to bytes that aiohttp's parser refuses (400), or to a fault of `answer`."""
+        self.__begin()
+        if status == 400:
+            reply = replies.malformed(_reason(exc))
+        else:
+            log.error("connection_fault", exc_info=exc)
+            reply = replies.FAULT
+        return RenderedResponse(self, reply.status, _last(reply), keep=False)
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """What aiohttp would log as an error, in our log."""
+        log.error("connection_fault", reason=args[0] % args[1:] if args else "", exc_info=kw.get("exc_info"))
+
+    async def read(self, request: web.BaseRequest) -> bytes:
+        """Reads a body until it ends, or is longer than allowed. Raises BodyBroken."""
+        content = request.content
+        chunks, size = [], 0
+        ends_at = self.__loop.time() + BODY_SECONDS
+        try:
+            async with asyncio.timeout_at(ends_at) as limit:
+                if expects_continue(request):
+                    await request.writer.write(_CONTINUE)
+                while size <= BODY_BYTES_MAX and not content.at_eof():
+                    limit.reschedule(min(ends_at, self.__loop.time() + self.__stall_seconds))
+                    chunk = await content.readany()
+                    chunks.append(chunk)
+                    size += len(chunk)
+        except TimeoutError:
+            # Set on the body too: the connection can't be kept when the rest of its body is not understood.
+            broken = BodyBroken("it came too slowly, or its chunks are malformed")
+            content.set_exception(broken)
+            raise broken from None
+        except web.RequestPayloadError:
+            raise BodyBroken("its chunks are malformed") from None
+        except ConnectionError:
+            raise BodyBroken("the connection was lost") from None
+        return b"".join(chunks)
+
+    async def send(self, writer: AbstractStreamWriter, data: bytes) -> None:
+        """Returns when the client reads, or has read. Raises ConnectionError where it left."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client left")
+        transport.write(data)
+        if self.writing_paused:
+            self.__wait(UNREAD_SECONDS, transport.abort)
+            await writer.drain()
+
+    async def sent(self, *, keep: bool) -> None:
+        """An answer was sent: waits for another request, or ends the connection."""
+        self.__is_busy = False
+        if not keep:
+            self.__linger()
+            if self.__lingering is not None:
+                await self.__lingering  # aiohttp closes when this returns
+        elif self.__has_half_closed:
+            self.__close_unless_another_begins()
+        else:
+            self.__wait(IDLE_SECONDS, self.__close)
+
+    def __begin(self) -> None:
+        """aiohttp has taken the next request from its queue."""
+        self.__is_busy, self.__has_begun, self.__deadline = True, False, _NEVER
+        if self.__next_request is not None:
+            self.__next_request.cancel()
+
+    def __may_keep(self, request: web.BaseRequest) -> bool:
+        """Whether another request may follow the answer to this one."""
+        if not request.keep_alive or self.__is_retiring or request.method == "CONNECT" or _asks_to_upgrade(request):
             return False
-        if payload.is_eof():
+        content = request.content
+        if content.is_eof():
             return True
         # A client that waits for 100 Continue sends something else now: it would be taken for the body.
-        if payload.exception() is not None or expects_continue(message):
+        if content.exception() is not None or expects_continue(request):
             return False
-        declared = message.headers.get("Content-Length", "")
+        declared = request.headers.get("Content-Length", "")
         return declared.isdigit() and int(declared) <= SKIPPED_BYTES_MAX
 
-    def _send(self, data: bytes) -> None:
-        transport = self.transport
-        if transport is not None and not transport.is_closing():
-            transport.write(data)
-
-    async def _is_read(self) -> None:
-        """Waits while the client does not read what it asked for."""
-        self._wait(UNREAD_SECONDS, self._abort)
-        with contextlib.suppress(ConnectionError):
-            await self._drain_helper()
-        self.deadline = _NEVER
-
-    async def read(self, payload: StreamReader, expects_continue: bool) -> bytes:
-        """See `Request.body`."""
-        if not payload.is_eof():
-            self._wait(BODY_SECONDS, self._body_is_late)
-            if expects_continue:
-                self._send(_CONTINUE)
-        chunks, size = [], 0
-        while size <= BODY_BYTES_MAX and not payload.at_eof():
-            chunk = await payload.readany()
-            chunks.append(chunk)
-            size += len(chunk)
-        self.deadline = _NEVER
-        return b"".join(chunks)[: BODY_BYTES_MAX + 1]
-
-    async def _skip_body(self, payload: StreamReader) -> bool:
-        """Reads what the answer did not need, so that the next request can follow; False where it does not end."""
-        self._wait(LINGER_SECONDS, self._body_is_late)
-        try:
-            while not payload.at_eof():
-                await payload.readany()
-        except BodyBroken:
-            self._ending = True
-            return False
-        self.deadline = _NEVER
-        return True
-
-    def _refill(self) -> None:
-        """A place in the queue is free: what the parser held back may come."""
-        if self._parser is not None:
-            self._parser.message_consumed()
-        if self._buffer_paused and not self._queue:
-            self.data_received(b"")
-            if len(self._queue) < PIPELINED_MAX:
-                self._resume_reading_for_buffer()
+    def __skips_body(self) -> bool:
+        return self.__rest is not None and not self.__rest.is_eof()
 
     # What goes wrong
 
-    def _refuse(self, reason: str) -> None:
-        """The bytes are no request: says so, after the answers to those before them."""
-        self._ending = True
-        if not self._receiving.is_eof():
-            self._break_body("its chunks are malformed")  # its own answer says so
-            return
-        self._queue.append(replies.malformed(reason))
-        if self._task is None:
-            self._task = self._loop.create_task(self._serve())
+    def __end_body(self) -> None:
+        """No more of the body will come."""
+        if self.__body is not None and not self.__body.is_eof():
+            self.__body.set_exception(BodyBroken("it ended early"))
 
-    def _head_is_late(self) -> None:
-        self._refuse("its headers came too slowly; send them at once")
+    def __head_is_late(self) -> None:
+        self.__refuse("its headers came too slowly; send them at once")
 
-    def _body_is_late(self) -> None:
-        self._ending = True
-        self._break_body("it came too slowly")
+    def __close_unless_another_begins(self) -> None:
+        self.__next_request = self.__loop.call_later(NEXT_REQUEST_SECONDS, self.__none_began)
 
-    def _break_body(self, reason: str) -> None:
-        if not self._receiving.is_eof():
-            self._receiving.set_exception(BodyBroken(reason))
+    def __none_began(self) -> None:
+        if self.__has_begun:
+            self.__refuse("it ended before its headers did; send it whole")
+        else:
+            self.__close()
+
+    def __refuse(self, reason: str) -> None:
+        """Answers bytes of which aiohttp has made no request, and waits for more."""
+        transport = self.transport
+        if transport is not None and not transport.is_closing():
+            transport.write(_last(replies.malformed(reason)))
+            self.__linger()
 
     # The end
 
     def retire(self) -> None:
-        """Closes now where nothing is under way, else after the answer."""
-        self._retiring = True
-        if self._task is None:
-            self._close()
+        """Closes where nothing is under way, else after the answer. To be called until the connection is gone.
+
+        The second of two calls between which nothing happened closes: aiohttp may just be about to begin a request.
+        """
+        self.__is_retiring = True
+        if self.__is_busy or self.__lingering is not None or self.__skips_body():
+            return
+        if self.__was_idle:
+            self.__close()
+        self.__was_idle = True
 
     def look_at_the_clock(self, now: float) -> None:
-        """Called once a second: cheaper than a timer a request."""
-        if now >= self.deadline:
-            self.deadline = _NEVER
-            self._overdue()
+        """Called once a second: cheaper than a timer a request. now: by the loop's clock."""
+        if now >= self.__deadline:
+            self.__deadline = _NEVER
+            self.__overdue()
 
-    def _wait(self, seconds: float, overdue: Callable[[], None]) -> None:
-        self.deadline = self._loop.time() + seconds
-        self._overdue = overdue
+    def __wait(self, seconds: float, overdue: Callable[[], None]) -> None:
+        self.__deadline = self.__loop.time() + seconds
+        self.__overdue = overdue
 
-    def _finish(self) -> None:
+    def __linger(self) -> None:
         """Closes so that the last answer arrives: bytes that nobody read would reset the connection before it."""
         transport = self.transport
-        assert transport is not None
-        self._ending = self._lingering = True
-        if transport.can_write_eof() and not transport.is_closing():
-            transport.write_eof()
-            self._resume_transport_reading()
-            self._wait(LINGER_SECONDS, self._close_at_last)
-        else:
-            self._close_at_last()
+        if transport is None or transport.is_closing():
+            return
+        if self.__has_half_closed or not transport.can_write_eof():
+            self.__close()
+            return
+        self.__lingering = self.__loop.create_future()
+        transport.write_eof()
+        transport.resume_reading()
+        self.__wait(LINGER_SECONDS, self.__close)
 
-    def _skip(self, size: int) -> None:
-        self._skipped += size
-        if self._lingering and self._skipped > SKIPPED_BYTES_MAX:
-            self._close_at_last()
+    def __stop_lingering(self) -> None:
+        if self.__lingering is not None and not self.__lingering.done():
+            self.__lingering.set_result(None)
 
-    def _close_at_last(self) -> None:
-        self._wait(UNREAD_SECONDS, self._abort)
-        self._close()
-
-    def _close(self) -> None:
+    def __close(self) -> None:
+        """Closes when the client has read what was sent, or has had the time to."""
+        self.__stop_lingering()
         if self.transport is not None:
-            self.transport.close()
-
-    def abort(self) -> None:
-        """Closes at once, whatever is under way."""
-        if self._task is not None:
-            self._task.cancel()
-        self._abort()
-
-    def _abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
+            self.__wait(UNREAD_SECONDS, self.transport.abort)
+            self.force_close()
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, LineTooLong):
+def _last(reply: Reply) -> bytes:
+    return replies.raw(reply, new_id(), b"Connection: close\r\n")
+
+
+def _asks_to_upgrade(request: web.BaseRequest) -> bool:
+    return "Upgrade" in request.headers and "upgrade" in request.headers.get("Connection", "").lower()
+
+
+def _reason(error: BaseException | None) -> str:
+    if type(error).__name__ == "LineTooLong":  # a class that aiohttp does not export
         return f"its first line or a header is longer than {LINE_BYTES_MAX} bytes; shorten it"
     return f"the parser can't read it, or it has more than {HEADERS_MAX} headers; check what your client sends"

@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from chassis.auth.clients import ServiceClient
 from chassis.runtime.settings import SettingsError
-from gateway.http.connection import Answer, Connection
+from gateway.http.connection import STALL_SECONDS, Answer, HttpServer
 
 ASK_SECONDS = 0.1
 TELL_SECONDS = 5.0
@@ -55,21 +55,28 @@ async def _serves(peer: ServiceClient) -> bool:
 class Port:
     """One listening port and its connections."""
 
-    def __init__(self, setting: str, host: str, port: int, answer: Answer, tls: ssl.SSLContext | None) -> None:
-        """setting: the variable that names the port, for the operator."""
+    def __init__(
+        self,
+        setting: str,
+        host: str,
+        port: int,
+        answer: Answer,
+        tls: ssl.SSLContext | None,
+        stall_seconds: float = STALL_SECONDS,
+    ) -> None:
+        """setting: the variable that names the port, for the operator. stall_seconds: see `HttpServer`."""
         self._setting = setting
         self._host = host
         self.number = port
-        self._answer = answer
         self._tls = tls
-        self._connections: set[Connection] = set()
+        self._http = HttpServer(answer, stall_seconds)
         self._server: asyncio.Server | None = None
         self._watch: asyncio.Task[None] | None = None
 
     @property
     def connections(self) -> int:
         """How many there are, those included whose client left before its answer was ready."""
-        return len(self._connections)
+        return len(self._http.connections())
 
     async def open(self) -> None:
         """Raises SettingsError where it can't."""
@@ -77,7 +84,7 @@ class Port:
         _allow_many_connections()
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self._answer, self._connections, loop),
+                self._http,
                 self._host,
                 self.number,
                 ssl=self._tls,
@@ -98,12 +105,11 @@ class Port:
         self._server.close()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GRACE_SECONDS
-        while self._connections and loop.time() < deadline:
-            for connection in list(self._connections):
+        while (connections := self._http.connections()) and loop.time() < deadline:
+            for connection in connections:
                 connection.retire()
             await asyncio.sleep(0.02)
-        for connection in list(self._connections):
-            connection.abort()
+        await self._http.abort()
         self._watch.cancel()
 
     async def _look_at_the_clock(self) -> None:
@@ -111,7 +117,7 @@ class Port:
         while True:
             await asyncio.sleep(1)
             now = loop.time()
-            for connection in list(self._connections):
+            for connection in self._http.connections():
                 connection.look_at_the_clock(now)
 
 

@@ -1,0 +1,206 @@
+"""Refuses what a dependency does not promise to keep: `python private_names.py [ROOT]`. Ends with 1 where it finds any.
+
+A name of a dependency is private where it begins with an underscore, or stands in a module that its documentation
+does not show. A release may take it away without a word: the gateway once stood on such names of aiohttp, and with any
+version but two it answered nothing. Names of our own that begin with an underscore may be used anywhere in the tree; a
+name counts as ours where some class, function or module of ours defines one of that spelling. In the product itself
+ruff's SLF001 is stricter: there an underscore is its class's or module's alone.
+"""
+
+import ast
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# File, private name or module, and why there is no other way. When one of SQLAlchemy's goes,
+# chassis/tests/db/test_private_names.py says what to do.
+_SQL = "SQLAlchemy has no public way to run a compiled statement without its engine: 300 µs a call"
+EXCEPTIONS = {
+    ("chassis/chassis/db/statements.py", "_result_columns"): _SQL,
+    ("chassis/chassis/db/statements.py", "_cached_result_processor"): _SQL,
+    ("chassis/chassis/db/statements.py", "_bind_processors"): _SQL,
+    (
+        "chassis/chassis/lists/paging.py",
+        "sqlalchemy.sql.util",
+    ): "ClauseAdapter is the only way to put a subquery's columns in the place of its table's",
+    ("chassis/tests/db/test_private_names.py", "_result_columns"): "asserts that it exists",
+    ("chassis/tests/db/test_private_names.py", "_cached_result_processor"): "asserts that it exists",
+    ("chassis/tests/db/test_private_names.py", "_bind_processors"): "asserts that it exists",
+    ("chassis/tests/db/test_private_names.py", "sqlalchemy.sql.util"): "asserts that it exists",
+    ("cli/tests/test_rpc_commands.py", "_actions"): "argparse has no public way to walk a parser; it is Python's own",
+    ("cli/tests/test_rpc_commands.py", "_SubParsersAction"): "the same",
+    ("cli/tests/test_rpc_commands.py", "_HelpAction"): "the same",
+    ("cli/tests/test_rpc_commands.py", "_StoreTrueAction"): "the same",
+}
+# Of these packages nothing but these modules is documented.
+DOCUMENTED = {
+    "aiohttp": {"aiohttp", "aiohttp.web", "aiohttp.abc", "aiohttp.hdrs", "aiohttp.test_utils"},
+    "httptools": {"httptools"},
+}
+# Modules that their package's documentation does not show, with all below them.
+UNDOCUMENTED = {
+    "alembic.util",
+    "asyncpg.connect_utils",
+    "asyncpg.protocol",
+    "nats.aio.transport",
+    "nats.protocol",
+    "sqlalchemy.sql.crud",
+    "sqlalchemy.sql.traversals",
+    "sqlalchemy.sql.util",
+    "sqlalchemy.util",
+}
+# Documented all the same: of named tuples, os and sys.
+PUBLIC = {"_asdict", "_exit", "_field_defaults", "_fields", "_getframe", "_make", "_replace"}
+NOT_WRITTEN_BY_HAND = ("proto/gen/",)
+ATTRIBUTE_FUNCTIONS = {"getattr", "setattr", "delattr", "hasattr"}
+IGNORED_FOLDERS = {".git", ".venv", ".state", "__pycache__", "build"}
+
+
+def main(root: Path) -> int:
+    """Prints what it finds, a line each."""
+    found = problems(root)
+    sys.stdout.write("".join(f"{line}\n" for line in found))
+    return 1 if found else 0
+
+
+def problems(root: Path) -> list[str]:
+    """Uses of private names that no exception allows, and exceptions that nothing uses."""
+    trees = {path: ast.parse((root / path).read_text(), path) for path in sources(root)}
+    packages, names = own_packages(set(trees)), {name for tree in trees.values() for name in defined(tree)}
+    found, used = [], set()
+    for path, tree in trees.items():
+        for line, name, sentence in (*imported(tree, packages), *accessed(tree, packages, names)):
+            if (path, name) in EXCEPTIONS:
+                used.add((path, name))
+            else:
+                found.append(f"{path}:{line}: {sentence}")
+    return found + [
+        f"{path}: does not use {name} any more: take its exception out of .ci/private_names.py"
+        for path, name in EXCEPTIONS
+        if (path, name) not in used
+    ]
+
+
+def sources(root: Path) -> list[str]:
+    """The Python files that are written by hand, relative to the root."""
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [
+            one for one in folders if one not in IGNORED_FOLDERS and not one.endswith(("_cache", ".egg-info"))
+        ]
+        place = Path(folder).relative_to(root)
+        found += [(place / name).as_posix() for name in names if name.endswith(".py")]
+    return sorted(one for one in found if not one.startswith(NOT_WRITTEN_BY_HAND))
+
+
+def own_packages(paths: set[str]) -> set[str]:
+    """What can be imported of the tree: packages, and modules that stand in none."""
+    found = {"makeready"}  # generated
+    for path in map(Path, paths):
+        if f"{path.parent.as_posix()}/__init__.py" not in paths:
+            found.add(path.stem)
+        elif f"{path.parent.parent.as_posix()}/__init__.py" not in paths:
+            found.add(path.parent.name)
+    return found
+
+
+def is_private(name: str) -> bool:
+    """Neither `__dunder__` nor `_sunder_`, by which Python and enum name what is documented."""
+    return name.startswith("_") and not name.endswith("_") and name not in PUBLIC
+
+
+def defined(tree: ast.AST) -> Iterator[str]:
+    """The private names that a file gives to something of its own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and of_self(node.value):
+            yield node.attr
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.asname
+
+
+def of_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def imported(tree: ast.AST, packages: set[str]) -> Iterator[tuple[int, str, str]]:
+    """(line, private name, sentence) of imports, those by `importlib.import_module` included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from of_module(node.lineno, alias.name, packages)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from of_module(node.lineno, node.module, packages)
+            if node.module.split(".")[0] in packages:
+                continue
+            for alias in node.names:
+                if is_private(alias.name):
+                    yield node.lineno, alias.name, f"imports {alias.name}, a private name, from {node.module}"
+                elif is_module(whole := f"{node.module}.{alias.name}"):
+                    yield from of_module(node.lineno, whole, packages)
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith("import_module"):
+            for name in texts(node.args[:1]):
+                yield from of_module(node.lineno, name, packages)
+
+
+def of_module(line: int, module: str, packages: set[str]) -> Iterator[tuple[int, str, str]]:
+    parts = module.split(".")
+    if parts[0] in packages:
+        return
+    if any(map(is_private, parts)):
+        yield line, module, f"imports {module}, a private module"
+    elif is_undocumented(module):
+        yield line, module, f"imports {module}, a module that is not documented"
+
+
+def is_undocumented(module: str) -> bool:
+    package = module.split(".", maxsplit=1)[0]
+    if package in DOCUMENTED:
+        return module not in DOCUMENTED[package]
+    return any(module == one or module.startswith(f"{one}.") for one in UNDOCUMENTED)
+
+
+def is_module(name: str) -> bool:
+    """Whether `package.….name` is a file or folder of an installed package; without importing it."""
+    package, *rest = name.split(".")
+    spec = importlib.util.find_spec(package)
+    places = [Path(one, *rest) for one in (spec.submodule_search_locations or ())] if spec else []
+    return any(place.is_dir() or place.with_name(f"{place.name}.py").is_file() for place in places)
+
+
+def accessed(tree: ast.AST, packages: set[str], names: set[str]) -> Iterator[tuple[int, str, str]]:
+    """(line, private name, sentence) of attributes, those that are named by a string included."""
+    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            if is_private(node.attr) and node.attr not in names:
+                yield node.lineno, node.attr, f"uses {node.attr}, a private name that is none of ours"
+            elif (whole := dotted(node)) and whole.split(".")[0] in modules and is_module(whole):
+                yield from of_module(node.lineno, whole, packages)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ATTRIBUTE_FUNCTIONS:
+            for name in texts(node.args[1:2]):
+                if is_private(name) and name not in names:
+                    yield node.lineno, name, f"uses {name}, a private name that is none of ours"
+
+
+def texts(nodes: list[ast.expr]) -> list[str]:
+    """Those that are plain texts."""
+    return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def dotted(node: ast.AST) -> str:
+    """`a.b.c` where the expression is just that, else an empty text."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (before := dotted(node.value)):
+        return f"{before}.{node.attr}"
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).resolve().parents[1]))

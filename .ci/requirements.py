@@ -1,0 +1,71 @@
+"""Holds what the projects require to bounds, and the locks to the requirements: `python requirements.py [ROOT]`.
+
+An upper bound is the next version that may break: the next major, of 0.x the next minor, of a version that begins with
+a year the next year. `make lock` then takes no version that breaks without somebody raising a bound, and reading what
+changed. Ends with 1 where something is wrong.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+OWN = "makeready-"
+BOUNDING = {"<", "<=", "==", "~="}
+# What each lock holds of the requirements: all of them, without the extras, or of the image's projects alone.
+LOCKS = {"requirements-dev.lock": "all", "requirements.lock": "without extras", "deploy/requirements.lock": "some"}
+TOOLS = {"bench", "openapi", "testkit"}  # projects that are never installed with the product
+LOCKED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
+IGNORED_FOLDERS = {".git", ".venv", ".state", "build"}
+
+
+def main(root: Path) -> int:
+    """Prints what is wrong, a line each."""
+    found = list(problems(root))
+    sys.stdout.write("".join(f"{line}\n" for line in found))
+    return 1 if found else 0
+
+
+def problems(root: Path) -> Iterator[str]:
+    """Requirements without an upper bound, and locks that hold another version or none."""
+    locks = {name: locked((root / name).read_text()) for name in LOCKS}
+    for path, kind, one in requirements(root):
+        if not any(part.operator in BOUNDING for part in one.specifier):
+            yield f"{path}: {one} has no upper bound: name the next version that may break"
+        for name, versions in locks.items():
+            version = versions.get(canonicalize_name(one.name))
+            if version is None:
+                if LOCKS[name] == "all" or (LOCKS[name] == "without extras" and kind == "dependencies"):
+                    yield f"{path}: {one} is not in {name}: run `make lock`"
+            elif not one.specifier.contains(version, prereleases=True):
+                yield f"{path}: {one} is not what {name} holds, {version}: run `make lock`"
+
+
+def requirements(root: Path) -> Iterator[tuple[Path, str, Requirement]]:
+    """(file, table, requirement) of all projects; what they require of one another is left out."""
+    for path in sorted(root.rglob("pyproject.toml")):
+        place = path.relative_to(root)
+        if IGNORED_FOLDERS.intersection(place.parts):
+            continue
+        read = tomllib.loads(path.read_text())
+        project = read.get("project", {})
+        tables = {"tools" if place.parts[0] in TOOLS else "dependencies": project.get("dependencies", ())}
+        tables |= project.get("optional-dependencies", {})
+        tables["build-system"] = read.get("build-system", {}).get("requires", ())
+        for table, words in tables.items():
+            for one in map(Requirement, words):
+                if not one.name.startswith(OWN):
+                    yield place, table, one
+
+
+def locked(text: str) -> dict[str, str]:
+    """The version of each distribution in a lock."""
+    return {canonicalize_name(name): version for name, version in LOCKED.findall(text)}
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).resolve().parents[1]))

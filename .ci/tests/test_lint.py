@@ -1,0 +1,166 @@
+"""Each check finds what it is there for: a scratch copy of the tree is broken in one place at a time."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", ".state", "__pycache__", "*_cache", "*.egg-info", "gen", "node_modules"
+)
+
+
+def check(script: str, tree: Path) -> tuple[int, str]:
+    """Exit status and output of a check of the copy."""
+    command = [sys.executable, "-P", str(ROOT / ".ci" / script), str(tree)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert not done.stderr
+    return done.returncode, done.stdout
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shutil.copytree(ROOT, tmp_path_factory.mktemp("scratch") / "tree", ignore=LEFT_OUT)
+
+
+PRIVATE = {
+    "private module": ("import grpc._channel", "imports grpc._channel, a private module"),
+    "module below a private one": ("from _pytest.nodes import Item", "imports _pytest.nodes, a private module"),
+    "private name": ("from asyncpg import _testbase", "imports _testbase, a private name, from asyncpg"),
+    "attribute": ("import grpc\n\ngrpc.aio._typing", "uses _typing, a private name that is none of ours"),
+    "inherited attribute": (
+        "from aiohttp import web\n\n\nclass One(web.RequestHandler):\n    def f(self) -> None:\n        self._messages",
+        "uses _messages, a private name that is none of ours",
+    ),
+    "attribute by its name": ('getattr(object, "_nobodys")', "uses _nobodys, a private name that is none of ours"),
+    "undocumented module": (
+        "from aiohttp.base_protocol import BaseProtocol",
+        "imports aiohttp.base_protocol, a module that is not documented",
+    ),
+    "undocumented module from its package": (
+        "from aiohttp import http_parser",
+        "imports aiohttp.http_parser, a module that is not documented",
+    ),
+    "undocumented module by its name": (
+        'import importlib\n\nimportlib.import_module("aiohttp.streams")',
+        "imports aiohttp.streams, a module that is not documented",
+    ),
+    "module reached through its package": (
+        "import aiohttp\n\naiohttp.web_protocol.RequestHandler",
+        "imports aiohttp.web_protocol, a module that is not documented",
+    ),
+    "other undocumented module": (
+        "from sqlalchemy.sql.util import ClauseAdapter",
+        "imports sqlalchemy.sql.util, a module that is not documented",
+    ),
+}
+
+
+GOOD = """from __future__ import annotations
+
+import enum
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from gateway.replies import _ALWAYS
+
+_made_here = 1
+
+
+class One(enum.Enum):
+    X = _ALWAYS
+
+
+print(One.X._value_, urlsplit("")._replace(path="/"), web.Server.__name__, AbstractStreamWriter)
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tree: Path) -> dict[str, list[str]]:
+    """What the check says of each file of a tree with all that is bad, and something good."""
+    folder = tree / "gateway" / "gateway"
+    written = {f"{kind.replace(' ', '_')}.py": f"{source}\n" for kind, (source, _) in PRIVATE.items()}
+    written["good.py"] = GOOD
+    for name, source in written.items():
+        (folder / name).write_text(source)
+    try:
+        status, output = check("private_names.py", tree)
+    finally:
+        for name in written:
+            (folder / name).unlink()
+    assert status == 1
+    sentences: dict[str, list[str]] = {}
+    for line in output.splitlines():
+        place, _, sentence = line.partition(": ")
+        sentences.setdefault(place.rsplit(":", 1)[0], []).append(sentence)
+    return sentences
+
+
+@pytest.mark.parametrize("kind", PRIVATE)
+def test_a_private_name_of_a_dependency_is_found(found: dict[str, list[str]], kind: str) -> None:
+    assert found[f"gateway/gateway/{kind.replace(' ', '_')}.py"] == [PRIVATE[kind][1]]
+
+
+def test_nothing_else_is_found(found: dict[str, list[str]]) -> None:
+    """Neither names of our own, nor documented ones, nor anything in the tree as it is."""
+    assert len(found) == len(PRIVATE)
+
+
+def test_an_exception_that_nothing_needs_is_found(tree: Path) -> None:
+    file = next(tree.glob("chassis/chassis/**/statements.py"))
+    source = file.read_text()
+    file.write_text(source.replace("compiled._bind_processors", "compiled.bind_processors"))
+    try:
+        status, output = check("private_names.py", tree)
+    finally:
+        file.write_text(source)
+    assert status == 1
+    assert "does not use _bind_processors any more" in output
+
+
+BOUNDS = {
+    "no bound": ("gateway/pyproject.toml", '"aiohttp>=3.14.4,<4"', '"aiohttp>=3.14.4"', "has no upper bound"),
+    "no version": ("chassis/pyproject.toml", '"tzdata>=2026.1,<2100"', '"tzdata"', "has no upper bound"),
+    "an exclusion alone": ("chassis/pyproject.toml", '"asyncpg>=0.32,<0.33"', '"asyncpg!=0.31"', "has no upper bound"),
+    "an extra": ("pyproject.toml", '"mypy>=2.4,<3"', '"mypy>=2.4"', "has no upper bound"),
+    "what builds": ("chassis/pyproject.toml", '["setuptools>=84,<85"]', '["setuptools>=84"]', "has no upper bound"),
+    "another version in the lock": (
+        "gateway/pyproject.toml",
+        '"aiohttp>=3.14.4,<4"',
+        '"aiohttp>=3.99,<4"',
+        "is not what deploy/requirements.lock holds",
+    ),
+    "nothing in the lock": (
+        "gateway/pyproject.toml",
+        '"aiohttp>=3.14.4,<4"',
+        '"aiohttp>=3.14.4,<4", "starlette>=1,<2"',
+        "is not in requirements.lock",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "before", "after", "sentence"), BOUNDS.values(), ids=BOUNDS)
+def test_a_requirement_without_bound_or_lock_is_found(
+    tree: Path, name: str, before: str, after: str, sentence: str
+) -> None:
+    file = tree / name
+    source = file.read_text()
+    assert source.count(before) == 1
+    file.write_text(source.replace(before, after))
+    try:
+        status, output = check("requirements.py", tree)
+    finally:
+        file.write_text(source)
+    assert status == 1
+    assert sentence in output
+    assert {line.partition(":")[0] for line in output.splitlines()} == {name}
+
+
+def test_the_requirements_of_the_tree_are_bounded_and_locked(tree: Path) -> None:
+    assert check("requirements.py", tree) == (0, "")

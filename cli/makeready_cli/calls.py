@@ -1,0 +1,169 @@
+"""Calls to the services of the running system, as the operator or on behalf of an actor."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import grpc
+import structlog
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from chassis.auth.clients import ServiceClient, ServiceUnavailable
+from chassis.auth.identity import OPERATOR, Identity, TokenSigner
+from chassis.refusals import Refusal
+from chassis.runtime.settings import SettingsError
+from makeready.identity.v1 import actors_pb2, identity_pb2
+from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
+from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub
+from makeready_cli.errors import CommandError
+from makeready_cli.system import Runtime
+
+DEADLINE_SECONDS = 10.0
+
+Response = TypeVar("Response")
+
+
+class Operator:
+    """Calls services as the operator, or as whoever acts. Use as an asynchronous context manager."""
+
+    def __init__(self, system: Runtime) -> None:
+        self.system = system
+        try:
+            self._signer = TokenSigner(system.operator_key_file)
+        except SettingsError:
+            raise CommandError(f"{system.operator_key_file} holds no operator's key; start Makeready anew.") from None
+        self._clients: dict[str, ServiceClient] = {}
+        self._actor: tuple[str, int] | None = None
+        self._actors_company_id = 0
+
+    def act_as(self, actor: tuple[str, int], company_id: int) -> None:
+        """From here on an administrator (email; company_id 0: of whichever company) or a member of staff (id) calls."""
+        self._actor, self._actors_company_id = actor, company_id
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        for client in self._clients.values():
+            await client.close()
+
+    def _client(self, service: str) -> ServiceClient:
+        if service not in self._clients:
+            if service not in self.system.services:
+                raise CommandError(f"{service} is not part of the system that runs.")
+            self._clients[service] = ServiceClient(service, self.system.services[service], self._signer)
+        return self._clients[service]
+
+    def trace(self) -> None:
+        """Gives the calls from here on a request id, which the services log. For commands that change something."""
+        structlog.contextvars.bind_contextvars(request_id=secrets.token_hex(12))
+
+    def channel(self, service: str) -> grpc.aio.Channel:
+        """For a stub whose methods `ask` and `call` take."""
+        return self._client(service).channel
+
+    def method(self, service: str, rpc: MethodDescriptor) -> Callable[..., Awaitable[Any]]:
+        """The RPC as `ask` and `call` take it, where the contract is known by its descriptor alone."""
+        method: Callable[..., Awaitable[Any]] = self.channel(service).unary_unary(
+            f"/{rpc.containing_service.full_name}/{rpc.name}",
+            request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
+            response_deserializer=GetMessageClass(rpc.output_type).FromString,
+        )
+        return method
+
+    async def _actor_token(self, actor: tuple[str, int], service: str) -> str:
+        """The gateway's token for the actor, valid for one service."""
+        email, staff_id = actor
+        request = actors_pb2.IssueActorTokenRequest(company_id=self._actors_company_id, audience=service)
+        if email:
+            request.administrator_email = email
+        else:
+            request.staff_id = staff_id
+        actors = ActorsServiceStub(self.channel("gateway"))
+        return (await self.call("gateway", actors.IssueActorToken, request, as_operator=True)).token
+
+    async def ask(
+        self,
+        service: str,
+        method: Callable[..., Awaitable[Response]],
+        request: Any,
+        *,
+        company_id: int = 0,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        as_operator: bool = False,
+    ) -> Response:
+        """One RPC, as whoever acts. Raises Failed where the service refuses, and PeerUnavailable.
+
+        as_operator: as the operator all the same, for what nobody else may ask.
+        """
+        token = "" if self._actor is None or as_operator else await self._actor_token(self._actor, service)
+        identity = Identity(OPERATOR, "operator", company_id=company_id)
+        try:
+            return await self._client(service).call(
+                method, request, identity=identity, token=token, deadline_seconds=deadline_seconds
+            )
+        except Refusal as refusal:
+            raise CommandError(refusal.message) from None
+
+    async def call(
+        self,
+        service: str,
+        method: Callable[..., Awaitable[Response]],
+        request: Any,
+        *,
+        company_id: int = 0,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        as_operator: bool = False,
+    ) -> Response:
+        """As `ask`. Raises Failed where there is no answer, too."""
+        try:
+            return await self.ask(
+                service,
+                method,
+                request,
+                company_id=company_id,
+                deadline_seconds=deadline_seconds,
+                as_operator=as_operator,
+            )
+        except ServiceUnavailable as error:
+            raise CommandError(unavailable_message(service, error)) from None
+
+
+async def ensure_company(operator: Operator, company_id: int) -> None:
+    """Raises CommandError if there is no such company: other contexts need not know all of them yet."""
+    companies = CompaniesServiceStub(operator.channel("gateway"))
+    request = identity_pb2.ListCompaniesRequest()
+    found = await operator.call("gateway", companies.ListCompanies, request, as_operator=True)
+    if all(company.id != company_id for company in found.companies):
+        raise CommandError("No company has that id; `makeready company list` shows them.")
+
+
+def is_transient(error: ServiceUnavailable) -> bool:
+    """Whether the same call may succeed a moment later."""
+    return error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+def is_unknown(error: ServiceUnavailable) -> bool:
+    """Whether the service serves no such RPC."""
+    return error.code == grpc.StatusCode.UNIMPLEMENTED
+
+
+def unavailable_message(service: str, error: ServiceUnavailable) -> str:
+    """Why a service gave no answer, in a sentence for the operator."""
+    match error.code:
+        case grpc.StatusCode.UNAVAILABLE:
+            return f"{service} does not answer; `makeready status` tells what runs."
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return f"{service} did not answer in time."
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return f"{service} does not know this request: is it of another release?"
+        case grpc.StatusCode.PERMISSION_DENIED:
+            return f"{service} does not accept the operator's key; start Makeready anew."
+        case _:
+            return f"{service} failed; its log tells why."

@@ -1,0 +1,1 @@
+"""The commands: a file for each noun, and in it what can be done with it."""

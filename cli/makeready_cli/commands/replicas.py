@@ -1,0 +1,99 @@
+"""`makeready replicas rebuild`: what services keep of others' rows, made anew from their owners."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from tqdm import tqdm
+
+from chassis.auth.clients import ServiceUnavailable
+from makeready.events.v1 import replicas_pb2 as pb
+from makeready.events.v1.replicas_pb2_grpc import ReplicasServiceStub
+from makeready_cli.calls import Operator, is_unknown, unavailable_message
+from makeready_cli.errors import CommandError, UsageError
+from makeready_cli.output import Answer, table
+from makeready_cli.parsers import Commands, command, group
+
+PAGE_SECONDS = 60.0
+
+
+def add(commands: Commands) -> None:
+    verbs = group(commands, "replicas", "what services keep of each other's rows")
+    rebuilding = command(
+        verbs,
+        "rebuild",
+        "take all rows in from their owners anew",
+        description="For a service whose database was lost, or went back to a backup: it asks the owners for every row "
+        "that it keeps a replica of, and takes in what is newer than what it has. Services go on serving meanwhile, "
+        "and it may be repeated and broken off at any time. With --overwrite the owners' rows count also where a "
+        "replica is of a higher version: for when an owner went back to a backup. A second pass then takes in what "
+        "changed meanwhile.",
+    )
+    rebuilding.add_argument("--service", metavar="NAME", help="only what this one keeps, for example svc-tickets")
+    rebuilding.add_argument("--overwrite", action="store_true", help="an owner went back to an older backup")
+    rebuilding.set_defaults(run=rebuild)
+
+
+async def rebuild(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    services = list(operator.system.services)
+    if arguments.service is not None and arguments.service not in services:
+        raise UsageError(f"--service must be one of: {', '.join(services)}.")
+    kept = [
+        (service, one)
+        for service in ([arguments.service] if arguments.service else services)
+        for one in await _kinds(operator, service)
+    ]
+    operator.trace()
+    rows: dict[tuple[str, str], int] = {}
+    for overwrite in [True, False] if arguments.overwrite else [False]:
+        for service, one in kept:
+            with _progress(f"{service}: {one.kind}") as shown:
+                rows[service, one.kind] = await _take_in(operator, service, one, overwrite, shown)
+    replicas = [
+        {"service": service, "kind": one.kind, "owner": one.owner, "rows": rows[service, one.kind]}
+        for service, one in kept
+    ]
+    lines = [list(one.values()) for one in replicas]
+    text = table(("SERVICE", "KIND", "OWNER", "ROWS"), lines, "It keeps no rows of others.")
+    return Answer({"overwrite": arguments.overwrite, "replicas": replicas}, text)
+
+
+async def _kinds(operator: Operator, service: str) -> list[pb.ReplicaKind]:
+    """What the service keeps of others; nothing where it serves no such RPC."""
+    stub = ReplicasServiceStub(operator.channel(service))
+    try:
+        return list((await operator.ask(service, stub.ListReplicas, pb.ListReplicasRequest())).kinds)
+    except ServiceUnavailable as error:
+        if is_unknown(error):
+            return []
+        raise CommandError(unavailable_message(service, error)) from None
+
+
+async def _take_in(operator: Operator, service: str, one: pb.ReplicaKind, overwrite: bool, shown: Any) -> int:
+    """How many rows the owner has."""
+    stub = ReplicasServiceStub(operator.channel(service))
+    request = pb.RebuildReplicasRequest(kind=one.kind, overwrite=overwrite)
+    rows = 0
+    while True:
+        try:
+            page = await operator.ask(service, stub.RebuildReplicas, request, deadline_seconds=PAGE_SECONDS)
+        except ServiceUnavailable as error:
+            raise CommandError(
+                f"{service} can't take in the {one.kind.replace('_', ' ')} of {one.owner} after {rows} rows: one of "
+                "the two, or a database of theirs, does not answer; repeat it once `makeready status` shows both."
+            ) from error
+        rows += page.rows
+        shown.update(page.rows)
+        if not page.HasField("next"):
+            return rows
+        request.after.CopyFrom(page.next)
+
+
+@contextlib.contextmanager
+def _progress(what: str) -> Iterator[Any]:
+    with tqdm(desc=what, unit=" rows", file=sys.stderr, disable=not sys.stderr.isatty(), leave=False) as shown:
+        yield shown

@@ -1,0 +1,146 @@
+"""`makeready ticket …`: what the back office does with tickets, and what became of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from makeready.tickets.v1 import ticket_commands_pb2
+from makeready.tickets.v1 import tickets_pb2 as pb
+from makeready_cli.output import Answer, instant, table
+from makeready_cli.parsers import Commands, group
+from makeready_cli.rpc.command import RpcCommand, add_commands
+
+_DESK = ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"].methods_by_name
+_BY = "whose it is (default staff)"
+COMMANDS = (
+    RpcCommand(
+        "open",
+        "svc-tickets",
+        _DESK["OpenTicket"],
+        "open a ticket of a property, for staff or a resident",
+        helps={
+            "unit_id": "a unit of the property",
+            "asset_id": "an asset of the property",
+            "category": "a trade, such as Plumbing",
+            "priority": "Low, Medium (default), High or Emergency",
+            "room": "where the work is, such as Kitchen",
+            "room_instance": "which of several such rooms",
+            "permission_to_enter": "whether staff may enter while nobody is at home",
+            "preferred_access_time": "when a visit would suit, in words",
+            "photo_url": "the address of a photo",
+            "by": "who opens it (default staff)",
+        },
+    ),
+    RpcCommand(
+        "assign",
+        "svc-tickets",
+        _DESK["AssignTicket"],
+        "give a ticket to a member of staff or a vendor, or take it from them",
+        ("ticket_id",),
+        {
+            "assignee_id": "the member of staff",
+            "vendor_id": "the vendor; not one on hold",
+            "clear": "take it from them",
+        },
+    ),
+    RpcCommand(
+        "comment", "svc-tickets", _DESK["CommentOnTicket"], "add a comment to a ticket", ("ticket_id",), {"by": _BY}
+    ),
+    RpcCommand(
+        "photograph",
+        "svc-tickets",
+        _DESK["AddTicketPhoto"],
+        "add a photo to a ticket, which then shows it",
+        ("ticket_id",),
+        {"photo_url": "its address", "by": _BY},
+    ),
+    RpcCommand(
+        "status",
+        "svc-tickets",
+        _DESK["SetTicketStatus"],
+        "change a ticket's status",
+        ("ticket_id",),
+        {
+            "note": "what was done, in 5 or more words; with Completed",
+            "cancellation_reason_code": "with Cancelled",
+            "cancellation_notes": "why, in 5 or more words; with see_notes",
+        },
+    ),
+    RpcCommand(
+        "comments",
+        "svc-tickets",
+        _DESK["ListTicketComments"],
+        "list what was written and photographed about a ticket",
+        ("ticket_id",),
+        description="Lists all comments, notes and photos of a ticket, the oldest first: when, whose, brought by whom.",
+        all_pages=True,
+        answer=lambda listed, _arguments: _comments(listed),
+    ),
+    RpcCommand(
+        "history",
+        "svc-tickets",
+        pb.DESCRIPTOR.services_by_name["TicketsService"].methods_by_name["ListTicketHistory"],
+        "tell what became of a ticket's status",
+        ("ticket_id",),
+        description="Lists every change of a ticket's status, the oldest first: when, from what to what, why, and who "
+        "made it with which request. A change that nobody made came in a file.",
+        all_pages=True,
+        answer=lambda listed, _arguments: _history(listed),
+    ),
+)
+
+
+def add(commands: Commands) -> None:
+    add_commands(group(commands, "ticket", "open, assign, change and look at tickets"), *COMMANDS)
+
+
+def _history(listed: pb.ListTicketHistoryResponse) -> Answer:
+    found = [_change(one) for one in listed.changes]
+    rows = [
+        (
+            one["occurred_at"],
+            one["from"],
+            one["to"],
+            one["cancellation_reason_code"],
+            one["actor"],
+            one["administrator_id"],
+            one["request_id"],
+            one["note"],
+        )
+        for one in found
+    ]
+    headers = ("OCCURRED", "FROM", "TO", "REASON", "BY", "ADMINISTRATOR", "REQUEST", "NOTE")
+    return Answer({"changes": found}, table(headers, rows, "Its status has not changed."))
+
+
+def _change(change: pb.TicketChange) -> dict[str, Any]:
+    return {
+        "version": change.version,
+        "occurred_at": instant(change.occurred_at),
+        "from": change.from_status,
+        "to": change.to_status,
+        "cancellation_reason_code": change.cancellation_reason_code or None,
+        "note": change.note or None,
+        "api_key_id": change.api_key_id or None,
+        "administrator_id": change.administrator_id or None,
+        "actor": change.actor or None,
+        "request_id": change.request_id or None,
+    }
+
+
+def _comments(listed: ticket_commands_pb2.ListTicketCommentsResponse) -> Answer:
+    found = [_comment(one) for one in listed.comments]
+    rows = [(one["created_at"], one["kind"], one["author"], one["actor"], one["body"]) for one in found]
+    headers = ("CREATED", "KIND", "AUTHOR", "BY", "TEXT")
+    return Answer({"comments": found}, table(headers, rows, "Nothing was written about it."))
+
+
+def _comment(comment: ticket_commands_pb2.TicketComment) -> dict[str, Any]:
+    return {
+        "comment_id": comment.comment_id,
+        "created_at": instant(comment.created_at),
+        "kind": comment.kind,
+        "body": comment.body,
+        "author": comment.author or None,
+        "actor": comment.actor or None,
+    }

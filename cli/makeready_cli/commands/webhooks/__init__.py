@@ -1,0 +1,14 @@
+"""`makeready webhooks …`: subscriptions, their deliveries, and events."""
+
+from __future__ import annotations
+
+from makeready_cli.commands.webhooks import deliveries, events, subscriptions
+from makeready_cli.parsers import Commands, group
+
+
+def add(commands: Commands) -> None:
+    verbs = group(commands, "webhooks", "look after webhook subscriptions and their deliveries")
+    subscriptions.add_listing(verbs)
+    deliveries.add(verbs)
+    events.add(verbs)
+    subscriptions.add(verbs)

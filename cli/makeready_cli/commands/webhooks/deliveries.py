@@ -1,0 +1,204 @@
+"""`makeready webhooks deliveries|parked|expiring|retry …`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from typing import Any
+
+from chassis.schedule.instants import now
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
+from makeready_cli import argument_types as types
+from makeready_cli.calls import Operator, ensure_company
+from makeready_cli.commands.webhooks import rendering as shapes
+from makeready_cli.errors import CommandError, UsageError, printable
+from makeready_cli.output import Answer, table
+from makeready_cli.parsers import Commands, command
+from makeready_cli.rpc.actor import add_actor
+
+SERVICE = "svc-webhooks"
+_RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
+_LIST = pb.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name["ListDeliveries"]
+PAGE = 200
+UNDELIVERED_PAGE = 1000
+RETRY_SECONDS = 60.0  # the attempt's own deadline, and another dispatcher's that may be under way
+ALL_PARKED_SECONDS = 3600.0
+
+
+def add(verbs: Commands) -> None:
+    showing = command(verbs, "deliveries", "list a subscription's deliveries, newest first")
+    showing.add_argument("sub_id", metavar="SUB_ID", type=types.record_id)
+    showing.add_argument("--state", choices=list(shapes.STATE_NUMBERS), help="only those in this state")
+    showing.add_argument("--limit", metavar="N", type=types.rows, default=PAGE, help=f"at most (default {PAGE})")
+    showing.add_argument("--before", metavar="EVENT_ID", default="", help="only of older events: the next page")
+    add_actor(showing, _LIST)
+    showing.set_defaults(run=list_deliveries)
+
+    parking = command(
+        verbs,
+        "parked",
+        "list a company's parked deliveries, oldest first",
+        description="Lists the deliveries whose retries are used up, with the last attempt of each and the day on "
+        "which it goes: the oldest go first. What stands in the first column is what `webhooks retry` takes.",
+    )
+    parking.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
+    parking.add_argument("--limit", metavar="N", type=types.rows, help="at most (default: all)")
+    add_actor(parking, _RPCS["ListUndelivered"])
+    parking.set_defaults(run=list_parked)
+
+    expiring = command(
+        verbs,
+        "expiring",
+        "list what a company will lose undelivered, soonest first",
+        description="Lists the deliveries that wait or are parked and are about to go: 30 days after its day an event "
+        "goes with all that is kept about it, delivered or not.",
+    )
+    expiring.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
+    expiring.add_argument("--within", metavar="DAYS", type=types.days, default=3, help="go within (default 3)")
+    expiring.add_argument("--limit", metavar="N", type=types.rows, help="at most (default: all)")
+    add_actor(expiring, _RPCS["ListUndelivered"])
+    expiring.set_defaults(run=list_expiring)
+
+    retrying = command(
+        verbs,
+        "retry",
+        "attempt parked deliveries once more",
+        description="Attempts each parked delivery once, now, and tells how that ended; one that fails is parked "
+        "again. With --all-parked, all of a subscription get one attempt each from the next sweep. Exit status 1 "
+        "where one could not be attempted; an attempt that fails is none of that.",
+    )
+    retrying.add_argument("deliveries", metavar="EVENT_ID:SUB_ID", type=types.delivery_key, nargs="*")
+    retrying.add_argument("--all-parked", metavar="SUB_ID", type=types.record_id)
+    add_actor(retrying, _RPCS["RetryDelivery"])
+    retrying.set_defaults(run=retry)
+
+
+async def list_deliveries(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    deliveries = DeliveriesServiceStub(operator.channel(SERVICE))
+    found: list[pb.Delivery] = []
+    before = arguments.before
+    while (left := arguments.limit + 1 - len(found)) > 0:  # one more tells whether others follow
+        request = pb.ListDeliveriesRequest(
+            sub_id=arguments.sub_id,
+            limit=min(left, PAGE),
+            state=pb.DeliveryState.ValueType(shapes.STATE_NUMBERS.get(arguments.state, 0)),
+            before_event_id=before,
+        )
+        page = (await operator.call(SERVICE, deliveries.ListDeliveries, request)).deliveries
+        found += page
+        if len(page) < request.limit:
+            break
+        before = page[-1].event_id
+    shown = found[: arguments.limit]
+    next_before = shown[-1].event_id if len(found) > len(shown) else None
+    rows = [
+        (one.event_id, shapes.STATES[one.state], shapes.last(one.attempts), shapes.due(one), one.event) for one in shown
+    ]
+    text = table(("EVENT ID", "STATE", "LAST", "DUE (UTC)", "EVENT"), rows, "No deliveries.")
+    if next_before:
+        text += f"\nMore follow with --before {next_before}"
+    return Answer({"deliveries": [shapes.delivery(one) for one in shown], "next_before": next_before}, text)
+
+
+async def list_parked(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    found, more = await _undelivered(operator, arguments, pb.ListUndeliveredRequest(state=pb.DELIVERY_STATE_PARKED))
+    rows = [
+        (
+            f"{one.event_id}:{one.sub_id}",
+            shapes.last(one.attempts),
+            shapes.day(one.expires_at),
+            one.event,
+        )
+        for one in found
+    ]
+    return _listed(found, more, table(("EVENT_ID:SUB_ID", "LAST", "GOES", "EVENT"), rows, "Nothing is parked."))
+
+
+async def list_expiring(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    request = pb.ListUndeliveredRequest()
+    request.expires_before.FromDatetime(now() + datetime.timedelta(days=arguments.within))
+    found, more = await _undelivered(operator, arguments, request)
+    rows = [
+        (
+            f"{one.event_id}:{one.sub_id}",
+            shapes.held(one) or shapes.STATES[one.state],
+            shapes.last(one.attempts),
+            shapes.day(one.expires_at)[5:],
+            one.event,
+        )
+        for one in found
+    ]
+    when_empty = f"Nothing goes undelivered within {arguments.within} days."
+    return _listed(found, more, table(("EVENT_ID:SUB_ID", "STATE", "LAST", "GOES", "EVENT"), rows, when_empty))
+
+
+async def _undelivered(
+    operator: Operator, arguments: argparse.Namespace, request: pb.ListUndeliveredRequest
+) -> tuple[list[pb.Delivery], bool]:
+    """Up to --limit of them, and whether there are more."""
+    await ensure_company(operator, arguments.company_id)
+    administration = AdministrationServiceStub(operator.channel(SERVICE))
+    found: list[pb.Delivery] = []
+    while True:
+        left = UNDELIVERED_PAGE if arguments.limit is None else arguments.limit - len(found)
+        request.limit = min(left, UNDELIVERED_PAGE)
+        page = await operator.call(
+            SERVICE, administration.ListUndelivered, request, company_id=arguments.company_id, deadline_seconds=60.0
+        )
+        found += page.deliveries
+        if not page.more or len(found) == arguments.limit:
+            return found, page.more
+        request.after_event_id, request.after_sub_id = found[-1].event_id, found[-1].sub_id
+
+
+def _listed(found: list[pb.Delivery], more: bool, text: str) -> Answer:
+    value: dict[str, Any] = {"deliveries": [shapes.delivery(one) for one in found]}
+    if more:
+        value["more"] = True
+        text += "\nMore follow; a larger --limit shows them."
+    return Answer(value, text)
+
+
+async def retry(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    if bool(arguments.deliveries) == (arguments.all_parked is not None):
+        raise UsageError("give either deliveries as EVENT_ID:SUB_ID or --all-parked SUB_ID")
+    operator.trace()
+    if arguments.all_parked is not None:
+        return await _retry_all(operator, arguments.all_parked)
+    administration = AdministrationServiceStub(operator.channel(SERVICE))
+    done: list[dict[str, Any]] = []
+    refused: list[dict[str, Any]] = []
+    lines: list[str] = []
+    keys = dict.fromkeys(arguments.deliveries)
+    for event_id, sub_id in keys:
+        request = pb.RetryDeliveryRequest(event_id=event_id, sub_id=sub_id)
+        try:
+            answer = await operator.call(SERVICE, administration.RetryDelivery, request, deadline_seconds=RETRY_SECONDS)
+        except CommandError as failed:
+            if len(keys) == 1:
+                raise
+            refused.append({"event_id": event_id, "sub_id": sub_id, "reason": str(failed)})
+            lines.append(f"{printable(event_id)}:{sub_id}  not attempted: {failed}")
+        else:
+            done.append(shapes.delivery(answer.delivery))
+            lines.append(f"{event_id}:{sub_id}  {_retried(answer.delivery)}")
+    value = {"deliveries": done} | ({"refused": refused} if refused else {})
+    return Answer(value, "\n".join(lines), 1 if refused else 0)
+
+
+async def _retry_all(operator: Operator, sub_id: int) -> Answer:
+    administration = AdministrationServiceStub(operator.channel(SERVICE))
+    request = pb.RetryParkedRequest(sub_id=sub_id)
+    answer = await operator.call(SERVICE, administration.RetryParked, request, deadline_seconds=ALL_PARKED_SECONDS)
+    text = f"{answer.deliveries} parked deliveries are due: one attempt each with the next sweep."
+    return Answer({"sub_id": sub_id, "due": answer.deliveries}, text)
+
+
+def _retried(one: pb.Delivery) -> str:
+    if held := shapes.held(one):
+        return f"waits for a later sweep: {held}"
+    attempt = one.attempts[-1]
+    ended = f"{printable(shapes.outcome(attempt))} after {attempt.duration_milliseconds} ms"
+    state = shapes.STATES.get(one.state, "unknown")
+    return f"{state}: attempt {attempt.number} ended with {ended}"

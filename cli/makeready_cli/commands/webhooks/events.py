@@ -1,0 +1,109 @@
+"""`makeready webhooks event …`: from an event's id to everything that was tried with it."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready_cli.commands.webhooks import rendering as shapes
+from makeready_cli.errors import printable
+from makeready_cli.output import Answer, instant, table
+from makeready_cli.parsers import Commands
+from makeready_cli.rpc.command import RpcCommand, add_commands
+
+EXCERPT_POINTS_MAX = 76
+HEADERS = ("#", "STARTED (UTC)", "CAUSE", "CONN", "TLS", "FIRST", "TOTAL MS", "OUTCOME", "THEN", "ADDRESS")
+
+
+def add(verbs: Commands) -> None:
+    telling = RpcCommand(
+        "event",
+        "svc-webhooks",
+        pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name["GetEvent"],
+        "tell everything about one event",
+        ("event_id",),
+        description="Tells what happened and when, and for each subscription that the event was meant for, every "
+        "attempt: when and why it was made, milliseconds until the connection stood (CONN), TLS was agreed upon (TLS), "
+        "the first byte came (FIRST) and the end (TOTAL MS), what the receiver answered, and what came next.",
+        company=False,
+        flags={"--body": "also the bytes that are sent"},
+        answer=_told,
+    )
+    add_commands(verbs, telling)
+
+
+def _told(found: pb.GetEventResponse, arguments: argparse.Namespace) -> Answer:
+    value: dict[str, Any] = {
+        "event_id": found.event_id,
+        "event": found.event,
+        "company_id": found.company_id,
+        "entity_id": found.entity_id or None,
+        "occurred_at": instant(found.occurred_at),
+        "stored_at": instant(found.stored_at),
+        "request_id": found.request_id or None,
+        "deliveries": [shapes.delivery(one) for one in found.deliveries],
+    }
+    lines = [
+        f"{found.event} of company {found.company_id}" + (f", record {found.entity_id}" if found.entity_id else ""),
+        f"  event     {found.event_id}",
+        f"  occurred  {value['occurred_at']}",
+        f"  stored    {value['stored_at']}",
+        f"  request   {printable(found.request_id) or '-'}",
+    ]
+    if arguments.body:
+        value["body"] = found.body.decode(errors="replace")
+        lines.append(f"  body      {printable(value['body'])}")
+    if not found.deliveries:
+        lines += ["", "No subscription was there for it, or those that were are deleted."]
+    for one in found.deliveries:
+        lines += ["", *_delivery(one)]
+    return Answer(value, "\n".join(lines))
+
+
+def _delivery(one: pb.Delivery) -> Iterator[str]:
+    yield f"Subscription {one.sub_id}, {printable(one.destination_url)}"
+    yield f"  {_state(one)}; kept until {shapes.day(one.expires_at)}"
+    if not one.attempts:
+        return
+    rows = [
+        (
+            attempt.number,
+            shapes.second(attempt.started_at),
+            shapes.CAUSES.get(attempt.cause, "unknown"),
+            attempt.connect_milliseconds if attempt.HasField("connect_milliseconds") else None,
+            attempt.tls_milliseconds if attempt.HasField("tls_milliseconds") else None,
+            attempt.first_byte_milliseconds if attempt.HasField("first_byte_milliseconds") else None,
+            attempt.duration_milliseconds,
+            shapes.outcome(attempt),
+            shapes.second(attempt.due_at) if attempt.HasField("due_at") else shapes.STATES.get(attempt.state),
+            attempt.address or None,
+        )
+        for attempt in one.attempts
+    ]
+    for line in table(HEADERS, rows, "").splitlines():
+        yield f"  {line}"
+    for excerpt, same in itertools.groupby(one.attempts, lambda attempt: attempt.response_excerpt):
+        numbers = [attempt.number for attempt in same]
+        if excerpt:
+            which = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
+            yield f"  {which} answered {_short(excerpt)}"
+
+
+def _short(excerpt: str) -> str:
+    """In quotes, harmless to a terminal, and of one line's length as it is shown."""
+    shown = printable(excerpt[:EXCERPT_POINTS_MAX])
+    is_whole = len(shown) <= EXCERPT_POINTS_MAX and len(excerpt) <= EXCERPT_POINTS_MAX
+    return f'"{shown}"' if is_whole else f'"{shown[: EXCERPT_POINTS_MAX - 1]}…"'
+
+
+def _state(one: pb.Delivery) -> str:
+    state = shapes.STATES.get(one.state, "unknown")
+    match one.held_by:
+        case "paused":
+            return f"{state}, held back: the subscription is paused"
+        case "company_inactive":
+            return f"{state}, held back: the company is inactive"
+    return f"{state}, next attempt {instant(one.due_at)}" if one.HasField("due_at") else state

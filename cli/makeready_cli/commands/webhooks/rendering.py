@@ -1,0 +1,88 @@
+"""Deliveries and their attempts: as objects for programs, and in few words for people."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready_cli.output import instant, labels
+
+STATES = labels(pb.DeliveryState.DESCRIPTOR)
+STATE_NUMBERS = {state: number for number, state in STATES.items()}
+CAUSES = labels(pb.AttemptCause.DESCRIPTOR)
+
+
+def delivery(found: pb.Delivery) -> dict[str, Any]:
+    return {
+        "event_id": found.event_id,
+        "sub_id": found.sub_id,
+        "event": found.event,
+        "destination_url": found.destination_url,
+        "state": STATES.get(found.state, "unknown"),
+        "held_by": found.held_by or None,
+        "occurred_at": instant(found.occurred_at),
+        "due_at": instant(found.due_at) if found.HasField("due_at") else None,
+        "expires_at": instant(found.expires_at),
+        "attempts": [_attempt(attempt) for attempt in found.attempts],
+    }
+
+
+def _attempt(found: pb.Attempt) -> dict[str, Any]:
+    def given(name: str) -> int | None:
+        return getattr(found, name) if found.HasField(name) else None  # type: ignore[arg-type]
+
+    return {
+        "number": found.number,
+        "cause": CAUSES.get(found.cause, "unknown"),
+        "started_at": instant(found.started_at),
+        "duration_milliseconds": found.duration_milliseconds,
+        "connect_milliseconds": given("connect_milliseconds"),
+        "tls_milliseconds": given("tls_milliseconds"),
+        "first_byte_milliseconds": given("first_byte_milliseconds"),
+        "address": found.address or None,
+        "status": given("status"),
+        "error": found.error or None,
+        "response_excerpt": found.response_excerpt,
+        "state": STATES.get(found.state, "unknown"),
+        "due_at": instant(found.due_at) if found.HasField("due_at") else None,
+    }
+
+
+def minute(found: Timestamp) -> str:
+    """Month, day and minute, UTC: a table has no room for more."""
+    return f"{found.ToDatetime(datetime.UTC):%m-%d %H:%M}"
+
+
+def second(found: Timestamp) -> str:
+    return f"{found.ToDatetime(datetime.UTC):%m-%d %H:%M:%S}"
+
+
+def day(found: Timestamp) -> str:
+    return f"{found.ToDatetime(datetime.UTC):%Y-%m-%d}"
+
+
+def outcome(found: pb.Attempt) -> str:
+    """The receiver's status where it says all, else the class of the error."""
+    if found.HasField("status") and found.error in ("", "status", "redirect"):
+        return str(found.status)
+    return f"{found.status} {found.error}" if found.HasField("status") else found.error
+
+
+def last(attempts: Sequence[pb.Attempt]) -> str | None:
+    """How many attempts there were, and how the last one ended, in few letters."""
+    if not attempts:
+        return None
+    return f"{attempts[-1].number}x {outcome(attempts[-1]).replace('destination_refused', 'refused')}"
+
+
+def due(found: pb.Delivery) -> str | None:
+    """When it is attempted next, or what holds it back."""
+    return held(found) or (minute(found.due_at) if found.HasField("due_at") else None)
+
+
+def held(found: pb.Delivery) -> str:
+    return {"company_inactive": "inactive"}.get(found.held_by, found.held_by)

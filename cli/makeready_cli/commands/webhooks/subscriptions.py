@@ -1,0 +1,130 @@
+"""`makeready webhooks …`: subscriptions."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from google.protobuf.descriptor import MethodDescriptor
+
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready.webhooks.v1.webhooks_pb2_grpc import SubscriptionsServiceStub
+from makeready_cli.calls import Operator, ensure_company
+from makeready_cli.output import Answer, table
+from makeready_cli.parsers import Commands
+from makeready_cli.rpc.command import RpcCommand, add_commands
+
+PAGE = 200
+_SERVICE = "svc-webhooks"
+_LIST: MethodDescriptor = pb.DESCRIPTOR.services_by_name["SubscriptionsService"].methods_by_name["ListSubscriptions"]
+_RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
+
+
+def add_listing(commands: Commands) -> None:
+    """`list`."""
+    listing = RpcCommand(
+        "list",
+        _SERVICE,
+        _LIST,
+        "list a company's subscriptions, without their secrets",
+        hidden=("after_id", "limit"),
+        run=list_subscriptions,
+    )
+    add_commands(commands, listing)
+
+
+def add(commands: Commands) -> None:
+    """What is done with one subscription."""
+    add_commands(
+        commands,
+        RpcCommand(
+            "pause",
+            _SERVICE,
+            _RPCS["PauseSubscription"],
+            "hold a subscription's deliveries back",
+            ("sub_id",),
+            description="Holds a subscription's deliveries back. Events go on being stored for it; retries stand "
+            "still; an attempt under way ends. What waits longer than 30 days goes undelivered: `webhooks expiring` "
+            "lists it.",
+            company=False,
+            answer=_paused,
+        ),
+        RpcCommand(
+            "resume",
+            _SERVICE,
+            _RPCS["ResumeSubscription"],
+            "make a subscription healthy again",
+            ("sub_id",),
+            description="Makes a subscription healthy again, whatever it was. What became due meanwhile goes with the "
+            "next sweep; what is parked stays parked.",
+            company=False,
+            answer=_resumed,
+        ),
+        RpcCommand(
+            "rotate-secret",
+            _SERVICE,
+            _RPCS["RotateSecret"],
+            "give a subscription a new signing secret",
+            ("sub_id",),
+            description="Makes a new signing secret and tells it once. The old one stops working at once, without an "
+            "overlap: have the receiver take the new one, or hold deliveries back with `webhooks pause` meanwhile.",
+            company=False,
+            answer=_rotated,
+        ),
+    )
+
+
+async def list_subscriptions(operator: Operator, arguments: argparse.Namespace) -> Answer:
+    await ensure_company(operator, arguments.company_id)
+    subscriptions = SubscriptionsServiceStub(operator.channel("svc-webhooks"))
+    request = pb.ListSubscriptionsRequest(limit=PAGE)
+    found: list[dict[str, Any]] = []
+    while True:
+        answer = await operator.call(
+            "svc-webhooks", subscriptions.ListSubscriptions, request, company_id=arguments.company_id
+        )
+        found += json.loads(answer.page.data)
+        if not answer.page.HasField("next_after_id"):
+            break
+        request.after_id = answer.page.next_after_id
+    rows = [
+        (
+            one["entity_id"],
+            one["health"],
+            one["secret_prefix"],
+            one["created_at"][:10],
+            one["destination_url"],
+            " ".join(one["events"]),
+        )
+        for one in found
+    ]
+    headers = ("ID", "HEALTH", "SECRET", "CREATED", "DESTINATION", "EVENTS")
+    return Answer({"subscriptions": found}, table(headers, rows, "No subscriptions."))
+
+
+def _paused(answer: pb.PauseSubscriptionResponse, _arguments: argparse.Namespace) -> Answer:
+    found = json.loads(answer.subscription.json)
+    text = f"Subscription {found['entity_id']} is paused since {found['paused_at']}: its deliveries wait."
+    return Answer(_health(found), text)
+
+
+def _resumed(answer: pb.ResumeSubscriptionResponse, _arguments: argparse.Namespace) -> Answer:
+    found = json.loads(answer.subscription.json)
+    text = f"Subscription {found['entity_id']} is {found['health']}: what is due goes with the next sweep."
+    return Answer(_health(found), text)
+
+
+def _health(found: dict[str, Any]) -> dict[str, Any]:
+    return {"sub_id": found["entity_id"], "health": found["health"]}
+
+
+def _rotated(answer: pb.RotateSecretResponse, _arguments: argparse.Namespace) -> Answer:
+    found = json.loads(answer.subscription.json)
+    value = {"sub_id": found["entity_id"], "secret": answer.secret, "secret_prefix": found["secret_prefix"]}
+    text = (
+        f"{answer.secret}\n\n"
+        f"This is the signing secret of subscription {found['entity_id']} from now on, told this once.\n"
+        "The one before signs nothing any more."
+    )
+    return Answer(value, text)

@@ -1,0 +1,57 @@
+"""What a command answers: an object for programs and a few lines for people."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.descriptor import EnumDescriptor
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from chassis.schedule.instants import printed
+from makeready.common.v1 import options_pb2
+from makeready_cli.errors import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """value: what `--json` prints. text: what a person reads. status: the exit status."""
+
+    value: Mapping[str, Any]
+    text: str
+    status: int = 0
+
+    def as_json(self) -> str:
+        # ASCII alone, so that neither the locale nor a terminal can make anything else of it.
+        return json.dumps(self.value)
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]], when_empty: str) -> str:
+    """Columns side by side, two spaces between them."""
+    cells = [[printable("-" if cell is None else str(cell)) for cell in row] for row in rows]
+    if not cells:
+        return when_empty
+    widths = [max(len(row[index]) for row in (headers, *cells)) for index in range(len(headers))]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (headers, *cells)
+    )
+    return "\n".join(lines)
+
+
+def instant(timestamp: Timestamp) -> str:
+    """As the API prints it."""
+    return printed(timestamp.ToDatetime(datetime.UTC))
+
+
+def labels(enum: EnumDescriptor) -> dict[int, str]:
+    """How the public API spells each value of an enum."""
+    found = {}
+    for value in enum.values:
+        label: str = value.GetOptions().Extensions[options_pb2.label]
+        if label:
+            found[value.number] = label
+    return found

@@ -1,0 +1,54 @@
+"""`--as`: on whose behalf a command is run, and who may run it."""
+
+from __future__ import annotations
+
+import argparse
+
+from google.protobuf.descriptor import MethodDescriptor
+
+from makeready.common.v1 import options_pb2
+from makeready_cli import argument_types as types
+from makeready_cli.errors import CommandError
+from makeready_cli.parsers import Parser
+
+# The kinds of actors, as a sentence names them.
+_KINDS = {
+    options_pb2.KIND_OPERATOR: "the operator",
+    options_pb2.KIND_ADMINISTRATOR: "administrators",
+    options_pb2.KIND_STAFF: "staff",
+}
+
+
+def add_actor(parser: Parser, rpc: MethodDescriptor) -> None:
+    """Adds `--as`. `actor_of` later compares the actor with who may call the RPC."""
+    who = "an administrator's email"
+    if options_pb2.KIND_STAFF in _allowed(rpc):
+        who += ", or staff:ID"
+    parser.set_defaults(rpc=rpc)
+    parser.add_argument(
+        "--as", dest="actor", metavar="WHO", type=types.actor, help=f"who does it: {who} (default: the operator)"
+    )
+
+
+def actor_of(arguments: argparse.Namespace) -> tuple[str, int] | None:
+    """The (email, staff id) that `--as` names, one of them empty; None for the operator. Raises CommandError if the
+    actor may not call the RPC."""
+    actor: tuple[str, int] | None = getattr(arguments, "actor", None)
+    if actor is None:
+        return None
+    rpc: MethodDescriptor = arguments.rpc
+    email, _staff_id = actor
+    if (options_pb2.KIND_ADMINISTRATOR if email else options_pb2.KIND_STAFF) not in _allowed(rpc):
+        who = "An administrator" if email else "A member of staff"
+        may = " and ".join(name for kind, name in _KINDS.items() if kind in _allowed(rpc))
+        raise CommandError(f"{who} may not do this; {may} may.")
+    return actor
+
+
+def is_for_people(rpc: MethodDescriptor) -> bool:
+    """Whether administrators or staff may call the RPC, not the operator alone."""
+    return not _allowed(rpc).isdisjoint({options_pb2.KIND_ADMINISTRATOR, options_pb2.KIND_STAFF})
+
+
+def _allowed(rpc: MethodDescriptor) -> frozenset[int]:
+    return frozenset(rpc.GetOptions().Extensions[options_pb2.allowed])

@@ -1,0 +1,121 @@
+"""The arguments of a command: one for each field of its RPC's request."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from makeready_cli import argument_types as types
+from makeready_cli.errors import UsageError
+from makeready_cli.output import labels
+from makeready_cli.parsers import Parser
+
+IDEMPOTENCY_KEY, COMPANY, CLEAR = "idempotency_key", "company_id", "clear"
+KEY_BYTES = 16
+_WHOLE = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_INT32)
+# The metavar of a value, by the end of its field's name.
+_METAVARS = {"_id": "ID", "_ids": "ID", "_on": "DATE", "_date": "DATE", "_url": "URL", "_at": "TIME"}
+
+
+def add_fields(
+    parser: Parser,
+    rpc: MethodDescriptor,
+    positional: tuple[str, ...],
+    helps: Mapping[str, str],
+    settings: Mapping[str, Mapping[str, Any]],
+    hidden: tuple[str, ...] = (),
+) -> None:
+    """Adds an argument for each field. helps: a phrase by field; settings: by field what `add_argument` gets instead,
+    and as `flag` another spelling; hidden: fields without an argument."""
+    fields = rpc.input_type.fields_by_name
+    for name in positional:
+        one: dict[str, Any] = {"metavar": name.upper(), "type": _read(fields[name]), "help": helps.get(name)}
+        parser.add_argument(name, **one | dict(settings.get(name, {})))
+    for name, field in fields.items():
+        if name not in (IDEMPOTENCY_KEY, COMPANY, CLEAR, *positional, *hidden):
+            _add_option(parser, field, helps.get(name, ""), dict(settings.get(name, {})))
+    if CLEAR in fields:
+        parser.add_argument(
+            "--clear",
+            metavar="FIELD",
+            action="append",
+            default=[],
+            type=_field_name,
+            choices=[name for name, one in fields.items() if one.has_presence],
+            help=f"{helps.get(CLEAR, 'leave this field without a value')}; may be repeated",
+        )
+    if IDEMPOTENCY_KEY in fields:
+        parser.add_argument("--idempotency-key", metavar="KEY", help="do it once, however often it is sent")
+
+
+def _field_name(text: str) -> str:
+    """A field's own name, however it is spelled as an option."""
+    return text.removeprefix("--").replace("-", "_")
+
+
+def _add_option(parser: Parser, one: FieldDescriptor, phrase: str, instead: dict[str, Any]) -> None:
+    flag = instead.pop("flag", "--" + one.name.replace("_", "-"))
+    settings: dict[str, Any] = {"dest": one.name}
+    phrases = [phrase] if phrase else []
+    if one.type == FieldDescriptor.TYPE_BOOL:
+        settings |= {"action": argparse.BooleanOptionalAction, "default": None}
+    else:
+        settings |= {"type": _read(one), "metavar": _metavar(one), "required": not one.has_presence}
+    if one.is_repeated:
+        settings |= {"action": "append", "default": [], "required": False}
+        phrases.append("may be repeated")
+    if one.enum_type is not None:
+        settings["choices"] = list(labels(one.enum_type).values())
+        phrases.append("one of: " + ", ".join(settings["choices"]))
+    settings["help"] = "; ".join(phrases) or None
+    parser.add_argument(flag, **settings | instead)
+
+
+def _metavar(one: FieldDescriptor) -> str:
+    if one.message_type is not None:
+        return "TIME"
+    if end := next((end for end in _METAVARS if one.name.endswith(end)), ""):
+        return _METAVARS[end]
+    return "N" if one.type in (*_WHOLE, FieldDescriptor.TYPE_DOUBLE) else one.name.upper()
+
+
+def _read(one: FieldDescriptor) -> Callable[[str], Any]:
+    if one.type in _WHOLE:
+        return types.record_id if one.name.endswith(("_id", "_ids")) else types.whole_number
+    if one.type == FieldDescriptor.TYPE_DOUBLE:
+        return types.number
+    if one.message_type is not None:
+        assert one.message_type.full_name == Timestamp.DESCRIPTOR.full_name, f"{one.full_name} is no argument"
+        return types.instant
+    return str if one.enum_type is not None else types.any_text
+
+
+def request_of(rpc: MethodDescriptor, positional: tuple[str, ...], arguments: argparse.Namespace) -> Any:
+    """The RPC's request. Raises Misused where it would change nothing, whatever the record."""
+    request: Any = GetMessageClass(rpc.input_type)()
+    fields = rpc.input_type.fields_by_name
+    for name, one in fields.items():
+        value = getattr(arguments, name, None)
+        if value is None:
+            continue
+        if one.is_repeated:
+            getattr(request, name).extend(value)
+        elif one.message_type is not None:
+            getattr(request, name).FromDatetime(value)
+        elif one.enum_type is not None:
+            setattr(request, name, next(number for number, label in labels(one.enum_type).items() if label == value))
+        else:
+            setattr(request, name, value)
+    if CLEAR in fields and not any(
+        one.name not in (IDEMPOTENCY_KEY, COMPANY, *positional) for one, _ in request.ListFields()
+    ):
+        raise UsageError("name at least one field to change, or to --clear")
+    if IDEMPOTENCY_KEY in fields and not request.idempotency_key:
+        request.idempotency_key = secrets.token_hex(KEY_BYTES)
+    return request

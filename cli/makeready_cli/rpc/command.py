@@ -1,0 +1,149 @@
+"""A command made of a contract: it is one RPC, its arguments are the request's fields, and `--as` says who does it.
+
+A field that the request always has is required, and an optional one is an option; the command says which fields are
+given by position. What the response says is printed as `rendering` does, unless the command has an `answer`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pb2 import MethodOptions
+
+from chassis.auth.clients import ServiceUnavailable
+from makeready_cli import argument_types as types
+from makeready_cli.calls import DEADLINE_SECONDS, Operator, ensure_company, is_transient, unavailable_message
+from makeready_cli.errors import CommandError
+from makeready_cli.output import Answer
+from makeready_cli.parsers import Commands, command
+from makeready_cli.rpc.actor import add_actor, is_for_people
+from makeready_cli.rpc.arguments import COMPANY, IDEMPOTENCY_KEY, add_fields, request_of
+from makeready_cli.rpc.rendering import record_of, text_of
+
+ATTEMPTS = 2
+PAUSE_SECONDS = 0.5
+_NEXT = "next_"
+
+Run = Callable[[Operator, argparse.Namespace], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class RpcCommand:
+    """One command. brief: a phrase for the list of commands; positional: fields given by position, after the company;
+    helps: a phrase for each field."""
+
+    name: str
+    service: str
+    rpc: MethodDescriptor
+    brief: str
+    positional: tuple[str, ...] = ()
+    helps: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""
+    company: bool = True
+    """Whether the company's id is the first argument."""
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By field: what argparse's `add_argument` gets instead of what the contract says; `flag` is the option's name."""
+    hidden: tuple[str, ...] = ()
+    """Fields that have no argument."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """Options of the answer alone, by their spelling: a phrase for each."""
+    all_pages: bool = False
+    """Whether all pages of a list are read: each `next_FIELD` of a response goes into FIELD of the next request."""
+    deadline_seconds: float = DEADLINE_SECONDS
+    answer: Callable[[Any, argparse.Namespace], Answer] | None = None
+    """Makes the answer of the response. Without it the response itself is the answer."""
+    run: Run | None = None
+    """Does all of the work itself. For commands that are more than one RPC."""
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The request's."""
+        found: Mapping[str, Any] = self.rpc.input_type.fields_by_name
+        return found
+
+    @property
+    def is_contract_alone(self) -> bool:
+        """Whether every field of the request is an argument, as the contract says it."""
+        return not (self.settings or self.hidden or self.next_fields or self.run)
+
+    @property
+    def is_read(self) -> bool:
+        return bool(self.rpc.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS)
+
+    @property
+    def next_fields(self) -> dict[str, str]:
+        """The request's FIELD for each `next_FIELD` of a response, if all pages are read."""
+        found = {name: name.removeprefix(_NEXT) for name in self.rpc.output_type.fields_by_name}
+        return {name: one for name, one in found.items() if name != one} if self.all_pages else {}
+
+
+def add_commands(verbs: Commands, *commands: RpcCommand) -> None:
+    """Adds the commands to a group."""
+    for one in commands:
+        parser = command(verbs, one.name, one.brief, one.description)
+        if one.company:
+            help_ = "the company whose records they are"
+            parser.add_argument(COMPANY, metavar="COMPANY_ID", type=types.record_id, help=help_)
+        hidden = (*one.hidden, *one.next_fields.values())
+        add_fields(parser, one.rpc, one.positional, one.helps, one.settings, hidden)
+        for flag, phrase in one.flags.items():
+            parser.add_argument(flag, action="store_true", help=phrase)
+        if is_for_people(one.rpc):
+            add_actor(parser, one.rpc)
+        parser.set_defaults(run=one.run or _runs(one), rpc_command=one)
+
+
+def _runs(command: RpcCommand) -> Run:
+    async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
+        request = request_of(command.rpc, command.positional, arguments)
+        # A request that names its company itself is refused by the service that knows all companies.
+        company_id = arguments.company_id if command.company and COMPANY not in command.fields else 0
+        if company_id:
+            await ensure_company(operator, company_id)
+        if not command.is_read and is_for_people(command.rpc):
+            operator.trace()
+        response = await _response(operator, command, request, company_id)
+        if command.answer is not None:
+            return command.answer(response, arguments)
+        value = record_of(response)
+        return Answer(value, text_of(value))
+
+    return run
+
+
+async def _response(operator: Operator, command: RpcCommand, request: Any, company_id: int) -> Any:
+    """The response; of all pages one, with the lists of all."""
+    found = await _page(operator, command, request, company_id)
+    page = found
+    while following := [name for name in command.next_fields if page.HasField(name)]:
+        for name in following:
+            setattr(request, command.next_fields[name], getattr(page, name))
+        page = await _page(operator, command, request, company_id)
+        found.MergeFrom(page)
+    return found
+
+
+async def _page(operator: Operator, command: RpcCommand, request: Any, company_id: int) -> Any:
+    """One response. A call that can be repeated without a second effect is repeated once if no answer came."""
+    method = operator.method(command.service, command.rpc)
+    is_idempotent = IDEMPOTENCY_KEY in command.fields
+    for attempt in range(ATTEMPTS if is_idempotent or command.is_read else 1):
+        if attempt:
+            await asyncio.sleep(PAUSE_SECONDS)
+        try:
+            return await operator.ask(
+                command.service, method, request, company_id=company_id, deadline_seconds=command.deadline_seconds
+            )
+        except ServiceUnavailable as error:
+            unavailable = error
+            if not is_transient(error):
+                break
+    again = ""
+    if is_idempotent:
+        again = f" To do it once all the same, repeat it with --idempotency-key {request.idempotency_key}."
+    raise CommandError(unavailable_message(command.service, unavailable) + again) from None

@@ -1,0 +1,73 @@
+"""What a command prints of a response where it says nothing of its own: the record, or a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from makeready.common.v1.documents_pb2 import Document
+from makeready_cli.output import instant, labels, table
+
+_CELL_POINTS_MAX = 60
+_NEXT = "next_"
+
+
+def record_of(message: Message) -> dict[str, Any]:
+    """A response as `--json` prints it. A response of one message alone is that message, and a document its record. A
+    field with presence that is absent is null."""
+    fields: Mapping[str, Any] = message.DESCRIPTOR.fields_by_name
+    if isinstance(message, Document):
+        record: dict[str, Any] = json.loads(message.json)
+        return record
+    if len(fields) == 1:
+        ((name, one),) = fields.items()
+        if one.message_type is not None and not one.is_repeated and one.message_type is not Timestamp.DESCRIPTOR:
+            return record_of(getattr(message, name))
+    return {name: _field_value(one, message, getattr(message, name)) for name, one in fields.items()}
+
+
+def _field_value(one: FieldDescriptor, message: Message, value: Any) -> Any:
+    if one.is_repeated:
+        return [_item_value(one, item) for item in value]
+    return None if one.has_presence and not message.HasField(one.name) else _item_value(one, value)
+
+
+def _item_value(one: FieldDescriptor, value: Any) -> Any:
+    if one.enum_type is not None:
+        return labels(one.enum_type).get(value)
+    if isinstance(value, Timestamp):
+        return instant(value)
+    if isinstance(value, bytes):  # a JSON object
+        return json.loads(value)
+    return record_of(value) if isinstance(value, Message) else value
+
+
+def text_of(value: Mapping[str, Any]) -> str:
+    """For a person: the rows of a list and how to list the next ones, else a line for each field."""
+    lists = [name for name, rows in value.items() if isinstance(rows, list)]
+    rest = {name: one for name, one in value.items() if name not in lists}
+    if len(lists) == 1 and all(name.startswith(_NEXT) for name in rest):
+        ((name, rows),) = ((name, value[name]) for name in lists)
+        headers = list(rows[0]) if rows else []
+        lines = [[cell(row[header]) for header in headers] for row in rows]
+        text = table([header.upper() for header in headers], lines, f"No {name.replace('_', ' ')}.")
+        more = (f"More with --{name.removeprefix(_NEXT).replace('_', '-')} {one}." for name, one in rest.items() if one)
+        return "\n".join((text, *more))
+    return table(("FIELD", "VALUE"), [(name, cell(one)) for name, one in value.items()], "Done.")
+
+
+def cell(value: Any) -> object:
+    """A value in a table."""
+    if isinstance(value, Mapping) and "name" in value:
+        return value["name"]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = json.dumps(value) if isinstance(value, (list, dict)) else value
+    if isinstance(text, str) and len(text) > _CELL_POINTS_MAX:
+        return text[: _CELL_POINTS_MAX - 1] + "…"
+    return text

@@ -1,0 +1,314 @@
+"""Commands of the back office: each is its RPC, field by field; who may act is told before anything is sent."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
+
+from makeready.catalog.v1 import meter_commands_pb2, place_commands_pb2, places_pb2
+from makeready.common.v1 import options_pb2
+from makeready.common.v1.audit_pb2 import ListAuditRequest
+from makeready.common.v1.documents_pb2 import Document
+from makeready.identity.v1 import staff_commands_pb2
+from makeready_cli.errors import CommandError, UsageError
+from makeready_cli.output import labels
+from makeready_cli.program import parser
+from makeready_cli.rpc.actor import actor_of
+from makeready_cli.rpc.arguments import CLEAR, COMPANY, IDEMPOTENCY_KEY, request_of
+from makeready_cli.rpc.command import RpcCommand
+from makeready_cli.rpc.rendering import record_of, text_of
+from testkit.gateways import Gateway, Operator
+
+from .conftest import Run
+
+PLACES = place_commands_pb2.DESCRIPTOR.services_by_name["PlaceCommandsService"].methods_by_name
+METERS = meter_commands_pb2.DESCRIPTOR.services_by_name["MeterCommandsService"].methods_by_name
+
+
+def leaves(tree: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    for action in tree._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for one in action.choices.values():
+                yield from leaves(one)
+    if tree.get_default("run") is not None:
+        yield tree
+
+
+def is_derived(command: argparse.ArgumentParser) -> bool:
+    """Whether its arguments are those of its RPC."""
+    one: RpcCommand | None = command.get_default("rpc_command")
+    return one is not None and one.is_contract_alone
+
+
+LEAVES = list(leaves(parser()))
+DERIVED = [command for command in LEAVES if is_derived(command)]
+ACTING = [command for command in LEAVES if command.get_default("rpc") is not None]
+
+
+def named(command: argparse.ArgumentParser) -> str:
+    return command.prog.removeprefix("makeready ")
+
+
+def given(one: FieldDescriptor) -> str:
+    """A value that the field's argument takes."""
+    if one.enum_type is not None:
+        return next(iter(labels(one.enum_type).values()))
+    if one.message_type is not None:
+        return "2026-01-31T12:00:00Z"
+    return "7" if one.cpp_type != FieldDescriptor.CPPTYPE_STRING else "some words"
+
+
+def words_of(command: argparse.ArgumentParser, whole: bool) -> list[str]:
+    """Arguments that the command takes: all of them, or those that it needs."""
+    fields = command.get_default("rpc_command").rpc.input_type.fields_by_name
+    words = []
+    for action in command._actions:
+        if isinstance(action, argparse._HelpAction | argparse._StoreTrueAction) or action.dest in ("actor", CLEAR):
+            continue
+        if not (whole or action.required):
+            continue
+        value = "7" if action.dest == COMPANY else given(fields[action.dest])
+        if not action.option_strings:
+            words.append(value)
+        elif isinstance(action, argparse.BooleanOptionalAction):
+            words.append(action.option_strings[0])
+        else:
+            words += [action.option_strings[0], value]
+    return words
+
+
+@pytest.mark.parametrize("command", DERIVED, ids=named)
+def test_each_field_of_the_request_is_an_argument_and_what_it_always_has_is_required(
+    command: argparse.ArgumentParser,
+) -> None:
+    rpc: MethodDescriptor = command.get_default("rpc_command").rpc
+    fields = dict(rpc.input_type.fields_by_name)
+    arguments = {action.dest: action for action in command._actions}
+    assert fields.keys() <= arguments.keys()
+    for name, one in fields.items():
+        may_lack = (
+            one.has_presence
+            or one.is_repeated
+            or one.cpp_type == FieldDescriptor.CPPTYPE_BOOL
+            or name == IDEMPOTENCY_KEY
+        )
+        assert arguments[name].required == (not may_lack), name
+    whole = command.parse_args(words_of(command, whole=True))
+    places = tuple(action.dest for action in command._actions if not action.option_strings and action.dest != COMPANY)
+    request = request_of(rpc, places, whole)
+    set_fields = {one.name for one, _ in request.ListFields()}
+    zero = {name for name, one in fields.items() if one.enum_type is not None}
+    assert set_fields | zero | {CLEAR} >= fields.keys()
+    command.parse_args(words_of(command, whole=False))
+
+
+@pytest.mark.parametrize("command", ACTING, ids=named)
+def test_help_names_the_company_every_place_and_who_may_act(
+    command: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command.parse_args(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    allowed = set(command.get_default("rpc").GetOptions().Extensions[options_pb2.allowed])
+    assert ("or staff:ID" in said) == (options_pb2.KIND_STAFF in allowed)
+    assert "(default: the operator)" in said
+    assert said.count("_UNSPECIFIED") == 0
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    return parser().parse_args(words)
+
+
+def test_who_may_not_do_it_is_told_so_by_kind() -> None:
+    with pytest.raises(CommandError) as told:
+        actor_of(parsed("property", "add", "1", "--name", "n", "--address", "a", "--as", "staff:3"))
+    assert str(told.value) == "A member of staff may not do this; the operator and administrators may."
+    record = ("reading", "record", "1", "2", "--period-start", "x", "--period-end", "y", "--consumption", "-1")
+    assert actor_of(parsed(*record, "--as", "staff:3")) == ("", 3)
+    assert actor_of(parsed(*record, "--as", "ada@example.com")) == ("ada@example.com", 0)
+    assert actor_of(parsed(*record)) is None
+    assert actor_of(parsed("company", "list")) is None
+
+
+@pytest.mark.parametrize("who", ["", "ada", "staff:", "staff:0", "staff:x", "staff:-1", "administrator:1"])
+def test_who_acts_is_an_email_or_a_member_of_staff(who: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed("staff", "list", "1", "--as", who)
+    assert ended.value.code == 2
+    assert "--as: must be" in capsys.readouterr().err
+
+
+def test_values_reach_the_request_typed() -> None:
+    words = ["--location", "Roof", "--location-type", "exterior", "--status", "Needs Service", "--year", "1999"]
+    arguments = parsed("asset", "update", "1", "2", *words, "--clear", "serial-number", "--clear", "asset_tag")
+    request = request_of(PLACES["UpdateAsset"], ("asset_id",), arguments)
+    assert len(request.idempotency_key) == 32, "one of its own"
+    request.ClearField(IDEMPOTENCY_KEY)
+    assert request == place_commands_pb2.UpdateAssetRequest(
+        asset_id=2,
+        location="Roof",
+        location_type=place_commands_pb2.LOCATION_TYPE_EXTERIOR,
+        status=places_pb2.ASSET_STATUS_NEEDS_SERVICE,
+        year=1999,
+        clear=["serial_number", "asset_tag"],
+    )
+    arguments = parsed("meter", "update", "1", "2", "--no-is-active", "--idempotency-key", "mine")
+    assert request_of(METERS["UpdateMeter"], ("meter_id",), arguments) == meter_commands_pb2.UpdateMeterRequest(
+        idempotency_key="mine", meter_id=2, is_active=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["property", "add", "1", "--name", "n"], "--address"),
+        (["property", "add", "x", "--name", "n", "--address", "a"], "COMPANY_ID: must be a positive whole number"),
+        (["unit", "add", "1", "--property-id", "0", "--name", "n"], "--property-id: must be a positive whole number"),
+        (["unit", "update", "1", "2", "--bedrooms", "two"], "--bedrooms: must be a whole number"),
+        (["unit", "update", "1", "2", "--bedrooms", "2147483648"], "--bedrooms: must be a whole number"),
+        (["unit", "update", "1", "2", "--bathrooms", "nan"], "--bathrooms: must be a number"),
+        (["unit", "update", "1", "2", "--clear", "nonsense"], "--clear: invalid choice: 'nonsense' (choose from"),
+        (["asset", "update", "1", "2", "--status", "Broken"], "invalid choice: 'Broken' (choose from 'Active'"),
+        (["unit", "update", "1", "2", "--unit-status", "Down"], "unrecognized arguments"),
+    ],
+)
+def test_bad_arguments_are_told_by_name(run: Run, words: list[str], fault: str) -> None:
+    status, out, err = run(*words)
+    assert (status, out) == (2, "")
+    assert fault in " ".join(err.split())
+
+
+def test_a_change_of_nothing_is_misuse() -> None:
+    with pytest.raises(UsageError):
+        request_of(PLACES["UpdateUnit"], ("unit_id",), parsed("unit", "update", "1", "2"))
+
+
+def test_a_record_that_is_all_of_a_response_stands_for_itself() -> None:
+    document = Document(json=b'{"entity_id": 3, "name": "x"}', entity_id=3)
+    assert record_of(place_commands_pb2.AddUnitResponse(document=document)) == {"entity_id": 3, "name": "x"}
+    member = staff_commands_pb2.Staff(staff_id=4, name="Ada", source="staff")
+    member.created_at.FromJsonString("2026-01-31T12:00:00Z")
+    alone = record_of(staff_commands_pb2.AddStaffResponse(staff=member))
+    assert alone == {
+        "staff_id": 4,
+        "name": "Ada",
+        "email": None,
+        "title": None,
+        "external_id": None,
+        "created_at": "2026-01-31T12:00:00.000000Z",
+        "source": "staff",
+    }
+    listed = record_of(staff_commands_pb2.ListStaffResponse(staff=[member], next_after_id=4))
+    assert listed == {"staff": [alone], "next_after_id": 4}
+    text = text_of(listed)
+    assert text.splitlines()[0].split() == [name.upper() for name in alone]
+    assert text.endswith("\nMore with --after-id 4.")
+    assert text_of({"staff": [], "next_after_id": None}) == "No staff."
+
+
+def test_a_table_shows_no_escapes_and_cuts_what_is_long() -> None:
+    text = text_of({"name": "a\x1b[31mb", "note": "x" * 100, "is_active": True, "unit": {"name": "204"}, "area": None})
+    assert "\x1b" not in text and "x" * 59 + "…" in text
+    assert [line.split()[-1] for line in text.splitlines()[3:]] == ["yes", "204", "-"]
+
+
+# Over a real gateway
+
+
+class Shell:
+    """Runs commands as programs do."""
+
+    def __init__(self, folder: Path, gateway: Gateway, keys: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            nobody = f"127.0.0.1:{probe.getsockname()[1]}"
+        system = {
+            "base_url": "http://127.0.0.1:1/api/v1",
+            "admin_url": "http://127.0.0.1:2",
+            "pid": os.getpid(),
+            "operator_key_file": str(keys / "operator.jwk"),
+            "processes": {"gateway": {"grpc": gateway.grpc_target}, "svc-catalog": {"grpc": nobody}},
+        }
+        (folder / "runtime.json").write_text(json.dumps(system))
+        self._environment = os.environ | {"MAKEREADY_STATE_DIR": str(folder)}
+
+    async def __call__(self, *words: str) -> tuple[int, Any, str]:
+        """The exit status, what `--json` printed, and the line on standard error."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "makeready_cli", "--json", *words,
+            env=self._environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode is not None
+        assert b"Traceback" not in err
+        return process.returncode, json.loads(out) if out else None, err.decode()
+
+
+@pytest.fixture
+def shell(tmp_path: Path, gateway: Gateway, identity_keys: Path) -> Shell:
+    return Shell(tmp_path, gateway, identity_keys)
+
+
+async def test_an_administrator_keeps_the_staff_from_the_command_line(
+    shell: Shell, operator: Operator, company_id: int
+) -> None:
+    email, company = await operator.administrator(company_id), str(company_id)
+    add = ("staff", "add", company, "--name", "Ada", "--as", email, "--idempotency-key", "once")
+    status, ada, err = await shell(*add)
+    assert (status, err, ada["name"], ada["source"]) == (0, "", "Ada", "staff")
+    assert await shell(*add) == (0, ada, ""), "once, however often it is sent"
+    status, _, err = await shell("staff", "add", company, "--name", "Bo", "--as", email, "--idempotency-key", "once")
+    assert status == 1 and "already used with a different request" in err
+    status, changed, _ = await shell("staff", "update", company, str(ada["staff_id"]), "--title", "Super")
+    assert changed == ada | {"title": "Super"}
+    assert (await shell("staff", "list", company))[1] == {"staff": [changed], "next_after_id": None}
+    assert [entry[:3] for entry in await operator_entries(operator, company_id)] == [
+        ("staff.added", ada["staff_id"], True),
+        ("staff.updated", ada["staff_id"], False),
+    ]
+
+
+async def operator_entries(operator: Operator, company_id: int) -> list[tuple[str, int, bool]]:
+    """Of each entry about staff the action, the member, and whether an administrator did it."""
+    answer = await operator("ListAudit", ListAuditRequest(subject="staff", limit=200), company_id)
+    assert all(len(one.request_id) == 24 for one in answer.entries), "a command's own request id"
+    return [(one.action, one.subject_id, one.actor != "operator") for one in reversed(answer.entries)]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("staff", "list", "COMPANY", "--as", "nobody@example.com"), "No administrator of that company has that email"),
+        (("staff", "list", "999999999"), "No company has that id; `makeready company list` shows them."),
+        (("staff", "update", "COMPANY", "999999999", "--name", "x"), "The company has no member of staff with that id"),
+        (("reading", "record", "COMPANY", "1", "--period-start", "2026-01-01", "--period-end", "2026-02-01",
+          "--consumption", "-1", "--as", "staff:999999999"), "No member of that company's staff has that id."),
+    ],
+)  # fmt: skip
+async def test_what_is_not_there_is_one_line(
+    shell: Shell, company_id: int, words: tuple[str, ...], sentence: str
+) -> None:
+    status, out, err = await shell(*(str(company_id) if word == "COMPANY" else word for word in words))
+    assert (status, out) == (1, None)
+    assert err.startswith(f"makeready: {sentence}") and err.count("\n") == 1
+
+
+async def test_without_an_answer_it_says_how_to_do_it_once_all_the_same(shell: Shell, company_id: int) -> None:
+    words = ("property", "add", str(company_id), "--name", "n", "--address", "a")
+    status, _, err = await shell(*words, "--idempotency-key", "mine")
+    assert status == 1
+    assert err == (
+        "makeready: svc-catalog does not answer; `makeready status` tells what runs."
+        " To do it once all the same, repeat it with --idempotency-key mine.\n"
+    )
+    assert "--idempotency-key mine" not in (await shell(*words))[2]

@@ -1,0 +1,169 @@
+"""The demo company: small believable data, loaded through the operator's command line, and a little over the API."""
+
+import json
+import secrets
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urljoin
+
+from makeready_local.children import LocalError
+from makeready_local.config import Settings
+from makeready_local.demo_data import over_the_api, story
+from makeready_local.demo_data.commands import Commands
+from makeready_local.state import State
+
+COMPANY = "Makeready Demo"
+EMAIL = "demo.administrator@example.com"
+SCOPES = ("read", "write", "webhook_only")
+# demo.json: where to go and with which keys. demo-story.json: which story these data tell, and since which day.
+PROGRESS, DONE, TOLD = "demo-progress.json", "demo.json", "demo-story.json"
+
+
+def load(state: State, settings: Settings, say: Callable[[str], None], check: Callable[[], None]) -> None:
+    """Loads what is not loaded yet, and writes demo.json. A load that was interrupted is taken up where it stood; the
+    demo of an earlier version gets what that one did not have.
+
+    `check` raises where a service has ended. Raises LocalError.
+    """
+    done = state.read(DONE)
+    if done and not {"company_id", "keys", "administrator"} <= done.keys():
+        raise LocalError(f"{state.folder / DONE} is damaged; without it the demo company is loaded anew")
+    is_new = not done or is_of_another_database(done, settings)
+    if is_new and state.read(TOLD) and not state.read(PROGRESS):
+        state.remove(TOLD)
+    told = state.read(TOLD)
+    day = story.day_of(told.get("day"))
+    rows = story.rows(day)
+    version = story.fingerprint(rows)
+    if is_new or told.get("version") != version:
+        say("Loading the demo company ..." if is_new else "Bringing the demo company up to date ...")
+        state.write(TOLD, {"day": day.isoformat()})
+        with Commands(state, check) as commands:
+            if is_new:
+                done = _found(state, commands)
+            rejected = _import(state, commands, str(done["company_id"]), rows)
+        if not_opened := over_the_api.open_tickets(settings.local_api_url, done["keys"]["write"]):
+            rejected.append(not_opened)
+        if rejected and is_new:
+            raise LocalError(f"the demo company cannot be loaded: {rejected[0]}")
+        for line in rejected:  # somebody has worked with it: its records need not fit any more
+            say(f"Left as it is in the demo company: {line}.")
+        state.write(TOLD, {"day": day.isoformat(), "version": version})
+    # Ports and addresses are those of this start.
+    state.write(DONE, {"base_url": settings.api_url, "admin_url": settings.admin_url, **_without_addresses(done)})
+    state.remove(PROGRESS)
+
+
+def _found(state: State, commands: Commands) -> dict[str, Any]:
+    """Makes the company, its administrator and its keys, as far as they are not there. What demo.json keeps of them."""
+    progress = state.read(PROGRESS)
+
+    def keep(name: str, value: object) -> None:
+        progress[name] = value
+        state.write(PROGRESS, progress)
+
+    resumed = bool(progress)
+    if "password" not in progress:
+        keep("password", secrets.token_urlsafe(12))
+    if "company_id" not in progress:
+        companies = commands.run("company", "list")["companies"] if resumed else []
+        known = [company for company in companies if company["name"] == COMPANY]
+        made = known[0] if known else commands.run("company", "create", COMPANY, "--timezone", story.TIMEZONE)
+        keep("company_id", made["company_id"])
+    company = str(progress["company_id"])
+    if "administrator" not in progress:
+        keep("administrator", _administrator(company, progress, keep, commands))
+    email = progress["administrator"]
+    for scope in SCOPES:
+        if scope not in progress.setdefault("keys", {}):
+            minted = commands.run(
+                "key", "mint", company, "--scope", scope, "--administrator", email, "--name", f"demo {scope}"
+            )
+            keep("keys", {**progress["keys"], scope: minted["key"]})
+    return {
+        "company_id": progress["company_id"],
+        "keys": progress["keys"],
+        "administrator": {"email": email, "password": progress["password"]},
+    }
+
+
+def _administrator(
+    company: str, progress: dict[str, Any], keep: Callable[[str, object], None], commands: Commands
+) -> str:
+    """Makes the administrator, under an email of the company's own where an earlier demo in this database has the
+    plain one. Its email."""
+    for email in (EMAIL, EMAIL.replace("@", f".{company}@")):
+        tried = email in progress.setdefault("emails_tried", [])
+        keep("emails_tried", [*progress["emails_tried"], email])
+        words = ("administrator", "create", company, email, "--name", "Demo Administrator", "--password-stdin")
+        try:
+            commands.run(*words, given=progress["password"])
+            return email
+        except LocalError as error:
+            if "with that email exists" not in str(error):
+                raise
+            # Made just before an interruption: with this very password, which was kept first.
+            if tried:
+                return email
+    raise LocalError("the demo company cannot be loaded: its administrator's emails are taken")
+
+
+def _import(state: State, commands: Commands, company: str, rows: dict[str, list[story.Row]]) -> list[str]:
+    """Imports every kind; one line for each kind of which rows were rejected."""
+    folder = state.folder / "demo"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    rejected = []
+    for kind, of_kind in rows.items():
+        file, rejects = folder / f"{kind}.jsonl", folder / f"{kind}.rejects.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in of_kind))
+        outcome = commands.run("import", company, kind, str(file), "--rejects", str(rejects))
+        file.unlink()
+        if outcome["rejected"]:
+            rejected.append(f"{outcome['rejected']} of {outcome['read']} {kind} were rejected, see {rejects}")
+    if not rejected:
+        folder.rmdir()
+    return rejected
+
+
+def is_of_another_database(done: dict[str, Any], settings: Settings) -> bool:
+    """Whether the gateway has never heard of the demo's key: other servers were named since it was loaded."""
+    request = urllib.request.Request(  # noqa: S310
+        f"{settings.local_api_url}/whoami",
+        headers={"Authorization": f"Bearer {done['keys']['read']}"},
+    )
+    try:
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5).close()
+    except urllib.error.HTTPError as error:
+        with error, suppress(ValueError, TypeError, LookupError):
+            return bool(error.code == HTTPStatus.UNAUTHORIZED and json.load(error)["error"]["code"] == "unauthorized")
+    except OSError:  # it speaks TLS, under a name that is not for us to know
+        pass
+    return False
+
+
+def _without_addresses(done: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in done.items() if name not in ("base_url", "admin_url")}
+
+
+def greeting(state: State, settings: Settings) -> str:
+    """What the person at the terminal needs to begin."""
+    reference = urljoin(settings.api_url, "/docs")
+    lines = [f"API               {settings.api_url}", f"Reference         {reference}"]
+    lines.append(f"Administrator     {settings.admin_url}")
+    done = state.read(DONE)
+    if done:
+        administrator = done["administrator"]
+        lines.append(f"                  {administrator['email']}  {administrator['password']}")
+        lines += [f"Key {scope:<14}{key}" for scope, key in done["keys"].items()]
+        lines += [
+            "",
+            "Try:",
+            f"  curl -s -H 'Authorization: Bearer {done['keys']['read']}' '{settings.api_url}/tickets?limit=3'",
+        ]
+    else:
+        lines += ["", "There is no demo company. Begin with: .venv/bin/makeready company create NAME"]
+    return "\n".join([*lines, "", "Ctrl-C stops everything; the data stay."])

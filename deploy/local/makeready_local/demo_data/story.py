@@ -1,0 +1,131 @@
+"""The demo company's story: what its records say on a given day.
+
+The hand-written records lie in `rows`; units, turns, meters and readings follow rules of their own. What happened
+lately must look so whenever somebody starts the demo, so that dates are counted from a day, the day of the first
+start. The same day always tells the same story.
+"""
+
+import datetime
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from makeready_local.demo_data import residency, units, utilities
+
+Row = dict[str, Any]
+
+TIMEZONE = "America/New_York"
+_ROWS = Path(__file__).with_name("rows")
+_INSTANTS = frozenset(
+    {"created_at", "updated_at", "completed_at", "cancelled_at", "onboarded_at", "retired_at", "occupancy_fed_at"}
+)
+_DATES = frozenset(
+    {
+        "installed_on",
+        "warranty_expires_on",
+        "scheduled_date",
+        "completed_date",
+        "move_in_date",
+        "move_out_date",
+        "projected_ready_on",
+    }
+)
+_SATURDAY = 5
+_YEARS = frozenset({"year_built", "year"})
+# `-12 09:14` is twelve days before the story's day; `@01-15 08:40` the last 15 January, for what has a season.
+_COUNTED = re.compile(r"(?P<days>[+-]\d+)(?: (?P<time>\d\d:\d\d))?")
+_SEASON = re.compile(r"@(?P<date>\d\d-\d\d)(?P<days>[+-]\d+)?(?: (?P<time>\d\d:\d\d))?")
+
+
+def today() -> datetime.date:
+    """The day on which a story begins that begins now."""
+    return datetime.datetime.now(ZoneInfo(TIMEZONE)).date()
+
+
+def day_of(kept: str | None) -> datetime.date:
+    """The day of a story that was begun, else today."""
+    return datetime.date.fromisoformat(kept) if kept else today()
+
+
+def rows(day: datetime.date) -> dict[str, list[Row]]:
+    """The rows of every kind, in the order in which they are imported: each refers to those before it."""
+    homes = units.rows()
+    turns = _written("turns")
+    return {
+        "staff": _dated("staff", _written("staff"), day),
+        "vendors": _dated("vendors", _written("vendors"), day),
+        "properties": _by_age(_dated("properties", _written("properties"), day)),
+        "units": _dated("units", homes, day),
+        "assets": _dated("assets", _written("assets"), day),
+        "turns": _by_age(_dated("turns", [*turns, *residency.rows(homes, turns)], day)),
+        "inspections": _by_age(_dated("inspections", _written("inspections"), day)),
+        "meters": _dated("meters", [meter.row() for meter in utilities.meters()], day),
+        "readings": list(utilities.readings(day, instant)),
+        "tickets": _by_age([_touched(row) for row in _dated("tickets", _written("tickets"), day)]),
+    }
+
+
+def _touched(ticket: Row) -> Row:
+    """When it last moved, as far as the story tells; without it, all would have moved on the day of the import."""
+    moved = max(str(ticket[name]) for name in ("created_at", "completed_at", "cancelled_at") if ticket.get(name))
+    return {"updated_at": moved, **ticket}
+
+
+def _by_age(found: list[Row]) -> list[Row]:
+    """Ids follow the order of a file, as if each record had been made when it says."""
+    return sorted(found, key=lambda row: str(row["created_at"]))
+
+
+def fingerprint(told: dict[str, list[Row]]) -> str:
+    """Tells one version of the story from another."""
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _written(kind: str) -> list[Row]:
+    with (_ROWS / f"{kind}.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def _dated(kind: str, written: Iterable[Row], day: datetime.date) -> list[Row]:
+    return [{name: _value(kind, row, name, day) for name in row} for row in written]
+
+
+def _value(kind: str, row: Row, name: str, day: datetime.date) -> Any:
+    value = row[name]
+    if not isinstance(value, str) or name not in _INSTANTS | _DATES | _YEARS:
+        return value
+    if name in _YEARS:
+        return day.year + int(value)
+    found = _COUNTED.fullmatch(value) or _SEASON.fullmatch(value)
+    if found is None:
+        return value
+    date = (_last(found["date"], day) if "date" in found.groupdict() else day) + datetime.timedelta(
+        int(found["days"] or 0)
+    )
+    if name in _DATES:
+        return (_working_day(date) if kind == "inspections" else date).isoformat()
+    # Nobody opens a ticket on the full minute.
+    second = zlib.crc32(f"{kind} {row['external_id']} {name}".encode()) % 60
+    return instant(date, f"{found['time'] or '09:00'}:{second:02}")
+
+
+def _working_day(date: datetime.date) -> datetime.date:
+    """The Monday after a weekend, else the day itself."""
+    return date + datetime.timedelta(days=7 - date.weekday() if date.weekday() >= _SATURDAY else 0)
+
+
+def instant(date: datetime.date, time: str) -> str:
+    """The instant of a time of day at the company, in UTC."""
+    local = datetime.datetime.combine(date, datetime.time.fromisoformat(time), ZoneInfo(TIMEZONE))
+    return local.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _last(month_and_day: str, day: datetime.date) -> datetime.date:
+    """The last such date that lies at least three weeks before the story's day."""
+    found = datetime.date.fromisoformat(f"{day.year}-{month_and_day}")
+    return found if found <= day - datetime.timedelta(weeks=3) else found.replace(year=day.year - 1)

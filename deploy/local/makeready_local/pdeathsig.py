@@ -1,0 +1,33 @@
+"""Starts a program that dies with its parent, as another user where asked.
+
+Run as a script: `python -I -S pdeathsig.py PARENT SIGNAL UID GID PROGRAM ARGUMENT…` (UID -1: stay who we are).
+The kernel sends SIGNAL to PROGRAM when PARENT ends, however it ends. This is a program of its own because
+code between fork and exec is not safe in a parent with threads.
+"""
+
+import ctypes
+import os
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(parent: int, signal: int, uid: int, gid: int, program: list[str]) -> None:
+    """Replaces this process by `program`."""
+    if uid >= 0:
+        os.setgroups([])
+        os.setgid(gid)
+        os.setuid(uid)
+    # After setuid: the kernel forgets the wish when a process changes its user.
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+    if os.getppid() != parent:  # it ended before the wish was heard
+        sys.exit(1)
+    os.execv(program[0], program)  # noqa: S606
+
+
+if __name__ == "__main__":
+    try:
+        main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:])
+    except OSError as error:
+        sys.exit(f"cannot start {sys.argv[5]}: {error.strerror}")

@@ -1,0 +1,116 @@
+"""The demo's own Makeready: in a folder that goes with it, on ports that are free, beside whatever else runs."""
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from makeready_local.children import Child, LocalError, free_port
+
+PREFIX = "makeready-demo-"
+START_SECONDS = 180
+STOP_SECONDS = 60
+
+
+class Installation:
+    """One `make run` with the demo company, its API and its command line."""
+
+    def __init__(self) -> None:
+        for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+            _remove_left(old)
+        self.folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self.folder.chmod(0o711)  # PostgreSQL's own user passes through, where we are root
+        self.state = self.folder / "state"
+        given = {name: value for name, value in os.environ.items() if not name.startswith(("MAKEREADY_", "WEBHOOKS_"))}
+        ports = {f"MAKEREADY_{name}_PORT": str(free_port()) for name in ("API", "ADMIN")}
+        self._environment = given | ports | {"MAKEREADY_STATE_DIR": str(self.state)}
+        self._child: Child | None = None
+        self.demo: dict[str, Any] = {}
+        """What `demo.json` says: addresses and keys."""
+
+    def start(self, settings: Mapping[str, str], tell: Callable[[str], None]) -> None:
+        """Returns when it is ready and the demo company loaded. tell: hears what it does. Raises LocalError."""
+        program = [sys.executable, "-P", "-m", "makeready_local"]
+        log = self.folder / "output"
+        environment = {**self._environment, **settings}
+        self._child = Child(
+            "Makeready", program, log=log, orphan_signal=signal.SIGTERM, environment=environment, folder=Path.cwd()
+        )
+        deadline = time.monotonic() + START_SECONDS
+        told = 0
+        while not (self.state / "demo.json").exists():
+            self.check()
+            if time.monotonic() > deadline:
+                raise LocalError(f"Makeready was not ready within {START_SECONDS} s: {self._child.last_words()}")
+            lines = log.read_text(errors="replace").splitlines()
+            for line in lines[told:]:
+                if line.endswith("..."):
+                    tell(line)
+            told = len(lines)
+            time.sleep(0.05)
+        self.demo = json.loads((self.state / "demo.json").read_text())
+
+    def check(self) -> None:
+        """Raises LocalError where it has ended."""
+        if self._child is not None and not self._child.alive:
+            raise LocalError(self._child.last_words().removeprefix("makeready: "))
+
+    def call(self, method: str, path: str, scope: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
+        """The status and what came as JSON. path: below the base URL. Raises LocalError where nobody answers."""
+        request = urllib.request.Request(  # noqa: S310 - our own loopback address
+            self.demo["base_url"] + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self.demo['keys'][scope]}", "Idempotency-Key": secrets.token_hex(16)},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as refused:
+            raise LocalError(f"{method} {path} answered {refused.code}: {refused.read().decode()[:300]}") from None
+        except (OSError, ValueError) as error:
+            raise LocalError(f"{method} {path} was not answered: {error}") from None
+
+    def makeready(self, *words: str) -> str:
+        """What `makeready WORDS…` prints. Raises LocalError where it fails."""
+        program = [sys.executable, "-P", "-m", "makeready_cli", *words]
+        done = subprocess.run(  # noqa: S603
+            program, env=self._environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        if done.returncode != 0:
+            raise LocalError(f"makeready {' '.join(words)} failed: {done.stderr.strip()}")
+        return done.stdout
+
+    def stop(self, *, remove: bool = True) -> None:
+        """Stops it and removes all that it kept; what is not removed, the next one removes."""
+        if self._child is not None:
+            self._child.stop(signal.SIGTERM, STOP_SECONDS)
+        if remove:
+            _remove(self.folder)
+
+
+def _remove_left(folder: Path) -> None:
+    """Removes what a demo left behind that was killed: nobody holds its state any more."""
+    with suppress(OSError), (folder / "state" / "lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    # Where PostgreSQL's user could not reach the folder, its data lie elsewhere.
+    data = folder / "state" / "postgres"
+    if data.is_symlink():
+        shutil.rmtree(data.resolve(), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)

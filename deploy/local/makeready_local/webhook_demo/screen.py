@@ -1,0 +1,31 @@
+"""What the demo says, a line at a time: with colours at a terminal, plain elsewhere."""
+
+import os
+import sys
+import time
+
+from makeready_local.runner import say
+
+COLOURS = {"good": "32", "bad": "31", "dim": "2", "strong": "1"}
+
+
+class Screen:
+    """Tells lines, each with the seconds since the demo began."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+    def title(self, text: str) -> None:
+        say("\n" + self.shown(text, "strong"))
+
+    def text(self, text: str) -> None:
+        say(text)
+
+    def step(self, what: str, outcome: str = "", kind: str = "") -> None:
+        """What was done and what came of it. kind: one of COLOURS, or none."""
+        since = self.shown(f"{time.monotonic() - self._began:6.1f} s", "dim")
+        say(f"{since}  {self.shown(f'{what:<22}{outcome}'.rstrip(), kind)}")
+
+    def shown(self, text: str, kind: str) -> str:
+        return f"\033[{COLOURS[kind]}m{text}\033[0m" if self._colours and kind else text

@@ -1,0 +1,93 @@
+"""The story that the demo company tells: whole, the same for the same day, and never of the future."""
+
+import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makeready_local.demo_data import story
+
+DAYS = [datetime.date(2026, 11, 21), datetime.date(2024, 2, 29), datetime.date(2031, 1, 1), datetime.date(2027, 7, 4)]
+# What a row names by external_id, and the kind that it is of. An asset's location is a unit only where it says so.
+NAMED = {
+    "property": "properties",
+    "unit": "units",
+    "asset": "assets",
+    "assignee": "staff",
+    "assigned_vendor": "vendors",
+    "meter": "meters",
+}
+PAST = ("created_at", "updated_at", "completed_at", "cancelled_at", "onboarded_at", "retired_at", "occupancy_fed_at")
+
+
+@pytest.fixture(params=DAYS, ids=str)
+def day(request: pytest.FixtureRequest) -> datetime.date:
+    found: datetime.date = request.param
+    return found
+
+
+def test_a_day_always_tells_the_same_story(day: datetime.date) -> None:
+    assert story.fingerprint(story.rows(day)) == story.fingerprint(story.rows(day))
+    assert story.fingerprint(story.rows(day)) != story.fingerprint(story.rows(day + datetime.timedelta(1)))
+
+
+def test_every_row_names_only_what_stands_before_it_and_of_its_own_property(day: datetime.date) -> None:
+    told: dict[str, dict[str, dict[str, Any]]] = {}
+    for kind, rows in story.rows(day).items():
+        for row in rows:
+            for field, named_kind in NAMED.items():
+                if row.get(field) is not None:
+                    named = told[named_kind][row[field]]
+                    if "property" in row and "property" in named:
+                        assert named["property"] == row["property"], (kind, row)
+            if row.get("location") is not None and "location_type" not in row:
+                assert told["units"][row["location"]]["property"] == row["property"], row
+        told[kind] = {row["external_id"]: row for row in rows}
+        assert len(told[kind]) == len(rows), f"an external_id stands twice among {kind}"
+
+
+def test_nothing_is_told_that_has_not_happened_yet(day: datetime.date) -> None:
+    dawn = story.instant(day, "00:00:00")
+    for kind, rows in story.rows(day).items():
+        for row in rows:
+            for field in PAST:
+                assert row.get(field) is None or row[field] < dawn, (kind, row)
+                assert row.get(field) is None or row[field] >= row.get("created_at", ""), (kind, row)
+
+
+def test_what_the_company_works_on_is_of_the_last_weeks(day: datetime.date) -> None:
+    tickets = story.rows(day)["tickets"]
+    lately = story.instant(day - datetime.timedelta(days=30), "00:00:00")
+    assert sum(ticket["created_at"] >= lately for ticket in tickets) > len(tickets) / 2
+    assert [ticket["created_at"] for ticket in tickets] == sorted(ticket["created_at"] for ticket in tickets)
+
+
+@given(st.dates(datetime.date(2024, 1, 1), datetime.date(2040, 12, 31)))
+def test_on_whatever_day_it_begins_inspections_and_readings_are_where_a_calendar_allows_them(
+    day: datetime.date,
+) -> None:
+    told = story.rows(day)
+    for inspection in told["inspections"]:
+        dates = [inspection[name] for name in ("scheduled_date", "completed_date") if inspection.get(name)]
+        assert all(datetime.date.fromisoformat(date).weekday() < 5 for date in dates), inspection
+        assert dates == sorted(dates) and ("completed_date" not in inspection or dates[-1] < day.isoformat())
+    for reading in told["readings"]:
+        assert reading["period_start"] < reading["period_end"] < reading["created_at"] < story.instant(day, "00:00:00")
+
+
+def test_what_the_api_does_not_tell_apart_stands_in_the_rows() -> None:
+    told = story.rows(DAYS[0])
+    assert {"unknown", None} <= {
+        vendor["last_compliance_state"] for vendor in told["vendors"] if "legal_name" in vendor
+    }
+    inspections = told["inspections"]
+    assert "Finalized" in {inspection["status"] for inspection in inspections}
+    walks = {(inspection.get("kind", "operations"), "engagement" in inspection) for inspection in inspections}
+    assert walks == {
+        ("operations", False),
+        ("consulting_walk", True),
+        ("acceptance_walk", False),
+        ("acceptance_walk", True),
+    }

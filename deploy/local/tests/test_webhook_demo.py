@@ -1,0 +1,101 @@
+"""`make demo`, as a person runs it: what it shows, and that nothing of it stays."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testkit.plugin import server_folder
+
+from .installation import System, wait_for
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Where the demo makes its own folder."""
+    with server_folder() as made:
+        place = made / "somewhere"
+        place.mkdir(mode=0o711)
+        yield place
+        wait_for(lambda: System(place).remains() == [], 60)
+
+
+def start(folder: Path, *words: str, **settings: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "makeready_local.webhook_demo", *words],
+        env=os.environ | {"TMPDIR": str(folder)} | settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_the_tour_shows_deliveries_verified_a_failure_its_retry_and_the_record(folder: Path) -> None:
+    # What a person has set for their own installation is none of the demo's.
+    demo = start(folder, "--once", MAKEREADY_API_PORT="1", MAKEREADY_STATE_DIR="/proc/nothing", WEBHOOKS_VAULT_KEYS="")
+    told, _ = demo.communicate(timeout=180)
+    assert demo.returncode == 0, told
+    assert "Traceback" not in told and "\033" not in told
+    arrived = re.findall(r"delivery +(\S+)  (\S+)  attempt (\d)\n.* signature ok .*\n.* answered (\d+)", told)
+    assert [(event, attempt, answered) for event, _, attempt, answered in arrived] == [
+        ("ticket.created", "1", "200"),
+        ("ticket.status_changed", "1", "500"),
+        ("ticket.status_changed", "2", "200"),
+        ("ticket.status_changed", "1", "200"),
+    ], told
+    assert arrived[1][1] == arrived[2][1] and len({event_id for _, event_id, _, _ in arrived}) == 3
+    assert "status: In Progress -> On Hold" in told
+    assert re.findall(r"GET /webhooks +200  health (\w+)", told)[-1] == "healthy"
+    record = told.partition("What is on record")[2]
+    assert arrived[1][1] in record
+    assert re.findall(r"^ +(\d) .* sweep .* (500|200) ", record, re.MULTILINE) == [("1", "500"), ("2", "200")]
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda one: one.name)
+def test_a_tour_that_is_stopped_takes_its_system_along(folder: Path, number: signal.Signals) -> None:
+    demo = start(folder)
+    assert demo.stdout
+    next(line for line in demo.stdout if "Starting PostgreSQL" in line)
+    demo.send_signal(number)
+    rest = demo.stdout.read()
+    status = demo.wait(60)
+    wait_for(lambda: System(folder).remains() == [], 60)
+    assert "Traceback" not in rest
+    assert status == (0 if number == signal.SIGINT else -signal.SIGKILL), rest
+    if number == signal.SIGKILL:  # the next demo removes what it could not
+        subprocess.run([sys.executable, "-P", "-c", LEFT], env=os.environ | {"TMPDIR": str(folder)}, check=True)
+    assert list(folder.iterdir()) == []
+
+
+LEFT = """
+from makeready_local.webhook_demo.installation import Installation
+Installation().stop()
+"""
+
+
+def test_a_tour_does_not_take_what_it_does_not_know() -> None:
+    command = [sys.executable, "-P", "-m", "makeready_local.webhook_demo", "--twice"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "unrecognized arguments: --twice" in done.stderr
+
+
+def test_a_tour_whose_system_fails_says_so_in_one_line_and_leaves_the_log_that_it_names(folder: Path) -> None:
+    demo = start(folder)
+    assert demo.stdout
+    next(line for line in demo.stdout if "Migrating" in line)
+    (lock,) = folder.glob("*/state/lock")
+    runner = int(lock.read_text())
+    os.kill(runner, signal.SIGKILL)
+    told = demo.stdout.read()
+    assert demo.wait(60) == 1 and "Traceback" not in told
+    assert len(re.findall(r"^makeready: .+$", told, re.MULTILINE)) == 1, told
+    (kept,) = folder.iterdir()
+    assert str(kept) in told and (kept / "output").exists()
+    wait_for(lambda: System(folder).remains() == [], 60)

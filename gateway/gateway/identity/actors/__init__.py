@@ -1,0 +1,1 @@
+"""Tokens for the people on whose behalf an operator acts."""

@@ -1,0 +1,1 @@
+"""Administrators of a company, and their passwords."""

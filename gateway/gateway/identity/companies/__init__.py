@@ -1,0 +1,1 @@
+"""Companies and their settings. Also serves the creation of their administrators."""

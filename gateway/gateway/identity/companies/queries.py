@@ -1,0 +1,57 @@
+"""The SQL statements about companies, named for what they return."""
+
+from __future__ import annotations
+
+from asyncpg import Record
+from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, insert, select, update
+
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement
+from gateway.identity.companies.tables import company as _company
+
+_company_id = bindparam("company_id", type_=BigInteger)
+
+_COMPANIES = Statement(select(_company).order_by(_company.c.id))
+_COMPANY = Statement(select(_company).where(_company.c.id == _company_id))
+_COMPANY_FOR_UPDATE = Statement(select(_company).where(_company.c.id == _company_id).with_for_update())
+_NEW_COMPANY = Statement(
+    insert(_company)
+    .values(name=bindparam("name", type_=Text), timezone=bindparam("timezone", type_=Text))
+    .returning(*_company.c)
+)
+_CHANGED_COMPANY = Statement(
+    update(_company)
+    .where(_company.c.id == _company_id)
+    .values(
+        active=bindparam("active", type_=Boolean),
+        timezone=bindparam("new_timezone", type_=Text),
+        version=_company.c.version + 1,
+        updated_at=func.greatest(func.clock_timestamp(), _company.c.updated_at),
+    )
+    .returning(*_company.c)
+)
+
+
+async def companies(database: Database) -> list[Record]:
+    return await database.rows(_COMPANIES)
+
+
+async def company(connection: Connection, company_id: int) -> Record | None:
+    return await connection.row(_COMPANY, company_id=company_id)
+
+
+async def company_for_update(connection: Connection, company_id: int) -> Record | None:
+    return await connection.row(_COMPANY_FOR_UPDATE, company_id=company_id)
+
+
+async def new_company(connection: Connection, name: str, timezone: str) -> Record:
+    return _one(await connection.row(_NEW_COMPANY, name=name, timezone=timezone))
+
+
+async def changed_company(connection: Connection, company_id: int, active: bool, timezone: str) -> Record:
+    return _one(await connection.row(_CHANGED_COMPANY, company_id=company_id, active=active, new_timezone=timezone))
+
+
+def _one(row: Record | None) -> Record:
+    assert row is not None
+    return row

@@ -1,0 +1,129 @@
+"""The RPCs about companies and the creation of their administrators. The operator's command line calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import asyncpg
+from asyncpg import Record
+
+from chassis.auth.identity import ADMINISTRATOR, Call, may_administer
+from chassis.db.database import Connection, Database
+from chassis.messaging.outbox import Outbox
+from chassis.refusals import Refusal, invalid_request
+from chassis.schedule.instants import Clock
+from chassis.writes.audit import Audit
+from gateway.identity import invalidation, rules
+from gateway.identity.administrators import passwords
+from gateway.identity.administrators import queries as administrators
+from gateway.identity.administrators.rules import password as password_rule
+from gateway.identity.companies import queries
+from gateway.identity.companies.rules import no_company
+from gateway.identity.companies.rules import timezone as timezone_rule
+from gateway.identity.rules import checked
+from makeready.events.v1.events_pb2 import CompanyReference, References
+from makeready.identity.v1 import identity_pb2 as pb
+
+Fields = Mapping[str, Any]
+
+
+class CompaniesService:
+    """Companies and their administrators. What other contexts keep of a company goes out as a reference."""
+
+    def __init__(self, database: Database, outbox: Outbox, audit: Audit, clock: Clock) -> None:
+        self.database = database
+        self.outbox = outbox
+        self.audit = audit
+        self.clock = clock
+
+    async def CreateCompany(self, request: pb.CreateCompanyRequest, call: Call) -> pb.CreateCompanyResponse:
+        name = checked(rules.name, request.name)
+        timezone = checked(timezone_rule, request.timezone)
+        async with self.database.transaction() as connection:
+            row = await queries.new_company(connection, name, timezone)
+            await self._publish_reference(connection, row, call)
+            await self._audit(connection, call, "company.created", row["id"], {}, {"name": name, "timezone": timezone})
+        self.outbox.wake()
+        return pb.CreateCompanyResponse(company=_company(row))
+
+    async def UpdateCompany(self, request: pb.UpdateCompanyRequest, call: Call) -> pb.UpdateCompanyResponse:
+        timezone = checked(timezone_rule, request.timezone) if request.HasField("timezone") else None
+        if not may_administer(call, request.company_id):
+            raise no_company()
+        if request.HasField("active") and call.identity.kind == ADMINISTRATOR:
+            raise Refusal(403, "insufficient_scope", "The operator alone opens and closes a company; leave active out.")
+        async with self.database.transaction() as connection:
+            row = await queries.company_for_update(connection, request.company_id)
+            if row is None:
+                raise no_company()
+            active: bool = request.active if request.HasField("active") else row["active"]
+            wanted: dict[str, Any] = {"active": active, "timezone": timezone or str(row["timezone"])}
+            changed = {name: value for name, value in wanted.items() if value != row[name]}
+            before = {name: row[name] for name in changed}
+            if changed:
+                row = await queries.changed_company(connection, row["id"], active, wanted["timezone"])
+                await self._publish_reference(connection, row, call)
+                await self._audit(connection, call, "company.updated", row["id"], before, changed)
+                await invalidation.notify(connection, f"company {row['id']}")
+        self.outbox.wake()
+        return pb.UpdateCompanyResponse(company=_company(row))
+
+    async def ListCompanies(self, _request: pb.ListCompaniesRequest, _call: Call) -> pb.ListCompaniesResponse:
+        return pb.ListCompaniesResponse(companies=map(_company, await queries.companies(self.database)))
+
+    async def CreateAdministrator(
+        self, request: pb.CreateAdministratorRequest, call: Call
+    ) -> pb.CreateAdministratorResponse:
+        email = checked(rules.email, request.email)
+        name = checked(rules.name, request.name or email.partition("@")[0])
+        password = None
+        if request.password:
+            password = await passwords.hashed(checked(password_rule, request.password))
+        try:
+            async with self.database.transaction() as connection:
+                if await queries.company(connection, request.company_id) is None:
+                    raise no_company()
+                found = await administrators.new_administrator_id(connection, request.company_id, email, name, password)
+                await self.audit.add(
+                    connection,
+                    call,
+                    request.company_id,
+                    "administrator.created",
+                    "administrator",
+                    found,
+                    {},
+                    {"email": email, "name": name},
+                )
+        except asyncpg.UniqueViolationError as error:
+            if error.constraint_name != "administrator_email":
+                raise
+            raise invalid_request("An administrator with that email exists; use another email.", status=422) from None
+        return pb.CreateAdministratorResponse(administrator_id=found)
+
+    async def _audit(
+        self, connection: Connection, call: Call, action: str, company_id: int, before: Fields, after: Fields
+    ) -> None:
+        await self.audit.add(connection, call, company_id, action, "company", company_id, before, after)
+
+    async def _publish_reference(self, connection: Connection, row: Record, call: Call) -> None:
+        reference = CompanyReference(
+            id=row["id"],
+            version=row["version"],
+            name=row["name"],
+            active=row["active"],
+            timezone=row["timezone"],
+        )
+        event = self.outbox.references(
+            References(companies=[reference]),
+            company_id=row["id"],
+            occurred_at=self.clock(),
+            request_id=call.request_id,
+        )
+        await self.outbox.add(connection, event)
+
+
+def _company(row: Record) -> pb.Company:
+    found = pb.Company(id=row["id"], name=row["name"], active=row["active"], timezone=row["timezone"])
+    found.created_at.FromDatetime(row["created_at"])
+    return found

@@ -1,0 +1,22 @@
+"""The table of companies."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Identity, Table, Text, text
+
+from gateway.identity.rules import NAME_POINTS_MAX
+from gateway.identity.schema import instant, metadata
+
+company = Table(
+    "company",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    # Replicas in the other contexts take a row when its version is higher than theirs.
+    Column("version", BigInteger, nullable=False, server_default=text("1")),
+    Column("name", Text, nullable=False),
+    Column("active", Boolean, nullable=False, server_default=text("true")),
+    Column("timezone", Text, nullable=False),
+    instant("created_at"),
+    instant("updated_at"),
+    CheckConstraint(f"char_length(name) BETWEEN 1 AND {NAME_POINTS_MAX}", name="company_name"),
+)

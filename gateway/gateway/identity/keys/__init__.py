@@ -1,0 +1,1 @@
+"""API keys, stored as digests, and the answer of GET /whoami about one."""

@@ -1,0 +1,45 @@
+"""The table of API keys."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from gateway.identity.schema import instant, metadata
+
+api_key = Table(
+    "api_key",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("company_id", BigInteger, ForeignKey("company.id"), nullable=False),
+    # Null: no minting administrator on record.
+    Column("administrator_id", BigInteger),
+    Column("name", Text, nullable=False),
+    Column("prefix", Text, nullable=False),
+    # SHA-256 of the key; the key itself is told once and never stored.
+    Column("digest", LargeBinary, nullable=False),
+    Column("scope", Text, nullable=False),
+    instant("created_at"),
+    Column("revoked_at", DateTime(timezone=True)),
+    UniqueConstraint("digest", name="api_key_digest"),
+    ForeignKeyConstraint(
+        ["company_id", "administrator_id"],
+        ["administrator.company_id", "administrator.id"],
+        name="api_key_administrator_of_the_same_company",
+    ),
+    CheckConstraint("scope IN ('read', 'write', 'webhook_only')", name="api_key_scope"),
+    CheckConstraint("octet_length(digest) = 32", name="api_key_digest_length"),
+)
+Index("api_key_of_company", api_key.c.company_id, api_key.c.id)

@@ -1,0 +1,14 @@
+"""The rows that other contexts keep as replicas, all there are, by the field of References that carries them."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from gateway.identity.companies.tables import company
+from gateway.identity.staff.tables import staff
+
+# The columns are the fields of the messages in makeready.events.v1.
+ROWS = {
+    "companies": select(*(company.c[name] for name in ("id", "version", "name", "active", "timezone"))),
+    "staff": select(*(staff.c[name] for name in ("id", "version", "company_id", "name", "external_id"))),
+}

@@ -1,0 +1,20 @@
+"""What all tables of the database `gateway` share: the MetaData, the platform's own tables, helpers for columns."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, DateTime, MetaData, text
+
+from chassis.messaging.outbox import outbox_table
+from chassis.writes.audit import audit_table
+from chassis.writes.idempotency import ledger
+
+metadata = MetaData()
+
+outbox = outbox_table(metadata)
+idempotency = ledger(metadata)
+audit = audit_table(metadata)
+
+
+def instant(name: str) -> Column[object]:
+    """A timestamptz that defaults to the moment of the insert."""
+    return Column(name, DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()"))

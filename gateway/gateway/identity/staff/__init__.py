@@ -1,0 +1,1 @@
+"""Members of a company's staff, to whom tickets and inspections are assigned."""

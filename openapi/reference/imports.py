@@ -1,0 +1,149 @@
+"""What can be imported: the columns of each kind's rows, from the Structs by which the services check them.
+
+Written to the command line's package, which tells a mistyped column before the first row is sent, and into the table
+of docs/imports.md.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import pkgutil
+import re
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from chassis.records.bodies import Between, Text
+from reference.structs import Undescribed
+
+MADE_BY = "Made by `make openapi` from the services' Structs: change those instead."
+BEGIN, END = "<!-- columns: made by `make openapi` from the services' Structs -->", "<!-- end of columns -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A kind of rows. package: of the service that owns it; struct: the name of its row, in a module named `inputs` or
+    `records`; contract, rpc: what takes the rows."""
+
+    kind: str
+    package: str
+    struct: str
+    contract: str
+    rpc: str
+
+
+# In the order in which the command line and docs/imports.md list them.
+IMPORTS = (
+    Import("staff", "gateway", "StaffRow", "identity.v1.staff_pb2", "StaffService.ImportStaff"),
+    Import("properties", "svc_catalog", "PropertyRow", "catalog.v1.places_pb2", "PropertiesService.ImportProperties"),
+    Import("units", "svc_catalog", "UnitRow", "catalog.v1.places_pb2", "UnitsService.ImportUnits"),
+    Import("assets", "svc_catalog", "AssetRow", "catalog.v1.places_pb2", "AssetsService.ImportAssets"),
+    Import("vendors", "svc_catalog", "VendorRow", "catalog.v1.vendors_pb2", "VendorsService.ImportVendors"),
+    Import(
+        "inspections",
+        "svc_catalog",
+        "InspectionRow",
+        "catalog.v1.inspections_pb2",
+        "InspectionsService.ImportInspections",
+    ),
+    Import("meters", "svc_catalog", "MeterRow", "catalog.v1.meters_pb2", "MetersService.ImportMeters"),
+    Import("readings", "svc_catalog", "ReadingRow", "catalog.v1.meters_pb2", "MetersService.ImportReadings"),
+    Import("notices", "svc_catalog", "NoticeRow", "catalog.v1.notices_pb2", "NoticesService.ImportNotices"),
+    Import("tickets", "svc_tickets", "TicketRow", "tickets.v1.tickets_pb2", "TicketsService.ImportTickets"),
+    Import("pm-tasks", "svc_tickets", "PmTaskRow", "tickets.v1.pm_tasks_pb2", "PmTasksService.ImportPmTasks"),
+    Import("turns", "svc_occupancy", "TurnRow", "occupancy.v1.turns_pb2", "TurnsService.ImportTurns"),
+    Import("turn-tasks", "svc_occupancy", "TaskRow", "occupancy.v1.turn_tasks_pb2", "TurnTasksService.ImportTurnTasks"),
+)
+# Columns that hold the external_id of a record of another kind.
+REFERENCES = {
+    "property": "properties",
+    "unit": "units",
+    "asset": "assets",
+    "assignee": "staff",
+    "assigned_vendor": "vendors",
+    "meter": "meters",
+    "turn": "turns",
+}
+_TYPES = {
+    str: "text",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    datetime.date: "date",
+    datetime.datetime: "date-time",
+}
+
+
+def document() -> dict[str, Any]:
+    """Every kind, the service and RPC that take its rows, and its columns, the required ones first."""
+    return {"$comment": MADE_BY, "kinds": [_kind(one) for one in IMPORTS]}
+
+
+def with_table(page: str) -> str:
+    """docs/imports.md with the table between its two markers made anew. Raises ValueError if a marker is missing."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"docs/imports.md lacks {BEGIN} or {END}")
+    lines = ["| kind | columns |", "|---|---|"]
+    for kind in document()["kinds"]:
+        columns = (f"**{one['name']}**" if one["required"] else str(one["name"]) for one in kind["columns"])
+        lines.append(f"| {kind['name']} | {', '.join(columns)} |")
+    return before + "\n".join((begin, *lines, end)) + after
+
+
+def _kind(one: Import) -> dict[str, Any]:
+    struct = _struct(one)
+    hints = typing.get_type_hints(struct, include_extras=True)
+    columns = [_column(field, hints[field.name]) for field in msgspec.structs.fields(struct)]
+    return {
+        "name": one.kind,
+        "service": one.package.replace("_", "-"),
+        "contract": f"makeready.{one.contract}",
+        "rpc": one.rpc,
+        "columns": sorted(columns, key=lambda column: not column["required"]),
+    }
+
+
+def _struct(one: Import) -> type[msgspec.Struct]:
+    path = importlib.import_module(one.package).__path__
+    for module in pkgutil.walk_packages(path, f"{one.package}."):
+        if re.match("records|inputs", module.name.rpartition(".")[2]):
+            found = vars(importlib.import_module(module.name)).get(one.struct)
+            if found is not None and found.__module__ == module.name:
+                struct: type[msgspec.Struct] = found
+                return struct
+    raise Undescribed(f"{one.package} has no {one.struct} in a module named inputs or records")
+
+
+def _column(field: msgspec.structs.FieldInfo, hint: Any) -> dict[str, Any]:
+    column = {"name": field.encode_name, "required": field.required}
+    for part in _parts(hint):
+        if isinstance(part, Text):
+            column["longest"] = part.longest
+        elif isinstance(part, Between):
+            column |= {"lowest": part.lowest, "highest": part.highest}
+        elif typing.get_origin(part) is Literal:
+            column |= {"type": "text", "values": list(typing.get_args(part))}
+        elif isinstance(part, type) and part in _TYPES:
+            column["type"] = _TYPES[part]
+    if "type" not in column:
+        raise Undescribed(f"the column {field.encode_name} has a type that no file can hold: {hint}")
+    if field.encode_name in REFERENCES:
+        column["refers_to"] = REFERENCES[field.encode_name]
+    return column
+
+
+def _parts(hint: Any) -> Iterator[Any]:
+    """The type itself and its markers, without None."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType, Annotated):
+        for arm in typing.get_args(hint) if origin is not Annotated else (hint.__origin__, *hint.__metadata__):
+            yield from _parts(arm)
+    else:
+        yield hint

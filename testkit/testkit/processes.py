@@ -1,0 +1,124 @@
+"""The one way in which tests and tools run a program: start it, wait until it is ready, stop it, kill it, read its log.
+
+Imports no service, so that end-to-end tests may use it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from makeready_local.children import free_port
+
+__all__ = ["Process", "accepts_connections", "free_port"]
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 30.0
+LOOK_SECONDS = 0.05
+LOG_TAIL_CHARACTERS = 4000
+
+
+class Process:
+    """A program that can be started, stopped and started again. Its output is appended to `log`.
+
+    Unlike the runner's `Child` it may be started from any thread, and does not end with its parent: stop or kill it.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        own_session: bool = False,
+    ) -> None:
+        """environment: the whole of it, by default this process's own; own_session: no Ctrl-C at the terminal reaches
+        it."""
+        self._command = command
+        self._environment = dict(os.environ if environment is None else environment)
+        self._own_session = own_session
+        self.log = log
+        self.process: subprocess.Popen[bytes] | None = None
+        """The process that was started last."""
+
+    @property
+    def command(self) -> Sequence[str]:
+        return self._command
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return self._environment
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Of the process that was started last."""
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def exit_status(self) -> int | None:
+        """Negative for a signal; None while it runs, and before the first start."""
+        return None if self.process is None else self.process.poll()
+
+    def launch(self, **more: str) -> None:
+        """Starts it and does not wait for anything. more: further environment."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command,
+                env=self.environment | more,
+                stdout=log,
+                stderr=log,
+                start_new_session=self._own_session,
+            )
+
+    def wait_until(self, is_ready: Callable[[], bool], seconds: float = READY_SECONDS) -> None:
+        """Returns when it is ready. Fails with the end of the log if it ends before, or is not ready in time."""
+        deadline = time.monotonic() + seconds
+        while not is_ready():
+            assert self.is_running, f"ended with {self.exit_status}:\n{self.log_tail()}"
+            assert time.monotonic() < deadline, f"not ready after {seconds:g} s:\n{self.log_tail()}"
+            time.sleep(LOOK_SECONDS)
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends the signal; nothing if it has ended."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def end(self, number: signal.Signals = signal.SIGTERM, seconds: float = STOP_SECONDS) -> int:
+        """Sends the signal if it still runs; waits for its end and returns its exit status."""
+        self.send(number)
+        return self.wait(seconds)
+
+    def wait(self, seconds: float = STOP_SECONDS) -> int:
+        """Waits until it ends by itself; its exit status."""
+        assert self.process is not None
+        return self.process.wait(seconds)
+
+    def kill(self) -> None:
+        """Ends it at once. Nothing if it was never started."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+
+    def log_tail(self, characters: int = LOG_TAIL_CHARACTERS) -> str:
+        """The end of what it has written."""
+        return self.log.read_text(errors="replace")[-characters:] if self.log.exists() else ""
+
+
+def accepts_connections(target: str) -> bool:
+    """Whether somebody listens at HOST:PORT."""
+    host, _, port = target.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True

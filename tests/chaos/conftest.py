@@ -1,0 +1,70 @@
+"""One running Makeready for the session; each test starts again what it has killed or stopped."""
+
+import itertools
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from testkit.event_contract import check_envelope
+from testkit.plugin import server_folder
+
+from ..e2e.receiver import Receiver
+from .effects import Effect, counted, since
+from .harness import HEARD, HOOK, Harness, running_harness
+from .kill_matrix import SUMMARY
+from .writes import KINDS, Caller, Records, Write, connections
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tells which points were covered, and what retries answered."""
+    if SUMMARY:
+        terminalreporter.section("killed here")
+        for line in itertools.chain(*SUMMARY.values()):
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    with Receiver(tmp_path_factory.mktemp("chaos")) as running:
+        yield running
+    for delivery in running.deliveries:
+        check_envelope(delivery.body)
+
+
+@pytest.fixture(scope="session")
+def harness(receiver: Receiver) -> Iterator[Harness]:
+    with server_folder() as folder, running_harness(folder, receiver) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+async def caller(harness: Harness) -> AsyncIterator[Caller]:
+    async with connections() as session:
+        made = Caller(harness, await harness.company("Chaos"), session)
+        await made.mint(60)
+        hears_all = Write(
+            "hears all", "POST", "/webhooks", {"destination_url": f"https://receiver.test{HOOK}", "events": HEARD}
+        )
+        assert (await made.send(hears_all, made.api_key(), "hears all")).status == 201
+        yield made
+
+
+@pytest.fixture(scope="session")
+def records(caller: Caller) -> Records:
+    made = Records(caller.company)
+    made.make(tickets=250, vacant=300, occupied=250)
+    return made
+
+
+@pytest.fixture(scope="session")
+async def alone(harness: Harness, caller: Caller, records: Records) -> dict[str, Effect]:
+    """What each kind of write leaves that nothing disturbs: each other must leave the same."""
+    found = {}
+    for name, kind in KINDS.items():
+        before = await counted(harness, kind.service)
+        reply = await caller.send(kind.make(records), caller.api_key(), f"alone {name}")
+        assert reply.status in (200, 201) and not reply.replayed, reply
+        found[name] = since(before, await counted(harness, kind.service))
+        assert found[name]["idempotency"] == 1
+        assert sum(count for what, count in found[name].items() if ".public." in what) == (kind.event != "")
+    return found

@@ -1,0 +1,53 @@
+"""What a write leaves behind, counted: rows of every table, versions, events. No table is known here by name, but for
+those that other processes write into meanwhile."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from .harness import Harness
+from .writes import KINDS, Write
+
+# Filled by what other services send, when it comes.
+BY_OTHERS = {"inbox", "reconciled", "outbox_confirmation", "event", "delivery", "attempt", "alembic_version", "company"}
+
+Effect = Counter[str]
+
+
+async def counted(harness: Harness, service: str) -> Effect:
+    """Rows by table, the sum of their versions, and events by subject."""
+    tables = await harness.query(
+        service,
+        "SELECT c.relname AS name, EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = c.oid"
+        " AND a.attname = 'version') AS versioned FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p')",
+    )
+    parts = []
+    for table in tables:
+        name = table["name"]
+        if name not in BY_OTHERS:
+            parts.append(f"SELECT '{name}' AS what, count(*) AS count FROM \"{name}\"")
+            if table["versioned"]:
+                parts.append(f"SELECT '{name}.version', coalesce(sum(version), 0) FROM \"{name}\"")
+            if name == "outbox":
+                parts.append("SELECT subject, count(*) FROM outbox GROUP BY subject")
+    rows = await harness.query(service, " UNION ALL ".join(parts))
+    return Counter({row["what"]: int(row["count"]) for row in rows})
+
+
+async def counted_all(harness: Harness) -> dict[str, Effect]:
+    return {service: await counted(harness, service) for service in sorted({kind.service for kind in KINDS.values()})}
+
+
+def sum_of(writes: Iterable[Write], service: str, alone: Mapping[str, Effect]) -> Effect:
+    """What these writes leave in a service's database."""
+    found: Effect = Counter()
+    for write in writes:
+        if KINDS[write.kind].service == service:
+            found += alone[write.kind]
+    return found
+
+
+def since(before: Effect, after: Effect) -> Effect:
+    """What has been added, without zeros; nothing is ever taken away."""
+    assert all(after[name] >= count for name, count in before.items()), (before, after)
+    return Counter({name: count - before[name] for name, count in after.items() if count != before[name]})

@@ -1,0 +1,150 @@
+"""A whole Makeready whose processes can be killed or held one by one, and what its databases say."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import grpc
+
+from chassis.auth.identity import OPERATOR, Identity
+from makeready.events.v1.events_pb2 import CatchUpRequest, Event
+from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
+from makeready.identity.v1 import identity_pb2
+from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
+
+from ..e2e.receiver import Receiver
+from ..e2e.system import Company
+from .processes import PATIENCE_SECONDS, Listener, Processes
+
+OPERATOR_IDENTITY = Identity(OPERATOR, "operator")
+PRODUCERS, PUBLIC = ("svc-tickets", "svc-occupancy"), "subject LIKE '%.public.%'"
+HOOK, HEARD = "/chaos", ["ticket.created", "ticket.status_changed", "turn.status_changed"]
+
+
+class Harness(Processes):
+    """The processes as an operator and a company see them. Use `running_harness`."""
+
+    async def company(self, name: str) -> Company:
+        created = await self.operator(
+            "gateway", CompaniesServiceStub, "CreateCompany", identity_pb2.CreateCompanyRequest(name=name)
+        )
+        company_id: int = created.company.id
+        email = f"admin@{company_id}.test"
+        wanted = identity_pb2.CreateAdministratorRequest(company_id=company_id, email=email)
+        await self.operator("gateway", CompaniesServiceStub, "CreateAdministrator", wanted)
+        company = Company(self.system, company_id, email, {})
+        company.keys = {"write": await self.key(company), "read": await self.key(company)}
+        return company
+
+    async def key(self, company: Company) -> str:
+        """A key that may write, minted by the company's administrator."""
+        wanted = identity_pb2.MintKeyRequest(
+            company_id=company.company_id, scope=identity_pb2.SCOPE_WRITE, administrator_email=company.email
+        )
+        found: str = (await self.operator("gateway", KeysServiceStub, "MintKey", wanted)).key
+        return found
+
+    async def operator(self, name: str, stub: Any, rpc: str, request: Any) -> Any:
+        """What a service answers the operator."""
+        service = self.services[name]
+        async with service.channel() as channel:
+            return await service.call(getattr(stub(channel), rpc), request, OPERATOR_IDENTITY)
+
+    # What is in the databases
+
+    async def query(self, name: str, sql: str, *values: Any) -> list[asyncpg.Record]:
+        connection = await asyncpg.connect(self.services[name].database_url, timeout=PATIENCE_SECONDS)
+        try:
+            found: list[asyncpg.Record] = await connection.fetch(sql, *values)
+        finally:
+            await connection.close()
+        return found
+
+    async def events(self, company_id: int) -> dict[str, Event]:
+        """The public events of a company, by id, from the outboxes of those who make them."""
+        found = {}
+        for name in PRODUCERS:
+            for row in await self.query(name, "SELECT message FROM outbox WHERE " + PUBLIC):
+                event = Event.FromString(row["message"])
+                if event.company_id == company_id:
+                    found[event.event_id] = event
+        return found
+
+    async def unpublished(self) -> int:
+        """How many events NATS has not acknowledged."""
+        sql = "SELECT count(*) AS waiting FROM outbox WHERE published_at IS NULL"
+        return sum([(await self.query(name, sql))[0]["waiting"] for name in PRODUCERS])
+
+    async def all_published(self) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while await self.unpublished():
+            assert time.monotonic() < deadline, "the outboxes did not empty"
+            await asyncio.sleep(0.05)
+
+    async def delivered_once(self, company: Company) -> None:
+        """Sweeps: each event of the company has then been delivered once, with what is published as its shape."""
+        await self.all_events_arrived()
+        swept = await asyncio.to_thread(self.system.makeready, "sweep", "webhooks")
+        assert swept["failed"] == 0 and isinstance(self.receiver, Receiver), swept
+        arrived = Counter(one.json["event_id"] for one in self.receiver.at(HOOK))
+        once = Counter(dict.fromkeys(await self.events(company.company_id), 1))
+        assert not (missing := once - arrived), f"never arrived: {dict(missing)}"
+        assert not (more := arrived - once), f"arrived again: {dict(more)}"
+
+    async def _catch_up(self, name: str) -> None:
+        """Tries for as long as the service has not found a producer again that was started anew."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                await self.operator(name, ConsumerServiceStub, "CatchUp", CatchUpRequest())
+                return
+            except grpc.aio.AioRpcError as error:
+                assert error.code() is grpc.StatusCode.UNAVAILABLE and time.monotonic() < deadline, error
+                await asyncio.sleep(0.2)
+
+    async def relay_rests(self, name: str) -> None:
+        """Waits until the service's relay has nothing to do."""
+        sql = "SELECT count(*) AS waiting FROM outbox WHERE published_at IS NULL AND claimed_until < now()"
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (await self.query(name, sql))[0]["waiting"]:
+            assert time.monotonic() < deadline, f"the outbox of {name} did not empty"
+            await asyncio.sleep(0.05)
+
+    async def all_events_arrived(self) -> None:
+        """Once nobody writes: waits until no relay has anything to do, and looks.
+
+        svc-webhooks has every public event, each once; svc-catalog serves of each unit what svc-occupancy says of it.
+        """
+        made = set()
+        for name in PRODUCERS:
+            await self.relay_rests(name)
+            made |= {one["event_id"] for one in await self.query(name, "SELECT event_id FROM outbox WHERE " + PUBLIC)}
+        for name in ("svc-webhooks", "svc-catalog"):
+            await self._catch_up(name)
+        stored = [one["event_id"] for one in await self.query("svc-webhooks", "SELECT event_id FROM event")]
+        assert len(stored) == len(set(stored)) and set(stored) == made
+        shown = "unit_status, projected_ready_on"
+        said = await self.query("svc-occupancy", f"SELECT unit_id, version, {shown} FROM unit_state ORDER BY 1")
+        sql = f"SELECT id, occupancy_version, {shown} FROM unit WHERE occupancy_version > 0 ORDER BY 1"
+        assert [tuple(row) for row in await self.query("svc-catalog", sql)] == [tuple(row) for row in said]
+
+
+@contextmanager
+def running_harness(
+    folder: Path,
+    receiver: Listener,
+    *,
+    dispatchers: int = 1,
+    fsync: bool = False,
+    webhooks: Mapping[str, str] | None = None,
+) -> Iterator[Harness]:
+    """A running Makeready; stopped at the end, whatever state it is in."""
+    with ExitStack() as undo:
+        harness = Harness(folder, receiver, dispatchers=dispatchers, fsync=fsync, webhooks=webhooks)
+        harness.start_all(undo)
+        yield harness

@@ -1,0 +1,243 @@
+"""Which process is killed where in which write, and what the same request answers afterwards.
+
+Cases of services that know nothing of one another run side by side: a restart of each would take minutes otherwise.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .effects import Effect, counted, since
+from .harness import Harness
+from .writes import KINDS, Caller, Records, Reply, Write
+
+EDGE = ("edge-before-call", "edge-after-call")
+RELAY = ("relay-claimed", "relay-published")
+CONSUMER = ("consumer-before-commit", "consumer-before-ack")
+SERVICE, GATEWAY, POSTGRES, CLIENT = "service", "gateway", "PostgreSQL", "client"
+
+# What is told when the tests have passed.
+SUMMARY: dict[str, list[str]] = {}
+
+
+NOTHING = Reply(0, False, b"the client left")
+
+
+class Case(NamedTuple):
+    """A write of this kind is under way, somebody has come to the point, and the victim is killed there."""
+
+    victim: str
+    point: str
+    kind: str
+
+    @property
+    def at(self) -> str:
+        """Who comes to the point: the gateway, the write's own service, or one that its event goes to."""
+        if self.point in EDGE:
+            return "gateway"
+        kind = KINDS[self.kind]
+        return kind.hears if self.point in CONSUMER else kind.service
+
+    @property
+    def is_on_the_way(self) -> bool:
+        """Whether the write is done, and its event has been made."""
+        return self.point in RELAY or self.point in CONSUMER
+
+
+class Outcome(NamedTuple):
+    """What the interrupted request answered (0: nothing), and whether the retry was a replay."""
+
+    first: int
+    replayed: bool
+
+
+def cases() -> list[Case]:
+    """Every point of every kind; on the way of an event, which is the same for all, those of one kind a service."""
+    found = []
+    relayed: set[str] = set()
+    for name, kind in KINDS.items():
+        way: tuple[str, ...] = ()
+        if kind.event and kind.service not in relayed:
+            relayed.add(kind.service)
+            way = (*RELAY, *CONSUMER)
+        found += [Case(SERVICE, point, name) for point in (*kind.points, *way)]
+        found += [Case(GATEWAY, point, name) for point in (*EDGE, *kind.points)]
+        found += [Case(POSTGRES, point, name) for point in (*EDGE, *kind.points, *way)]
+        found += [Case(CLIENT, point, name) for point in (*EDGE, *kind.points)]
+    return found
+
+
+@dataclass
+class Started:
+    """A write that is on its way to its point."""
+
+    case: Case
+    write: Write
+    api_key: str
+    key: str
+    before: Effect
+    first: asyncio.Task[Reply]
+
+
+class KillMatrix:
+    """Runs all cases of a victim once, when the first of them is asked for."""
+
+    def __init__(self, harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect]) -> None:
+        self.harness = harness
+        self.caller = caller
+        self.records = records
+        self.alone = alone
+        self._outcomes: dict[Case, Outcome | BaseException] = {}
+        self._numbers = itertools.count(1)
+
+    async def outcome(self, case: Case) -> Outcome:
+        """Raises what went wrong in this case."""
+        if case not in self._outcomes:
+            burn: dict[str, Callable[[list[Case]], Awaitable[None]]] = {
+                SERVICE: self._kill_services,
+                GATEWAY: self._kill_the_gateway,
+                POSTGRES: self._kill_postgres,
+                CLIENT: self._cut_the_client_off,
+            }
+            wanted = [one for one in cases() if one.victim == case.victim]
+            await burn[case.victim](wanted)
+            try:
+                await self.harness.all_events_arrived()
+            except Exception as error:
+                self._outcomes |= dict.fromkeys((one for one in wanted if one.is_on_the_way), error)
+        found = self._outcomes[case]
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    # Victims
+
+    async def _kill_services(self, wanted: list[Case]) -> None:
+        """Those of svc-occupancy beside the others: few share a process with them."""
+        consumers = [case for case in wanted if case.point in CONSUMER]
+        others = [case for case in wanted if case not in consumers]
+        far = [case for case in others if case.at == "svc-occupancy"]
+        near = [case for case in others if case not in far]
+        await asyncio.gather(*(self._one_by_one(self._kill_at_its_point, lane) for lane in (near, far)))
+        await self._one_by_one(self._kill_at_its_point, consumers)
+
+    async def _kill_the_gateway(self, wanted: list[Case]) -> None:
+        edge = [case for case in wanted if case.point in EDGE]
+        await self._one_by_one(self._kill_at_its_point, edge)
+        for together in rounds(case for case in wanted if case not in edge):
+            await self._together(together, self._gateway_dies)
+
+    async def _kill_postgres(self, wanted: list[Case]) -> None:
+        for together in rounds(wanted):
+            await self._together(together, self._postgres_dies)
+
+    async def _cut_the_client_off(self, wanted: list[Case]) -> None:
+        for together in rounds(wanted):
+            await self._together(together, self._client_leaves)
+
+    async def _gateway_dies(self, held: Sequence[Started]) -> None:
+        await self.harness.kill("gateway")
+        for one in held:
+            self.harness.go_on(one.case.at)
+        await self.harness.start("gateway")
+
+    async def _postgres_dies(self, held: Sequence[Started]) -> None:
+        self.harness.restart_postgres()
+        for one in held:
+            self.harness.go_on(one.case.at)
+
+    async def _client_leaves(self, held: Sequence[Started]) -> None:
+        for one in held:
+            one.first.cancel()
+        await asyncio.wait([one.first for one in held])
+        for one in held:
+            self.harness.go_on(one.case.at)
+
+    # One case
+
+    async def _one_by_one(self, burn: Callable[[Case], Awaitable[Outcome]], wanted: list[Case]) -> None:
+        for case in wanted:
+            try:
+                self._outcomes[case] = await burn(case)
+            except Exception as error:
+                self._outcomes[case] = error
+                await self.harness.mend(case.at)
+
+    async def _kill_at_its_point(self, case: Case) -> Outcome:
+        started = await self._start(case, "kill")
+        await self.harness.killed_at_point(case.at)
+        await self.harness.start(case.at)
+        return await self._finish(started)
+
+    async def _together(self, wanted: list[Case], die: Callable[[Sequence[Started]], Awaitable[None]]) -> None:
+        """Cases of different processes, all held at their points when the one victim dies."""
+        try:
+            started = [await self._start(case, "hold") for case in wanted]
+            for case in wanted:
+                await self.harness.held(case.at)
+            await die(started)
+            found = await asyncio.gather(*(self._finish(one) for one in started), return_exceptions=True)
+            self._outcomes |= dict(zip(wanted, found, strict=True))
+        except Exception as error:
+            self._outcomes |= dict.fromkeys(wanted, error)
+        if any(isinstance(self._outcomes[case], BaseException) for case in wanted):
+            await self.harness.mend()
+
+    async def _start(self, case: Case, how: str) -> Started:
+        kind = KINDS[case.kind]
+        write, api_key = kind.make(self.records), self.caller.api_key()
+        key = f"{case.victim} {case.point} {next(self._numbers)}"
+        if case.point in RELAY:  # or an earlier event would come to the point
+            await self.harness.relay_rests(kind.service)
+        if case.point in CONSUMER:
+            await self.harness.all_events_arrived()
+        before = await counted(self.harness, kind.service)
+        self.harness.arm(case.at, case.point, how)
+        return Started(case, write, api_key, key, before, asyncio.create_task(self.caller.send(write, api_key, key)))
+
+    async def _finish(self, started: Started) -> Outcome:
+        """The same request again, as often as a client would: one effect, one event, and replays from then on."""
+        kind = KINDS[started.case.kind]
+        first = NOTHING if started.first.cancelled() else await started.first
+        reply = await self.caller.insist(started.write, started.api_key, started.key)
+        again = await self.caller.send(started.write, started.api_key, started.key)
+        assert reply.status in (200, 201), (started.case, reply)
+        assert again.replayed and again.status == reply.status, (started.case, again)
+        assert again.body == reply.body or "secret" in reply.json, (started.case, reply, again)
+        if first.status in (200, 201):
+            assert reply.replayed, (started.case, first, reply)
+        left = since(started.before, await counted(self.harness, kind.service))
+        assert left == self.alone[started.case.kind], (started.case, left)
+        return Outcome(first.status, reply.replayed)
+
+
+def rounds(wanted: Iterable[Case]) -> list[list[Case]]:
+    """The cases, those together that hold different processes and write into different databases."""
+    lanes: dict[str, list[Case]] = {}
+    for case in wanted:
+        lane = "alone" if case.at == "gateway" or case.point in CONSUMER else case.at
+        lanes.setdefault(lane, []).append(case)
+    alone = [[case] for case in lanes.pop("alone", [])]
+    return alone + [[case for case in some if case] for some in itertools.zip_longest(*lanes.values())]
+
+
+def told(outcomes: dict[Case, Outcome]) -> list[str]:
+    """The table for people: a line a victim and point, the writes, and what their retries answered."""
+    lines = [f"{len(outcomes)} cases: one effect, one event, whoever was killed where"]
+    for (victim, point), group in itertools.groupby(
+        sorted(outcomes, key=lambda case: (case.victim, _ORDER.index(case.point))), lambda case: case[:2]
+    ):
+        parts = []
+        for case in group:
+            outcome = outcomes[case]
+            parts.append(
+                f"{case.kind}: {outcome.first or 'no answer'}, {'replay' if outcome.replayed else 'first answer'}"
+            )
+        lines.append(f"{victim:<10} at {point:<23} {'; '.join(parts)}")
+    return lines
+
+
+_ORDER = [*EDGE, "write-before-statement", "write-locked", "write-decided", "write-before-commit"]
+_ORDER += ["write-after-commit", *RELAY, *CONSUMER]

@@ -1,0 +1,93 @@
+"""Kill -9 of one process after another, at random moments; each is started again a moment later."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+from .harness import Harness
+
+POSTGRES, NATS = "PostgreSQL", "NATS"
+DOWN_SECONDS_MAX = 1.0
+STARTS_MAX = 10
+
+
+@dataclass
+class Kill:
+    """One death. Times as the clock on the wall says."""
+
+    who: str
+    at: float
+    back_at: float = 0.0
+
+
+class Killer:
+    """Takes the processes in random order, each once before any comes again, at least one of which is always up."""
+
+    def __init__(self, harness: Harness, chance: random.Random, apart_seconds: tuple[float, float]) -> None:
+        self.kills: list[Kill] = []
+        self.harness = harness
+        self._chance = chance
+        self._apart_seconds = apart_seconds
+        self._coming_back: set[asyncio.Task[None]] = set()
+        self._line: list[str] = []
+
+    async def run(self, kills_max: int) -> None:
+        """Until cancelled, or so many kills are done; what is down then comes back by itself: see `rest`."""
+        while len(self.kills) < kills_max:
+            await asyncio.sleep(self._chance.uniform(*self._apart_seconds))
+            await self._kill(self._next())
+
+    async def rest(self) -> None:
+        """Waits until all that was killed is back."""
+        await asyncio.gather(*self._coming_back)
+
+    def by_process(self) -> Counter[str]:
+        return Counter(kill.who for kill in self.kills)
+
+    def _next(self) -> str:
+        if not self._line:
+            names = [POSTGRES, NATS, *self.harness.names]
+            self._line = self._chance.sample(names, len(names))
+        return self._line.pop()
+
+    async def _kill(self, who: str) -> None:
+        for task in list(self._coming_back):
+            if task.done() or task.get_name() == who:
+                await task  # whoever is to be killed has not been up again since its last death
+                self._coming_back.discard(task)
+        kill = Kill(who, time.time())
+        self.kills.append(kill)
+        if who == POSTGRES:
+            self.harness.postgres.kill()
+        elif who == NATS:
+            self.harness.nats.kill()
+        else:
+            await self.harness.kill(who)
+        down_seconds = self._chance.uniform(0, DOWN_SECONDS_MAX)
+        self._coming_back.add(asyncio.create_task(self._bring_back(kill, down_seconds), name=who))
+
+    async def _bring_back(self, kill: Kill, down_seconds: float) -> None:
+        await asyncio.sleep(down_seconds)
+        # The servers go with the thread that started them: this one.
+        if kill.who == POSTGRES:
+            self.harness.postgres.start()
+        elif kill.who == NATS:
+            self.harness.nats.start()
+        else:
+            await self._started(kill.who)
+        kill.back_at = time.time()
+
+    async def _started(self, who: str) -> None:
+        """As whatever runs it would: a service that meets no database while it starts ends, and is started again."""
+        for tries in range(STARTS_MAX):
+            try:
+                await self.harness.start(who)
+                return
+            except AssertionError:
+                if tries == STARTS_MAX - 1:
+                    raise
+                await asyncio.sleep(0.5)

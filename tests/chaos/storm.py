@@ -1,0 +1,66 @@
+"""A storm of writes: many clients, writes of all kinds, each retried with its own key until it is answered."""
+
+import asyncio
+import itertools
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from .effects import Effect, counted_all, since, sum_of
+from .harness import Harness
+from .processes import PATIENCE_SECONDS
+from .writes import KINDS, Caller, Records, Reply
+
+CLIENTS = 8
+_storms = itertools.count(1)
+
+
+class Storm:
+    """One storm; `blow` once."""
+
+    def __init__(self, harness: Harness, caller: Caller, records: Records, each: int) -> None:
+        """each: how many writes of each kind."""
+        self.harness = harness
+        self.caller = caller
+        self.number = next(_storms)
+        made = [kind.make(records) for kind in KINDS.values() for _ in range(each)]
+        # The order is another in each storm, and the same in each run.
+        self.writes = random.Random(self.number).sample(made, len(made))
+        self.answers: dict[int, Reply] = {}
+        self.attempts: list[Reply] = []
+        self._waiting = iter(list(enumerate(self.writes)))
+        self._api_keys = [caller.api_key() for _ in self.writes]
+
+    async def blow(self, strokes: list[int], strike: Callable[[], Awaitable[None]]) -> None:
+        """Strikes each time so many writes are answered, while the others go on; returns when all are answered."""
+        async with asyncio.timeout(2 * PATIENCE_SECONDS), asyncio.TaskGroup() as clients:
+            for _ in range(CLIENTS):
+                clients.create_task(self._client())
+            for stroke in strokes:
+                while len(self.answers) < stroke:  # noqa: ASYNC110 - nothing here sets an event
+                    await asyncio.sleep(0.001)
+                await strike()
+
+    async def _client(self) -> None:
+        for number, write in self._waiting:
+            self.answers[number] = await self.caller.insist(
+                write, self._api_keys[number], self._key(number), self.attempts
+            )
+
+    def _key(self, number: int) -> str:
+        return f"storm {self.number} write {number}"
+
+    async def check(self, before: dict[str, Effect], alone: dict[str, Effect]) -> None:
+        """Each write was done, once, and all that it leaves is there; each answer is kept."""
+        assert {reply.status for reply in self.answers.values()} <= {200, 201}, self.outcomes()
+        for number, write in enumerate(self.writes):
+            again = await self.caller.send(write, self._api_keys[number], self._key(number))
+            reply = self.answers[number]
+            assert again.replayed and again.status == reply.status, (write, reply, again)
+            assert again.body == reply.body or "secret" in reply.json, (write, reply, again)
+        for service, counts in (await counted_all(self.harness)).items():
+            assert since(before[service], counts) == sum_of(self.writes, service, alone), service
+
+    def outcomes(self) -> Counter[tuple[int, str]]:
+        """What the attempts were answered: status, and the error's code or what came instead of an answer."""
+        return Counter((one.status, one.code if one.status else one.body.decode()) for one in self.attempts)

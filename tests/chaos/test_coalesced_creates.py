@@ -1,0 +1,37 @@
+"""Creates that come at once share a statement: they die together, and each is done once when it is asked for again."""
+
+import asyncio
+
+import pytest
+
+from .effects import Effect, counted, since, sum_of
+from .harness import Harness
+from .writes import INSERTS, KINDS, Caller, Records
+
+CREATES = 16
+
+
+@pytest.mark.parametrize("point", INSERTS)
+@pytest.mark.parametrize("victim", ["svc-tickets", "gateway"])
+async def test_creates_that_are_under_way_together_are_each_done_once(
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], victim: str, point: str
+) -> None:
+    writes = [KINDS["create ticket"].make(records) for _ in range(CREATES)]
+    asked = [(one, caller.api_key(), f"together {victim} {point} {n}") for n, one in enumerate(writes)]
+    before = await counted(harness, "svc-tickets")
+    try:
+        harness.arm("svc-tickets", point, "kill" if victim == "svc-tickets" else "hold")
+        firsts = [asyncio.create_task(caller.send(*one)) for one in asked]
+        if victim == "svc-tickets":
+            await harness.killed_at_point(victim)
+        else:
+            await harness.held("svc-tickets")
+            await harness.kill(victim)
+            harness.go_on("svc-tickets")
+    finally:
+        await harness.mend()
+    for first in await asyncio.gather(*firsts):
+        assert first.status in (0, 201, 500), first
+    replies = await asyncio.gather(*(caller.insist(*one) for one in asked))
+    assert {one.status for one in replies} == {201}
+    assert since(before, await counted(harness, "svc-tickets")) == sum_of(writes, "svc-tickets", alone)

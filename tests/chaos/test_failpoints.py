@@ -1,0 +1,63 @@
+"""Kill -9 of whoever it may be, at every named point of every write: the same request again, one effect, one event."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from chassis.runtime.failpoints import POINTS
+
+from .effects import Effect
+from .harness import Harness
+from .kill_matrix import SUMMARY, Case, KillMatrix, Outcome, cases, told
+from .writes import Caller, Records
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = cases()
+# What is no part of a write with a key; its own tests kill there.
+ELSEWHERE = {
+    "svc-tickets/tests/test_overdue_maintenance.py": {"sweep-before-commit"},
+    "svc-webhooks/tests/test_two_dispatchers.py": {"delivery-claimed", "delivery-sent"},
+    "svc-webhooks/tests/test_erasure.py": {"erasure-begun", "erasure-batch"},
+    "svc-webhooks/tests/test_retention.py": {"day-detached", "day-dropped"},
+}
+
+
+@pytest.fixture(scope="module")
+async def matrix(
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect]
+) -> AsyncIterator[KillMatrix]:
+    yield KillMatrix(harness, caller, records, alone)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[Case, Outcome]:
+    return {}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(case).replace(" ", "_"))
+async def test_a_write_cut_off_anywhere_happens_once(
+    matrix: KillMatrix, outcomes: dict[Case, Outcome], case: Case
+) -> None:
+    outcomes[case] = await matrix.outcome(case)
+    if case.victim == "service" and case.point.startswith("write-"):  # its death alone decides what is left
+        assert outcomes[case].replayed == (case.point == "write-after-commit")
+    SUMMARY["cases"] = told(outcomes)
+
+
+def test_every_point_of_the_list_is_killed_at_somewhere() -> None:
+    covered = {case.point for case in CASES}
+    for file, points in ELSEWHERE.items():
+        text = (ROOT / file).read_text()
+        assert all(f'"{point}"' in text for point in points), file
+        covered |= points
+    assert covered == set(POINTS)
+
+
+def test_the_list_names_the_points_that_the_code_passes() -> None:
+    found = set()
+    for project in ("chassis", "gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"):
+        for file in (ROOT / project / project.replace("-", "_")).rglob("*.py"):
+            found |= set(re.findall(r'killed_here\("([a-z-]+)"\)', file.read_text()))
+    assert found == set(POINTS)

@@ -1,0 +1,187 @@
+"""Signing secrets and the vault's keys are where they have to be, and in nothing else that the processes leave."""
+
+import asyncio
+import base64
+import contextlib
+import os
+import urllib.request
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from makeready.webhooks.v1 import webhooks_pb2
+from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub
+
+from ..e2e.receiver import Receiver
+from .harness import Harness
+from .processes import PATIENCE_SECONDS, RING, SERVICES
+from .writes import Caller, Records, create_ticket
+
+PREFIX_CHARACTERS = 12  # of a secret, which lists show
+NEW_KEY, LOST_KEY = os.urandom(32), os.urandom(32)
+NEW = "new:" + base64.b64encode(NEW_KEY).decode()
+LOST = "lost:" + base64.b64encode(LOST_KEY).decode()
+KEYS = [base64.b64decode(RING.partition(":")[2]), NEW_KEY, LOST_KEY]
+
+
+class Watch:
+    """What may be nowhere, and everything that was said."""
+
+    def __init__(self, harness: Harness, company_id: int, api_key: str) -> None:
+        self.harness = harness
+        self.company_id = company_id
+        self.api_key = api_key
+        self.secrets: list[str] = []
+        self.said: list[bytes] = []
+
+    def needles(self) -> Iterator[bytes]:
+        """As they are, in base64 and in hexadecimal, as PostgreSQL prints bytes."""
+        hidden = [secret[PREFIX_CHARACTERS:].encode() for secret in self.secrets]
+        for one in (*hidden, *KEYS):
+            yield from (one, one.hex().encode(), base64.b64encode(one).rstrip(b"="))
+
+    def found_in(self, text: bytes) -> list[bytes]:
+        return [needle for needle in self.needles() if needle in text]
+
+    async def http(self, method: str, path: str, body: object = None, key: str = "") -> Any:
+        """The answer's JSON, kept as said but for a secret that it tells for the only time."""
+        sent = {"Idempotency-Key": key} if key else {}
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:  # the gateway may not have found again what was started anew
+                answer = await asyncio.to_thread(self.harness.system.call, method, path, self.api_key, body, sent)
+                if answer.status != 500:
+                    break
+                await asyncio.sleep(0.2)
+        found: Any = answer.json if answer.body else {}
+        if answer.status == 201 and "secret" in found:
+            self.secrets.append(found["secret"])
+        else:
+            self.said.append(answer.body)
+        return found
+
+    async def makeready(self, *words: str) -> None:
+        """Whatever its exit status."""
+        done = await asyncio.to_thread(self.harness.system.run, *words)
+        assert "Traceback" not in done.stderr
+        self.said.append((done.stdout + done.stderr).encode())
+
+    async def ring(self, *keys: str) -> None:
+        """svc-webhooks, told to log all that it can, with this ring."""
+        await self.harness.stop("svc-webhooks")
+        more = self.harness._more["svc-webhooks"] | {"WEBHOOKS_VAULT_KEYS": ",".join(keys)}
+        service = self.harness.services["svc-webhooks"]
+        await asyncio.to_thread(lambda: service.start(**more, MAKEREADY_LOG_LEVEL="debug"))
+
+    async def sweep(self) -> None:
+        await self.makeready("sweep", "webhooks")
+        for name in SERVICES:
+            address = self.harness._more[name]["MAKEREADY_METRICS_LISTEN"]
+            answer = await asyncio.to_thread(urllib.request.urlopen, f"http://{address}/metrics", timeout=10)
+            self.said.append(answer.read())
+
+    def arguments(self) -> Iterator[bytes]:
+        """What everybody on the machine may read of the processes."""
+        for name in SERVICES:
+            yield Path(f"/proc/{self.harness.pid(name)}/cmdline").read_bytes()
+
+    def files(self) -> Iterator[Path]:
+        """Logs, what NATS keeps, and PostgreSQL's own files with its log of all writes."""
+        for path in self.harness.folder.rglob("*"):
+            if path.is_file() and not path.is_symlink() and self.harness.folder / "keys" not in path.parents:
+                yield path
+
+    async def tables(self, name: str) -> dict[str, str]:
+        """Every table of a service's database in text form."""
+        connection = await asyncpg.connect(self.harness.services[name].database_url)
+        try:
+            tables = await connection.fetch(
+                "SELECT oid::regclass::text AS name FROM pg_class WHERE relkind IN ('r', 'p', 'm')"
+                " AND relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"
+            )
+            return {
+                one["name"]: await connection.fetchval(f"SELECT string_agg(x::text, ' ') FROM {one['name']} x") or ""
+                for one in tables
+            }
+        finally:
+            await connection.close()
+
+
+@pytest.fixture
+async def watch(harness: Harness, caller: Caller) -> AsyncIterator[Watch]:
+    watching = Watch(harness, caller.company.company_id, caller.api_key())
+    yield watching
+    # Everything under the key of all other tests again.
+    await watching.ring(RING, NEW)
+    await asyncio.to_thread(harness.system.makeready, "vault", "reseal")
+    await harness.stop("svc-webhooks")
+    await harness.start("svc-webhooks")
+    await watching.http("GET", "/webhooks")  # the gateway has found it again
+    await watching.sweep()
+
+
+async def test_nothing_that_is_left_holds_a_secret_or_a_key(
+    harness: Harness, caller: Caller, records: Records, receiver: Receiver, watch: Watch
+) -> None:
+    ids = []
+    for number in range(2):
+        body = {"destination_url": f"https://receiver.test/secrets/{number}", "events": ["ticket.created"]}
+        for _ in range(2):  # made, and replayed
+            made = await watch.http("POST", "/webhooks", body, key=f"secrets {number}")
+        assert "secret" not in made
+        ids.append(made["entity_id"])
+    assert len(watch.secrets) == 2
+    await watch.ring(NEW, RING)
+    await watch.makeready("vault", "reseal")
+    assert watch.said[-1].endswith(b"encrypted anew under key new. No other key is needed.\n")
+    rotated = await harness.operator(
+        "svc-webhooks",
+        AdministrationServiceStub,
+        "RotateSecret",
+        webhooks_pb2.RotateSecretRequest(sub_id=ids[1]),
+    )
+    watch.secrets.append(rotated.secret)
+    watch.said.append(rotated.subscription.json)
+
+    # Delivered, failed, and not even tried for want of the key or of any.
+    receiver.answers["/secrets/1"] = [500]
+    for ring in ((NEW, RING), (LOST,), ()):
+        await watch.ring(*ring)
+        assert (await caller.send(create_ticket(records), caller.api_key(), str(uuid.uuid4()))).status == 201
+        await watch.sweep()
+        body = {"destination_url": "https://receiver.test/", "events": ["ticket.created"]}
+        if ring == (LOST,):
+            await watch.makeready("vault", "reseal")
+            assert b"0 secrets encrypted anew" in watch.said[-1] and b"needed besides: new." in watch.said[-1]
+        if not ring:
+            refused = await watch.http("POST", "/webhooks", body, key="no vault")
+            assert refused["error"]["code"] == "vault_unavailable"
+    assert receiver.at("/secrets/0")[0].is_signed_with(watch.secrets[0])
+    assert receiver.at("/secrets/1")[0].is_signed_with(watch.secrets[2])
+    await watch.makeready("webhooks", "list", str(watch.company_id))
+    for one in ids:
+        await watch.makeready("--json", "webhooks", "deliveries", str(one))
+    assert b'"error": "vault"' in b"".join(watch.said)
+    await watch.http("GET", "/webhooks?limit=200")
+
+    for said in (*watch.said, *watch.arguments()):
+        assert watch.found_in(said) == [], said[:2000]
+    tables: dict[str, str] = {}
+    for name in SERVICES:
+        tables |= {f"{name}: {table}": text for table, text in (await watch.tables(name)).items()}
+    assert [name for name, text in tables.items() if watch.found_in(text.encode())] == []
+    # That they were looked through: what may be shown of a secret is there.
+    shown = watch.secrets[0][:PREFIX_CHARACTERS]
+    assert shown in tables["svc-webhooks: subscription"] and any(shown.encode() in said for said in watch.said)
+    looked_at = set()
+    for path in watch.files():
+        with contextlib.suppress(FileNotFoundError):  # PostgreSQL's come and go
+            assert watch.found_in(path.read_bytes()) == [], path
+            looked_at.add(path.name)
+    assert {f"{name}.log" for name in SERVICES} <= looked_at
+
+    for one in ids:
+        await watch.http("DELETE", f"/webhooks/{one}")

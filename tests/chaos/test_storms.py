@@ -1,0 +1,79 @@
+"""Processes die, or are stopped as an operator would, in the middle of a storm of writes."""
+
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from .effects import Effect, counted_all
+from .harness import Harness
+from .kill_matrix import SUMMARY
+from .processes import SERVICES
+from .storm import Storm
+from .writes import KINDS, Caller, Records
+
+# What a client may see of a process that ends well: its answer, a clean refusal, or a connection that closed before
+# anything came. Half an answer is none of these.
+CLOSED = {"ServerDisconnectedError", "ClientConnectorError", "ClientOSError", "ClientConnectionResetError"}
+WRITING = [name for name in SERVICES if name in {kind.service for kind in KINDS.values()}]
+
+
+async def storm(
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], each: int, strikes: int, seed: str,
+    strike: Callable[[], Awaitable[None]],
+) -> Storm:  # fmt: skip
+    """Strikes at so many moments among the answers, told by the seed; then all must be as if nothing had been."""
+    made = Storm(harness, caller, records, each)
+    before = await counted_all(harness)
+    # Never at the very end: then nobody would be there to notice.
+    moments = sorted(random.Random(seed).sample(range(1, len(made.writes) * 4 // 5), strikes))
+    try:
+        await made.blow(moments, strike)
+    finally:
+        await harness.mend()
+    await made.check(before, alone)
+    await harness.all_events_arrived()
+    SUMMARY.setdefault("storms", []).append(
+        f"storm, {seed}: {len(made.writes)} writes, {strikes} strikes, {dict(made.outcomes())}"
+    )
+    return made
+
+
+async def test_postgresql_killed_in_a_storm_of_two_hundred_writes_loses_and_doubles_nothing(
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect]
+) -> None:
+    async def strike() -> None:
+        harness.restart_postgres()
+
+    await storm(harness, caller, records, alone, 200 // len(KINDS), 4, "PostgreSQL killed", strike)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+async def test_a_process_killed_in_a_storm_loses_and_doubles_nothing(
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], name: str
+) -> None:
+    async def strike() -> None:
+        await harness.kill(name)
+        await harness.start(name)
+
+    await storm(harness, caller, records, alone, 12, 2, f"{name} killed", strike)
+
+
+@pytest.mark.parametrize("name", ["gateway", *WRITING])
+async def test_a_process_told_to_stop_in_a_storm_ends_well_and_nobody_gets_half_an_answer(
+    harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], name: str
+) -> None:
+    async def strike() -> None:
+        await harness.stop(name)
+        await harness.start(name)
+
+    made = await storm(harness, caller, records, alone, 12, 2, f"{name} stopped", strike)
+    seen = set(made.outcomes())
+    unanswered = {code for status, code in seen if status == 0}
+    assert unanswered <= (CLOSED if name == "gateway" else set()), made.outcomes()
+    answered = {(200, ""), (201, ""), (409, "idempotency_in_progress"), (500, "internal_error")}
+    assert seen - {(0, code) for code in unanswered} <= answered, made.outcomes()
+
+
+async def test_every_event_of_all_this_reached_its_receiver_once(harness: Harness, caller: Caller) -> None:
+    await harness.delivered_once(caller.company)
