@@ -16,7 +16,7 @@ from harness.cpu import spent, used
 from harness.load import Client, Script
 from harness.seed import Seeded, tickets_url
 from harness.sides import CURSOR_KEY, Ours, Side
-from svc_tickets import queries
+from svc_tickets.tickets.queries import read
 from testkit.plans import filter_sets, page_plan
 
 COMPANIES, TICKETS = 20, 1_000_000
@@ -78,7 +78,7 @@ async def measure(ours: Ours, side: Side, seeded: Seeded, tickets: int = TICKETS
         for name, after_id in (("at the start", 0), (f"after {tickets:,} tickets", deep)):
             cursor = cursors.issue(after_id, f"{seeded.measured} /tickets?".encode())
             seconds = await _ask(side, seeded, f"/tickets?limit={ROWS}&cursor={cursor}", requests)
-            plan = await page_plan(database, queries.TICKETS_PAGE, seeded.measured, ROWS, after_id)
+            plan = await page_plan(database, read.TICKETS_PAGE, seeded.measured, ROWS, after_id)
             pages.append(Depth(name, seconds, plan.rows_met, plan.buffers))
         return Deep(many, pages, await _plans(database, seeded.measured, deep))
     finally:
@@ -141,11 +141,11 @@ async def _plans(database: Database, company_id: int, deep: int) -> str:
         "| filters | page | shown | rows met | blocks | indexes of tickets |",
         "|---|---|---:|---:|---:|---|",
     ]
-    for names in filter_sets(queries.TICKETS_PAGE, {"ticket_number": "property_id"}):
+    for names in filter_sets(read.TICKETS_PAGE, {"ticket_number": "property_id"}):
         for since in _sinces(names):
             for where, after_id in (("start", 0), ("deep", deep)):
                 given = {name: since[1] if name == "updated_since" else values[name] for name in names}
-                plan = await page_plan(database, queries.TICKETS_PAGE, company_id, ROWS, after_id, **given)
+                plan = await page_plan(database, read.TICKETS_PAGE, company_id, ROWS, after_id, **given)
                 shown = ", ".join(name + (f" {since[0]}" if name == "updated_since" else "") for name in names)
                 indexes = ", ".join(f"`{name}`" for name in plan.indexes if name.startswith("ticket_"))
                 lines.append(

@@ -144,7 +144,7 @@ def test_the_tutorial_works_as_it_is_printed(folder: Folder) -> None:
                 said = folder.run(block.text)
         assert service is not None and said
         assert asyncio.run(events(folder.own["MAKEREADY_DATABASE_URL"])) == [
-            ("events.svc-parcels.public.parcel.received", True)
+            ("events.svc-parcels.public.property.notice.published", True)
         ]
         assert service.end() == 0, service.log_tail()
     finally:

@@ -31,7 +31,8 @@ def schemas(context: str) -> dict[str, Any]:
     """The context's public shapes as JSON Schemas by name. Raises Undescribed."""
     found = Structs()
     bodies = {write.body for write in WRITES.values()}
-    for module in _modules(CONTEXTS[context]):
+    # Records first: what a record and a body share bears the record's name.
+    for module in sorted(_modules(CONTEXTS[context]), key=lambda one: one.__name__.rpartition(".")[2] == "inputs"):
         for name, kind in vars(module).items():
             if name in NOT_PUBLIC or not _is_struct_of(module, kind):
                 continue

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from svc_catalog import rules_inspections_desk as failed_rows
-from svc_tickets import rules as tickets
+from svc_catalog.inspections import rules as failed_rows
+from svc_tickets.tickets.rules import fields as tickets
 
 
 def test_a_failed_row_may_be_all_that_its_ticket_may_be() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from chassis.app.server import App, run_process
 from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaResync, ReplicaSource
@@ -18,69 +20,56 @@ from makeready.catalog.v1 import (
     vendors_pb2,
 )
 from makeready.events.v1 import replicas_pb2
-from svc_catalog import (
-    config,
-    consumers,
-    queries_owned,
-    records,
-    records_inspections,
-    records_vendors,
-    service,
-    service_inspections,
-    service_inspections_desk,
-    service_meters,
-    service_meters_desk,
-    service_notices,
-    service_places_desk,
-    service_vendors,
-    service_vendors_desk,
-    tables,
-)
-from svc_catalog.owners import Staff
-from svc_catalog.sweeps import Compliance, OverdueInspections
+from svc_catalog import config, consumers, replica_source, schema, tables
+from svc_catalog.inspections.commands import InspectionCommandsService
+from svc_catalog.inspections.records import INSPECTION
+from svc_catalog.inspections.service import InspectionsService
+from svc_catalog.inspections.staff import Staff
+from svc_catalog.inspections.sweeps import overdue_inspections
+from svc_catalog.meters.commands import MeterCommandsService
+from svc_catalog.meters.service import MetersService
+from svc_catalog.notices.service import NoticesService
+from svc_catalog.places.commands import PlaceCommandsService
+from svc_catalog.places.service import AssetsService, PropertiesService, UnitsService
+from svc_catalog.vendors.commands import VendorCommandsService
+from svc_catalog.vendors.records import VENDOR
+from svc_catalog.vendors.service import VendorsService
+from svc_catalog.vendors.sweeps import ComplianceSnapshots
 
 NAME = "svc-catalog"
 
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
-    outbox = app.produces(tables.outbox, consumers=["svc-tickets", "svc-occupancy", "svc-webhooks"])
-    app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
+    outbox = app.produces(schema.outbox, consumers=["svc-tickets", "svc-occupancy", "svc-webhooks"])
+    app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS)
     replicas = replicas_pb2.DESCRIPTOR.services_by_name
     owners = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
-    app.serve(replicas["ReplicaSourceService"], ReplicaSource(app.database, queries_owned.ROWS))
+    app.serve(replicas["ReplicaSourceService"], ReplicaSource(app.database, replica_source.ROWS))
     app.serve(replicas["ReplicasService"], ReplicaResync(app.database, consumers.put_references, owners))
     importer = Importer(app.database, outbox, instants.now)
-    commands = app.commands(tables.idempotency, tables.audit, outbox)
+    commands = app.commands(schema.idempotency, schema.audit, outbox)
     database, links_url = app.database, settings.service.links_url
-    links = records.Links(links_url)
-    served = places_pb2.DESCRIPTOR.services_by_name
-    app.serve(served["PropertiesService"], service.PropertiesService(database, importer, links))
-    app.serve(served["UnitsService"], service.UnitsService(database, importer, links))
-    app.serve(served["AssetsService"], service.AssetsService(database, importer, links))
-    app.serve(served["ReferencesService"], service.ReferencesService(database))
-    desk = service_places_desk.PlaceCommandsService(commands, links)
-    app.serve(place_commands_pb2.DESCRIPTOR.services_by_name["PlaceCommandsService"], desk)
-    vendor_links = records_vendors.VendorLinks(links_url)
-    vendors = service_vendors.VendorsService(database, importer, vendor_links)
-    app.serve(vendors_pb2.DESCRIPTOR.services_by_name["VendorsService"], vendors)
-    vendor_desk = service_vendors_desk.VendorCommandsService(database, commands, vendor_links)
-    app.serve(vendor_commands_pb2.DESCRIPTOR.services_by_name["VendorCommandsService"], vendor_desk)
     staff = Staff(database, app.peer("gateway"))
-    inspection_links = records_inspections.InspectionLinks(links_url)
-    inspections = service_inspections.InspectionsService(database, importer, staff, inspection_links)
-    app.serve(inspections_pb2.DESCRIPTOR.services_by_name["InspectionsService"], inspections)
-    inspection_desk = service_inspections_desk.InspectionCommandsService(database, commands, staff, inspection_links)
-    app.serve(inspection_commands_pb2.DESCRIPTOR.services_by_name["InspectionCommandsService"], inspection_desk)
-    meters = service_meters.MetersService(database, importer, links_url)
-    app.serve(meters_pb2.DESCRIPTOR.services_by_name["MetersService"], meters)
-    meter_desk = service_meters_desk.MeterCommandsService(commands, links_url)
-    app.serve(meter_commands_pb2.DESCRIPTOR.services_by_name["MeterCommandsService"], meter_desk)
-    notices = service_notices.NoticesService(database, importer, commands, outbox, links_url)
-    app.serve(notices_pb2.DESCRIPTOR.services_by_name["NoticesService"], notices)
+    services: list[tuple[Any, object]] = [
+        (places_pb2, PropertiesService(database, importer, links_url)),
+        (places_pb2, UnitsService(database, importer, links_url)),
+        (places_pb2, AssetsService(database, importer, links_url)),
+        (places_pb2, replica_source.ReferencesService(database)),
+        (place_commands_pb2, PlaceCommandsService(commands, links_url)),
+        (vendors_pb2, VendorsService(database, importer, links_url)),
+        (vendor_commands_pb2, VendorCommandsService(database, commands, links_url)),
+        (inspections_pb2, InspectionsService(database, importer, staff, links_url)),
+        (inspection_commands_pb2, InspectionCommandsService(database, commands, staff, links_url)),
+        (meters_pb2, MetersService(database, importer, links_url)),
+        (meter_commands_pb2, MeterCommandsService(commands, links_url)),
+        (notices_pb2, NoticesService(database, importer, commands, outbox, links_url)),
+    ]
+    for contract, service in services:
+        app.serve(contract.DESCRIPTOR.services_by_name[type(service).__name__], service)
     app.sweeps(
-        OverdueInspections(database, outbox, inspection_links, instants.now).sweep,
-        Compliance(database, outbox, commands.audit, vendor_links, instants.now).sweep,
+        overdue_inspections(database, outbox, INSPECTION.renderer(links_url), instants.now).sweep,
+        ComplianceSnapshots(database, outbox, commands.audit, VENDOR.renderer(links_url), instants.now).sweep,
     )
     return app
 

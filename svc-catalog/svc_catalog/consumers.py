@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from chassis.db.database import Connection
 from chassis.replicas.tables import Replica
 from makeready.events.v1 import events_pb2 as pb
-from svc_catalog import queries_occupancy
-from svc_catalog import tables as t
+from svc_catalog import schema
+from svc_catalog.places import occupancy_replica
 
 SUBJECTS = {"gateway": ["references"], "svc-occupancy": ["references"]}
 # Who owns each kind of row that is kept here, those first that others lie in.
 OWNERS = {"companies": "gateway", "staff": "gateway", "unit_occupancies": "svc-occupancy"}
 
-_company = Replica(t.company)
-_staff = Replica(t.staff)
+_company = Replica(schema.company)
+_staff = Replica(schema.staff)
 
 
 async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
     """Takes rows into the replicas. overwrite: see `Replica`."""
     await _company.put(connection, (row for one in references for row in one.companies), overwrite)
     await _staff.put(connection, (row for one in references for row in one.staff), overwrite)
-    await queries_occupancy.take(connection, (row for one in references for row in one.unit_occupancies), overwrite)
+    await occupancy_replica.take(connection, (row for one in references for row in one.unit_occupancies), overwrite)
 
 
 async def apply(connection: Connection, events: Sequence[pb.Event]) -> None:

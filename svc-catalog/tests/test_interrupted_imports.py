@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc_catalog import rules_inspections, rules_vendors
+from svc_catalog.inspections import rules
+from svc_catalog.vendors import rules as vendors_rules
 
 _PLACES = [("P1", None), ("P1", "U1"), ("P2", None), ("P2", "U2"), ("P2", "U1"), ("P3", None)]
 _WALKS = [("operations", None), ("consulting_walk", "Audit"), ("acceptance_walk", None), (None, "Audit")]
@@ -23,7 +24,7 @@ _inspections = st.lists(
         },
         st.sampled_from(_PLACES),
         st.sampled_from(_WALKS),
-        st.sampled_from(rules_inspections.STORED_STATUSES),
+        st.sampled_from(rules.STORED_STATUSES),
         st.sampled_from([None, None, None, 2, 5]),
     ),
     min_size=1,
@@ -36,7 +37,7 @@ _vendors = st.lists(
             "legal_name": st.sampled_from(["Ace", "Bee", "Cee", ""]),
             "website": st.sampled_from(["https://one.example", "https://two.example", ""]),
             "retired_at": st.sampled_from(["2020-01-01", ""]),
-            "last_compliance_state": st.sampled_from([*rules_vendors.COMPLIANCE_STATES, ""]),
+            "last_compliance_state": st.sampled_from([*vendors_rules.COMPLIANCE_STATES, ""]),
         },
     ),
     min_size=1,

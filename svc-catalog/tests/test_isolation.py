@@ -8,7 +8,7 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from chassis.auth.identity import INTEGRATION, OPERATOR, SERVICE, STAFF, Identity
+from chassis.auth.identity import INTEGRATION, KINDS, OPERATOR, SERVICE, STAFF, Identity
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import inspections_pb2, meters_pb2, vendors_pb2
 from makeready.catalog.v1 import places_pb2 as pb
@@ -24,7 +24,7 @@ ALLOWED = {"List": INTEGRATION, "Get": INTEGRATION, "Import": OPERATOR, "Batch":
 @pytest.mark.parametrize("rpc", RPCS, ids=[rpc.name for rpc in RPCS])
 async def test_each_rpc_is_open_to_its_kind_alone(company: Any, rpc: Any, kind: str) -> None:
     (expected,) = (allowed for prefix, allowed in ALLOWED.items() if rpc.name.startswith(prefix))
-    assert list(rpc.GetOptions().Extensions[options_pb2.allowed]) == [getattr(options_pb2, f"KIND_{expected.upper()}")]
+    assert list(rpc.GetOptions().Extensions[options_pb2.allowed]) == [KINDS[expected]]
     request = GetMessageClass(rpc.input_type)()
     if hasattr(request, "limit"):
         request.limit = 1

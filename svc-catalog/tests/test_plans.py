@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from chassis.db.database import Database
-from svc_catalog import queries, queries_inspections, queries_meters, queries_vendors
+from svc_catalog.inspections import queries as inspections_queries
+from svc_catalog.meters import queries as meters_queries
+from svc_catalog.places import queries
+from svc_catalog.vendors import queries as vendors_queries
 from testkit.plans import lists_of
 from testkit.skewed_rows import analyze, check_pages, make_crowd
 
@@ -34,7 +37,7 @@ FILLS = (
     " CASE WHEN n < 5000 THEN 'operations' ELSE 'consulting_walk' END, '2020-01-01', 'import'",
 )
 STATUSES = {"asset": ("Active", "Retired"), "inspection": ("Scheduled", "Completed")}
-LISTS = lists_of(queries, queries_inspections, queries_meters, queries_vendors)
+LISTS = lists_of(queries, inspections_queries, meters_queries, vendors_queries)
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ from chassis.messaging.outbox import Outbox
 from chassis.schedule import instants
 from makeready.catalog.v1 import places_pb2 as pb
 from makeready.events.v1.events_pb2 import Event
-from svc_catalog import rules
-from svc_catalog import tables as t
+from svc_catalog import field_rules, schema
+from svc_catalog.places import rules
 
-_RECORDED = Statement(select(t.outbox.c.subject, t.outbox.c.message).order_by(t.outbox.c.recorded_at))
-_WAITING = Statement(select(t.outbox.c.event_id).where(t.outbox.c.published_at.is_(None)))
+_RECORDED = Statement(select(schema.outbox.c.subject, schema.outbox.c.message).order_by(schema.outbox.c.recorded_at))
+_WAITING = Statement(select(schema.outbox.c.event_id).where(schema.outbox.c.published_at.is_(None)))
 
 
 async def events(database: Database, company_id: int) -> list[Event]:
@@ -81,7 +81,7 @@ async def test_events_reach_nats(company: Any, elm: Any, database: Database) -> 
 
 
 def test_the_largest_batch_fits_into_a_message_of_nats() -> None:
-    widest = "\U0001f9ff" * rules.NAME_POINTS_MAX
+    widest = "\U0001f9ff" * field_rules.NAME_POINTS_MAX
     event = Event()
     for number in range(500):
         event.references.units.add(
@@ -91,9 +91,9 @@ def test_the_largest_batch_fits_into_a_message_of_nats() -> None:
             property_id=2**62,
             name=widest,
             unit_number="\U0001f9ff" * rules.UNIT_NUMBER_POINTS_MAX,
-            external_id="\U0001f9ff" * rules.EXTERNAL_ID_POINTS_MAX,
+            external_id="\U0001f9ff" * field_rules.EXTERNAL_ID_POINTS_MAX,
         )
-    row = Outbox("svc-catalog", t.outbox).references(event.references, company_id=1, occurred_at=instants.now())
+    row = Outbox("svc-catalog", schema.outbox).references(event.references, company_id=1, occurred_at=instants.now())
     assert len(row["message"]) < 1024 * 1024
 
 

@@ -8,38 +8,44 @@ from chassis.replicas.resync import ReplicaResync, ReplicaSource
 from chassis.schedule import instants
 from makeready.events.v1 import replicas_pb2
 from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
-from svc_occupancy import config, consumers, queries_owned, records, service, sweeps, tables
-from svc_occupancy.owners import Owners
-from svc_occupancy.service_board import TurnBoardService
-from svc_occupancy.service_residencies import ResidenciesService
-from svc_occupancy.service_tasks import TurnTasksService
+from svc_occupancy import config, replica_source, schema, tables
+from svc_occupancy.board.commands import TurnBoardService
+from svc_occupancy.replicas import consumers
+from svc_occupancy.replicas.fetch import ReplicaFetcher
+from svc_occupancy.residencies.service import ResidenciesService
+from svc_occupancy.turn_tasks.commands import TurnTasksService
+from svc_occupancy.turn_tasks.records import STALE_TASK
+from svc_occupancy.turn_tasks.sweeps import stale_tasks
+from svc_occupancy.turns.records import TURN
+from svc_occupancy.turns.service import TurnsService
+from svc_occupancy.turns.sweeps import Vacating
 
 NAME = "svc-occupancy"
 
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
-    outbox = app.produces(tables.outbox, consumers=["svc-catalog", "svc-webhooks"])
-    consumer = app.consumes(tables.inbox, consumers.apply, consumers.SUBJECTS)
+    outbox = app.produces(schema.outbox, consumers=["svc-catalog", "svc-webhooks"])
+    consumer = app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS)
     replicas = replicas_pb2.DESCRIPTOR.services_by_name
     kept = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
-    app.serve(replicas["ReplicaSourceService"], ReplicaSource(app.database, queries_owned.ROWS))
+    app.serve(replicas["ReplicaSourceService"], ReplicaSource(app.database, replica_source.ROWS))
     app.serve(replicas["ReplicasService"], ReplicaResync(app.database, consumers.put_references, kept))
-    owners = Owners(app.database, app.peer("svc-catalog"), consumer)
+    fetcher = ReplicaFetcher(app.database, app.peer("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, instants.now)
-    commands = app.commands(tables.idempotency, tables.audit, outbox)
+    commands = app.commands(schema.idempotency, schema.audit, outbox)
     links_url = settings.service.links_url
-    links = records.Links(links_url)
-    turns = service.TurnsService(app.database, outbox, importer, owners, links)
-    residencies = ResidenciesService(app.database, outbox, owners, links_url, instants.now)
-    app.serve(turns_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns)
+    turns = TURN.renderer(links_url)
+    turns_service = TurnsService(app.database, outbox, importer, fetcher, turns)
+    app.serve(turns_pb2.DESCRIPTOR.services_by_name["TurnsService"], turns_service)
+    residencies = ResidenciesService(app.database, outbox, fetcher, links_url, instants.now)
     app.serve(residencies_pb2.DESCRIPTOR.services_by_name["ResidenciesService"], residencies)
-    board = TurnBoardService(app.database, commands, owners, links)
+    board = TurnBoardService(app.database, commands, fetcher, turns)
     app.serve(turn_board_pb2.DESCRIPTOR.services_by_name["TurnBoardService"], board)
-    tasks = TurnTasksService(app.database, commands, importer, owners)
+    tasks = TurnTasksService(app.database, commands, importer, fetcher)
     app.serve(turn_tasks_pb2.DESCRIPTOR.services_by_name["TurnTasksService"], tasks)
-    vacating = sweeps.Vacating(app.database, commands.audit, outbox, links)
-    app.sweeps(vacating.sweep, sweeps.StaleTasks(app.database, outbox, links).sweep)
+    vacating = Vacating(app.database, commands.audit, outbox, turns)
+    app.sweeps(vacating.sweep, stale_tasks(app.database, outbox, STALE_TASK.renderer(links_url)).sweep)
     return app
 
 

@@ -11,12 +11,13 @@ from chassis.db import migrations
 from chassis.db.database import Database
 from makeready.events.v1.events_pb2 import CompanyReference, Event, References
 from makeready_local.nats import Nats
-from svc_occupancy import consumers, tables
+from svc_occupancy import tables
+from svc_occupancy.replicas import consumers
 from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, embedded_nats
 from testkit.services import Keys, RunningService
 
-from .occupancy_house import Company, House, companies
+from .harness import Company, House, companies
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import typing
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -16,10 +18,12 @@ from chassis.records.bodies import Text
 from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
 from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
-from svc_occupancy import rules_board
-from svc_occupancy import rules_residencies as residencies
 from svc_occupancy import tables as t
-from svc_occupancy.records_residencies import PartyCreate
+from svc_occupancy.residencies import rules as residency_rules
+from svc_occupancy.residencies.inputs import PartyCreate
+from svc_occupancy.turn_tasks import rules as task_rules
+from svc_occupancy.turns import rules as turn_rules
+from svc_occupancy.units import rules as unit_rules
 from testkit.services import RunningService
 
 SERVICES = [
@@ -211,7 +215,7 @@ def test_the_rules_and_the_tables_know_the_same_caps() -> None:
     for name in PartyCreate.__struct_fields__:
         if name != "role":
             assert checks[f"party_{name}"] == f"char_length({name}) <= {_cap(PartyCreate, name)}"
-    assert all(value in checks["party_role"] for value in residencies.PARTY_ROLES)
+    assert all(value in checks["party_role"] for value in residency_rules.PARTY_ROLES)
 
 
 def _cap(kind: Any, name: str) -> int:
@@ -242,7 +246,7 @@ TASK = {
         ({"completed_at": "now()"}, "turn_task_completed_at"),
         ({"status": "'cancelled'"}, "turn_task_cancelled_at"),
         ({"cancelled_at": "now()"}, "turn_task_cancelled_at"),
-        ({"task_type": f"repeat('x', {rules_board.TASK_TYPE_POINTS_MAX + 1})"}, "turn_task_task_type"),
+        ({"task_type": f"repeat('x', {task_rules.TASK_TYPE_POINTS_MAX + 1})"}, "turn_task_task_type"),
         ({"created_at": "now() + interval '1 second'"}, "turn_task_updated_after_created"),
         ({"transition_id": "9999"}, "turn_task_company_id_transition_id_fkey"),
         ({"company_id": "2"}, "turn_task_company_id_transition_id_fkey"),
@@ -261,4 +265,21 @@ async def test_the_database_refuses_tasks_that_cannot_be(
 
 def test_the_rules_and_the_tables_know_the_same_states_of_tasks() -> None:
     checks = {one.name: str(one.sqltext) for one in t.turn_task.constraints if isinstance(one, CheckConstraint)}
-    assert checks["turn_task_status"] == f"status IN {rules_board.TASK_STATUSES}"
+    assert checks["turn_task_status"] == f"status IN {task_rules.TASK_STATUSES}"
+
+
+def test_every_enum_of_the_contract_has_the_words_of_the_rules_in_their_order() -> None:
+    """A number stands for the same word on both sides: a filter by status is sent as a number."""
+    enums = {
+        name: tuple(value.GetOptions().Extensions[options_pb2.label] for value in enum.values[1:])
+        for contract in (residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2)
+        for name, enum in contract.DESCRIPTOR.enum_types_by_name.items()
+    }
+    assert enums == {"TurnStatus": turn_rules.TURN_STATUSES}
+
+
+def test_svc_catalog_serves_the_statuses_of_units_that_the_rules_know() -> None:
+    """No context imports another: the schema of the public record is what both have."""
+    proto = Path(turns_pb2.__file__).parents[4]
+    kept = json.loads((proto / "makeready/catalog/v1/records.json").read_text())
+    assert set(kept["$defs"]["UnitStatus"]["enum"]) == set(unit_rules.UNIT_STATUSES)

@@ -6,7 +6,9 @@ import pytest
 
 from chassis.db.database import Database
 from chassis.db.statements import Statement
-from svc_occupancy import queries, queries_board, queries_import, queries_residencies
+from svc_occupancy.board import queries as board_queries
+from svc_occupancy.turns import import_queries as turn_import_queries
+from svc_occupancy.turns import queries as turn_queries
 from testkit.plans import explained
 from testkit.skewed_rows import analyze, check_pages, make_crowd
 
@@ -41,7 +43,7 @@ async def crowd(database: Database) -> Database:
 async def test_a_page_of_turns_costs_the_same_wherever_it_is(crowd: Database) -> None:
     await analyze(crowd)
     statuses = ("completed", "cancelled")
-    assert await check_pages(crowd, queries.TURNS_PAGE, statuses, {}, with_changes=True)
+    assert await check_pages(crowd, turn_queries.TURNS_PAGE, statuses, {}, with_changes=True)
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
@@ -51,7 +53,7 @@ async def test_a_write_looks_at_one_unit_however_many_turns_it_had(crowd: Databa
     async with crowd.connection() as connection:
         units = await connection.raw.fetch(UNITS)
     assert len(units) > 3
-    async with explained(crowd, Statement(queries_residencies.LOOK)) as explain:
+    async with explained(crowd, Statement(turn_queries.LOOK)) as explain:
         for company_id, unit_id in units:
             plan = await explain(company_id=company_id, unit_id=unit_id)
             assert plan.returned == 1 and not plan.whole_tables
@@ -63,9 +65,9 @@ async def test_a_row_of_a_file_finds_its_turn_among_many_of_its_unit(crowd: Data
         await connection.raw.execute(FED)
         units = await connection.raw.fetch(UNITS)
         names = [f"R{n}" for n in range(100)]
-        async with explained(crowd, queries_import.TURNS_NAMED) as explain:
+        async with explained(crowd, turn_import_queries.TURNS_NAMED) as explain:
             for company_id, unit_id in units:
-                plan = await explain(company_id=company_id, external_ids=names, unit_ids=[unit_id] * len(names))
+                plan = await explain(company_id=company_id, external_id=names, unit_id=[unit_id] * len(names))
                 assert not plan.whole_tables and plan.rows_met <= 400, (plan.rows_met, plan.indexes)
                 assert plan.returned
 
@@ -78,12 +80,12 @@ async def test_the_board_looks_at_a_page_of_units_and_at_their_newest_turns(crow
         units = await connection.raw.fetch(UNITS)
     for company_id, unit_id in units:
         place = {"company_id": company_id, "first_id": unit_id, "rows": 50}
-        async with explained(crowd, queries_board.BOARD) as explain:
+        async with explained(crowd, board_queries.BOARD.statement) as explain:
             plan = await explain(**place)
             assert not plan.whole_tables and plan.rows_met <= 350, (plan.rows_met, plan.indexes)
-        async with explained(crowd, queries_board.BOARD_OF_PROPERTY) as explain:
+        async with explained(crowd, board_queries.BOARD_OF_PROPERTY.statement) as explain:
             plan = await explain(property_id=unit_id, **place | {"first_id": 1})
             assert not plan.whole_tables and plan.rows_met <= 350, (plan.rows_met, plan.indexes)
-        async with explained(crowd, queries_board.NEWEST) as explain:
+        async with explained(crowd, turn_queries.NEWEST.statement) as explain:
             plan = await explain(company_id=company_id, unit_id=unit_id)
             assert plan.returned == 1 and plan.rows_met <= 2, (plan.rows_met, plan.indexes)

@@ -12,8 +12,14 @@ import pytest
 from chassis.db import migrations
 from chassis.db.database import Database
 from chassis.db.statements import Statement
-from svc_occupancy import queries_sweeps as q
-from svc_occupancy import sweeps, tables
+from chassis.messaging.outbox import Outbox
+from chassis.schedule.overdue import ROWS_AT_ONCE
+from chassis.writes.audit import Audit
+from svc_occupancy import tables
+from svc_occupancy.turn_tasks.records import STALE_TASK
+from svc_occupancy.turn_tasks.sweeps import stale_tasks
+from svc_occupancy.turns.records import TURN
+from svc_occupancy.turns.sweeps import Vacating
 from testkit.plans import explained
 from testkit.plugin import PostgresServer
 
@@ -59,20 +65,30 @@ async def alone(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 
 
 async def test_a_sweep_meets_what_is_due_and_each_company_once(alone: Database) -> None:
-    tasks = sweeps.StaleTasks(alone, None, None)  # type: ignore[arg-type]
-    first: dict[str, Any] = {"first_company_id": 0, "rows": q.ROWS_AT_ONCE}
-    cases: list[tuple[Statement, str, str]] = [
-        (q.TO_LEAVE, "timezones", "transition_to_vacate"),
-        (tasks._overdue._find, "zones", "turn_task_to_tell_of"),
+    outbox = Outbox("svc-occupancy", tables.outbox)
+    vacating = Vacating(alone, Audit(tables.audit, alone), outbox, TURN.renderer())
+    tasks = stale_tasks(alone, outbox, STALE_TASK.renderer())
+    first: dict[str, Any] = {"first_company_id": 0, "rows": ROWS_AT_ONCE}
+    cases: list[tuple[Statement, str]] = [
+        (vacating._overdue._find, "transition_to_vacate"),
+        (tasks._overdue._find, "turn_task_to_tell_of"),
     ]
+    lock = vacating._overdue._hold_first
+    assert lock is not None
+    left = [(company_id, company_id * EACH + n) for company_id, n in ((7, 5), (7, 6), (7, 7), (30, 8))]
     for analyzed in (False, True):
         if analyzed:
             async with alone.connection() as connection:
                 await connection.raw.execute("ANALYZE")
-        for statement, timezones, index in cases:
+        for statement, index in cases:
             async with explained(alone, statement) as explain:
                 for day, due in ((DAY, DUE), (DAY - datetime.timedelta(days=1), 0)):
-                    plan = await explain(**first, days=[day], **{timezones: ["UTC"]})
+                    plan = await explain(**first, days=[day], zones=["UTC"])
                     assert plan.returned == due and index in plan.indexes
                     assert plan.rows_met <= COMPANIES + due, (plan.rows_met, plan.indexes)
                     assert set(plan.whole_tables) <= {"company"}
+        async with explained(alone, lock) as explain:
+            plan = await explain(company_id=[company for company, _ in left], id=[turn_id for _, turn_id in left])
+            assert plan.returned == DUE and not plan.whole_tables
+            # The array, the turns, and the units: no others.
+            assert plan.rows_met <= 3 * DUE, (plan.rows_met, plan.indexes)

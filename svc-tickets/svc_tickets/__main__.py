@@ -7,38 +7,46 @@ from chassis.replicas.resync import ReplicaResync
 from chassis.schedule import instants
 from makeready.events.v1 import replicas_pb2
 from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, tickets_pb2
-from svc_tickets import config, consumers, records, records_pm, tables
-from svc_tickets.failed_rows import FailedRows
-from svc_tickets.owners import Owners
-from svc_tickets.service import TicketsService
-from svc_tickets.service_desk import TicketCommandsService
-from svc_tickets.service_pm import PmTasksService
-from svc_tickets.sweeps import OverdueMaintenance, QuietTickets
+from svc_tickets import config, consumers, tables
+from svc_tickets.maintenance.records import PM_TASK, STALE_PM_TASK
+from svc_tickets.maintenance.service import PmTasksService
+from svc_tickets.maintenance.sweeps import OverdueMaintenance
+from svc_tickets.replicas.consumer import OWNERS, put_references
+from svc_tickets.replicas.fetch import ReplicaFetcher
+from svc_tickets.tickets.commands import TicketCommandsService
+from svc_tickets.tickets.from_inspection import FailedInspectionRows
+from svc_tickets.tickets.opening import TicketOpener
+from svc_tickets.tickets.records import TICKET
+from svc_tickets.tickets.service import TicketsService
+from svc_tickets.tickets.sweeps import StaleTickets
 
 NAME = "svc-tickets"
 
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
+    links_url = settings.service.links_url
     outbox = app.produces(tables.outbox, consumers=["svc-webhooks"])
     commands = app.commands(tables.idempotency, tables.audit, outbox)
-    links = records.TicketLinks(settings.service.links_url)
-    applier = consumers.Applier(FailedRows(outbox, commands.audit, links, instants.now))
+    ticket = TICKET.renderer(links_url)
+    opener = TicketOpener(outbox, commands.audit, ticket)
+    applier = consumers.Applier(FailedInspectionRows(opener, instants.now))
     consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS)
-    kept = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
-    rebuilder = ReplicaResync(app.database, consumers.put_references, kept)
-    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], rebuilder)
-    owners = Owners(app.database, app.peer("svc-catalog"), app.peer("gateway"))
-    tickets = TicketsService(app.database, commands, owners, links, instants.now)
+    sources = {kind: app.peer(owner) for kind, owner in OWNERS.items()}
+    resync = ReplicaResync(app.database, put_references, sources)
+    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], resync)
+    replicas = ReplicaFetcher(app.database, app.peer("svc-catalog"), app.peer("gateway"))
+    tickets = TicketsService(app.database, commands, replicas, ticket, instants.now)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)
-    desk = TicketCommandsService(commands, app.database, owners, links)
-    app.serve(ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"], desk)
-    pm_links = records_pm.PmTaskLinks(settings.service.links_url)
-    pm_tasks = PmTasksService(commands, app.database, owners, pm_links, consumer.catch_up, instants.now)
+    ticket_commands = TicketCommandsService(commands, app.database, replicas, ticket, opener)
+    app.serve(ticket_commands_pb2.DESCRIPTOR.services_by_name["TicketCommandsService"], ticket_commands)
+    pm_task = PM_TASK.renderer(links_url)
+    pm_tasks = PmTasksService(commands, app.database, replicas, pm_task, consumer.catch_up, instants.now)
     app.serve(pm_tasks_pb2.DESCRIPTOR.services_by_name["PmTasksService"], pm_tasks)
+    stale_pm_task = STALE_PM_TASK.renderer(links_url)
     app.sweeps(
-        QuietTickets(app.database, outbox, links, instants.now).sweep,
-        OverdueMaintenance(app.database, outbox, pm_links, instants.now).sweep,
+        StaleTickets(app.database, outbox, ticket, instants.now).sweep,
+        OverdueMaintenance(app.database, outbox, stale_pm_task, instants.now).sweep,
     )
     return app
 

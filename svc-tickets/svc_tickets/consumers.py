@@ -1,48 +1,21 @@
-"""The events that svc-tickets listens to: rows of other contexts that its tickets name."""
+"""The events that svc-tickets listens to: rows of other contexts that its tickets name, and failed inspection rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from chassis.db.database import Connection
-from chassis.replicas.tables import Replica
 from makeready.events.v1 import events_pb2 as pb
-from svc_tickets import tables as t
-from svc_tickets.failed_rows import FailedRows
+from svc_tickets.replicas.consumer import put_references
+from svc_tickets.tickets.from_inspection import FailedInspectionRows
 
 SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references", "causes"]}
-# Who owns each kind of row that is kept here, those first that others lie in.
-OWNERS = {
-    "companies": "gateway",
-    "staff": "gateway",
-    "properties": "svc-catalog",
-    "units": "svc-catalog",
-    "assets": "svc-catalog",
-    "vendors": "svc-catalog",
-}
-
-_company = Replica(t.company)
-_property = Replica(t.property_)
-_unit = Replica(t.unit, {"property_id": t.property_})
-_asset = Replica(t.asset, {"property_id": t.property_})
-_vendor = Replica(t.vendor)
-_staff = Replica(t.staff)
-
-
-async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
-    """Takes rows into the replicas, properties before what lies in them. overwrite: see `Replica`."""
-    await _company.put(connection, (row for one in references for row in one.companies), overwrite)
-    await _property.put(connection, (row for one in references for row in one.properties), overwrite)
-    await _unit.put(connection, (row for one in references for row in one.units), overwrite)
-    await _asset.put(connection, (row for one in references for row in one.assets), overwrite)
-    await _vendor.put(connection, (row for one in references for row in one.vendors), overwrite)
-    await _staff.put(connection, (row for one in references for row in one.staff), overwrite)
 
 
 class Applier:
     """Applies events: references, then what happened elsewhere and has an effect here."""
 
-    def __init__(self, failed_rows: FailedRows) -> None:
+    def __init__(self, failed_rows: FailedInspectionRows) -> None:
         self._failed_rows = failed_rows
 
     async def apply(self, connection: Connection, events: Sequence[pb.Event]) -> None:

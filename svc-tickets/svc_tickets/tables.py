@@ -1,284 +1,52 @@
-"""The tables of the database `tickets`. Constraints make impossible what the rules forbid."""
+"""Every table of the database `tickets`, for migrations and tests; `schema` and each aggregate declare theirs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    Date,
-    DateTime,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    MetaData,
-    Sequence,
-    Table,
-    Text,
-    UniqueConstraint,
-    text,
-)
-
-from chassis.lists.paging import page_indexes
-from chassis.messaging.consumer import inbox_table
-from chassis.messaging.outbox import outbox_table
-from chassis.replicas.tables import company_replica, replica_table
-from chassis.writes.audit import audit_table
-from chassis.writes.idempotency import ledger
-from svc_tickets import rules, rules_desk, rules_pm
-
-metadata = MetaData()
-
-idempotency = ledger(metadata)
-audit = audit_table(metadata)
-outbox = outbox_table(metadata)
-inbox = inbox_table(metadata)
-
-
-def _one_of(column: str, values: Iterable[str], table: str = "ticket") -> CheckConstraint:
-    listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
-    return CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}")
-
-
-# Replicas: rows of other contexts by their own ids. Version 0 stands for a row that has not arrived yet.
-
-company = company_replica(metadata)
-
-
-property_ = replica_table(metadata, "property")
-unit = replica_table(
+from svc_tickets.maintenance.tables import pm_task, pm_task_id
+from svc_tickets.policy.tables import ticket_policy
+from svc_tickets.schema import (
+    asset,
+    audit,
+    company,
+    idempotency,
+    inbox,
     metadata,
-    "unit",
-    Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False),
-    Column("unit_number", Text),
+    outbox,
+    property_,
+    staff,
+    unit,
+    vendor,
 )
-asset = replica_table(metadata, "asset", Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False))
-vendor = replica_table(metadata, "vendor", Column("on_hold", Boolean, nullable=False, server_default=text("false")))
-staff = replica_table(metadata, "staff")
-
-# What this context owns.
-
-ticket_id = Sequence("ticket_id", metadata=metadata, data_type=BigInteger)
-
-ticket = Table(
-    "ticket",
-    metadata,
-    # The key begins with the company: by an index of the ids alone, a planner that knows few companies would page
-    # through everybody's tickets to find one company's.
-    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("id", BigInteger, primary_key=True, autoincrement=False, server_default=text("nextval('ticket_id')")),
-    Column("version", BigInteger, nullable=False, server_default=text("1")),
-    Column("ticket_number", Integer),
-    Column("title", Text, nullable=False),
-    Column("description", Text),
-    Column("category", Text, nullable=False),
-    Column("subcategory", Text),
-    Column("priority", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False),
-    Column("unit_id", BigInteger, ForeignKey("unit.id")),
-    Column("asset_id", BigInteger, ForeignKey("asset.id")),
-    Column("unit_number", Text),
-    Column("room", Text),
-    Column("room_instance", Text),
-    Column("permission_to_enter", Boolean, nullable=False),
-    Column("preferred_access_time", Text),
-    Column("assignee_id", BigInteger, ForeignKey("staff.id")),
-    Column("vendor_id", BigInteger, ForeignKey("vendor.id")),
-    Column("photo_url", Text),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("updated_at", DateTime(timezone=True), nullable=False),
-    Column("completed_at", DateTime(timezone=True)),
-    Column("cancelled_at", DateTime(timezone=True)),
-    Column("cancellation_reason_code", Text),
-    Column("external_id", Text),
-    Column("source", Text, nullable=False),
-    # The administrator who minted the key that opened it; null for the other sources.
-    Column("created_by_administrator_id", BigInteger),
-    # When staff or a vendor last did something about it, and when the silence will have lasted too long; null where
-    # that can't be. Defaults of the server, so that a create over the API, which none of it concerns, brings neither.
-    Column("quiet_since", DateTime(timezone=True), server_default=text("NULL")),
-    Column("stale_due_at", DateTime(timezone=True), server_default=text("NULL")),
-    UniqueConstraint("property_id", "ticket_number", name="ticket_number_in_property"),
-    UniqueConstraint("company_id", "external_id", name="ticket_external_id"),
-    _one_of("status", rules.STATUSES),
-    _one_of("priority", rules.PRIORITIES),
-    _one_of("category", rules.CATEGORIES),
-    _one_of("source", rules.SOURCES),
-    _one_of("cancellation_reason_code", rules.CANCELLATION_REASONS),
-    CheckConstraint("(status = 'Completed') = (completed_at IS NOT NULL)", name="ticket_completed_at"),
-    CheckConstraint("(status = 'Cancelled') = (cancelled_at IS NOT NULL)", name="ticket_cancelled_at"),
-    CheckConstraint(
-        "cancellation_reason_code IS NULL OR status = 'Cancelled'", name="ticket_reason_of_a_cancelled_one"
-    ),
-    CheckConstraint(f"char_length(title) <= {rules.TITLE_POINTS_MAX}", name="ticket_title"),
-    CheckConstraint("updated_at >= created_at", name="ticket_updated_after_created"),
-    CheckConstraint(
-        "stale_due_at IS NULL OR quiet_since IS NOT NULL AND stale_due_at > quiet_since", name="ticket_stale_due_at"
-    ),
-)
-page_indexes(ticket)
-Index(
-    "ticket_stale_due",
-    ticket.c.company_id,
-    ticket.c.stale_due_at,
-    postgresql_where=text("stale_due_at IS NOT NULL"),
+from svc_tickets.tickets.tables import (
+    comment_id,
+    ticket,
+    ticket_comment,
+    ticket_id,
+    ticket_number,
+    ticket_of_inspection_row,
+    ticket_status_change,
 )
 
-comment_id = Sequence("ticket_comment_id", metadata=metadata, data_type=BigInteger)
-
-# What people wrote about a ticket, or photographed: the body of a photo is its address.
-ticket_comment = Table(
-    "ticket_comment",
-    metadata,
-    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("ticket_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    # Who brought it: the administrator, and the key where it came over the API; in the back office whoever acted, as
-    # the audit log names them, and whose words or photo it is.
-    Column("administrator_id", BigInteger),
-    Column("api_key_id", BigInteger),
-    Column("author", Text, server_default=text("NULL")),
-    Column("actor", Text, server_default=text("NULL")),
-    ForeignKeyConstraint(["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_comment_of"),
-    _one_of("kind", (*rules.COMMENT_KINDS.values(), rules_desk.COMMENT, rules_desk.PHOTO), "ticket_comment"),
-    CheckConstraint(f"author IN {rules_desk.AUTHORS}", name="ticket_comment_whose"),
-    CheckConstraint("(author IS NULL) = (actor IS NULL)", name="ticket_comment_actor"),
-    CheckConstraint("(author IS NULL) <> (api_key_id IS NULL)", name="ticket_comment_brought"),
-    CheckConstraint("body <> ''", name="ticket_comment_body"),
-    CheckConstraint("api_key_id IS NULL OR administrator_id IS NOT NULL", name="ticket_comment_author"),
-)
-
-# A ticket's history: what became of its status, one row for each version of the ticket that changed it. From and to
-# are equal where a closed ticket got another reason or one more note.
-ticket_status_change = Table(
-    "ticket_status_change",
-    metadata,
-    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("ticket_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("version", BigInteger, primary_key=True, autoincrement=False),
-    Column("occurred_at", DateTime(timezone=True), nullable=False),
-    Column("from_status", Text, nullable=False),
-    Column("to_status", Text, nullable=False),
-    Column("cancellation_reason_code", Text),
-    Column("comment_id", BigInteger),
-    # As with comments; all null where an import made the change.
-    Column("administrator_id", BigInteger),
-    Column("api_key_id", BigInteger),
-    Column("actor", Text, server_default=text("NULL")),
-    Column("request_id", Text, nullable=False),
-    ForeignKeyConstraint(
-        ["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_status_change_of"
-    ),
-    ForeignKeyConstraint(
-        ["company_id", "ticket_id", "comment_id"],
-        ["ticket_comment.company_id", "ticket_comment.ticket_id", "ticket_comment.id"],
-        name="ticket_status_change_comment",
-    ),
-    _one_of("from_status", rules.STATUSES, "ticket_status_change"),
-    _one_of("to_status", rules.STATUSES, "ticket_status_change"),
-    _one_of("cancellation_reason_code", rules.CANCELLATION_REASONS, "ticket_status_change"),
-    CheckConstraint("version > 1", name="ticket_status_change_version"),
-    CheckConstraint(
-        "from_status <> to_status OR to_status IN ('Completed', 'Cancelled')", name="ticket_status_change_says"
-    ),
-    CheckConstraint("cancellation_reason_code IS NULL OR to_status = 'Cancelled'", name="ticket_status_change_reason"),
-    # What the API asks for, and files may lack.
-    CheckConstraint(
-        "api_key_id IS NULL OR to_status <> 'Cancelled' OR cancellation_reason_code IS NOT NULL",
-        name="ticket_status_change_reason_given",
-    ),
-    CheckConstraint(
-        "api_key_id IS NULL OR (comment_id IS NOT NULL) = "
-        "(to_status = 'Completed' OR cancellation_reason_code IS NOT DISTINCT FROM 'see_notes')",
-        name="ticket_status_change_note_given",
-    ),
-    CheckConstraint("api_key_id IS NULL OR administrator_id IS NOT NULL", name="ticket_status_change_author"),
-)
-
-# The tickets that failed inspection rows opened, each row one.
-ticket_of_inspection_row = Table(
-    "ticket_of_inspection_row",
-    metadata,
-    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("inspection_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("row_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("ticket_id", BigInteger, nullable=False),
-    ForeignKeyConstraint(
-        ["company_id", "ticket_id"], ["ticket.company_id", "ticket.id"], name="ticket_of_inspection_row_is"
-    ),
-)
-
-ticket_number = Table(
-    "ticket_number",
-    metadata,
-    Column("property_id", BigInteger, ForeignKey("property.id"), primary_key=True, autoincrement=False),
-    Column("last", Integer, nullable=False),
-)
-
-ticket_policy = Table(
-    "ticket_policy",
-    metadata,
-    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("photo_required_to_complete", Boolean, nullable=False, server_default=text("false")),
-    Column("stale_after_hours", Integer, nullable=False, server_default=text(str(rules.STALE_AFTER_HOURS))),
-    CheckConstraint("stale_after_hours BETWEEN 1 AND 8760", name="ticket_policy_stale_after_hours"),
-)
-
-pm_task_id = Sequence("pm_task_id", metadata=metadata, data_type=BigInteger)
-
-# Preventive maintenance: the next task of one that comes round is a row of its own.
-pm_task = Table(
+__all__ = [
+    "asset",
+    "audit",
+    "comment_id",
+    "company",
+    "idempotency",
+    "inbox",
+    "metadata",
+    "outbox",
     "pm_task",
-    metadata,
-    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("id", BigInteger, primary_key=True, autoincrement=False, server_default=text("nextval('pm_task_id')")),
-    Column("version", BigInteger, nullable=False, server_default=text("1")),
-    Column("task_name", Text, nullable=False),
-    Column("status", Text, nullable=False, server_default=text("'Open'")),
-    Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False),
-    Column("unit_id", BigInteger, ForeignKey("unit.id")),
-    Column("area", Text),
-    Column("asset_id", BigInteger, ForeignKey("asset.id")),
-    Column("due_date", Date, nullable=False),
-    Column("repeat_days", Integer),
-    Column("repeat_months", Integer),
-    # What it comes round to where a month has such a day.
-    Column("day_of_month", Integer),
-    Column("previous_id", BigInteger),
-    Column("completed_at", DateTime(timezone=True)),
-    Column("cancelled_at", DateTime(timezone=True)),
-    # When it was told that it is overdue: once, whatever its due date becomes.
-    Column("stale_at", DateTime(timezone=True)),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("updated_at", DateTime(timezone=True), nullable=False),
-    Column("external_id", Text),
-    Column("source", Text, nullable=False),
-    UniqueConstraint("company_id", "external_id", name="pm_task_external_id"),
-    UniqueConstraint("company_id", "previous_id", name="pm_task_previous"),
-    ForeignKeyConstraint(["company_id", "previous_id"], ["pm_task.company_id", "pm_task.id"], name="pm_task_after"),
-    _one_of("status", rules_pm.PM_STATUSES, "pm_task"),
-    _one_of("source", rules_pm.PM_SOURCES, "pm_task"),
-    CheckConstraint("unit_id IS NULL OR area IS NULL", name="pm_task_place"),
-    CheckConstraint("repeat_days IS NULL OR repeat_months IS NULL", name="pm_task_repeat"),
-    CheckConstraint("(repeat_months IS NULL) = (day_of_month IS NULL)", name="pm_task_day_of_month"),
-    CheckConstraint("(status = 'Completed') = (completed_at IS NOT NULL)", name="pm_task_completed_at"),
-    CheckConstraint("(status = 'Cancelled') = (cancelled_at IS NOT NULL)", name="pm_task_cancelled_at"),
-    CheckConstraint("updated_at >= created_at", name="pm_task_updated_after_created"),
-)
-_open = text("status = 'Open'")
-Index("pm_task_open", pm_task.c.company_id, pm_task.c.id, postgresql_where=_open)
-Index("pm_task_of_property", pm_task.c.company_id, pm_task.c.property_id, pm_task.c.id)
-Index(
-    "pm_task_due",
-    pm_task.c.company_id,
-    pm_task.c.due_date,
-    postgresql_where=text("status = 'Open' AND stale_at IS NULL"),
-)
+    "pm_task_id",
+    "property_",
+    "staff",
+    "ticket",
+    "ticket_comment",
+    "ticket_id",
+    "ticket_number",
+    "ticket_of_inspection_row",
+    "ticket_policy",
+    "ticket_status_change",
+    "unit",
+    "vendor",
+]

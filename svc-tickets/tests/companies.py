@@ -18,8 +18,8 @@ from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
 from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
-from svc_tickets import consumers
 from svc_tickets import tables as t
+from svc_tickets.replicas.consumer import put_references
 from testkit.services import RunningService
 
 _ids = itertools.count(70_000)
@@ -49,7 +49,7 @@ async def tell(database: Database, company_id: int, version: int, timezone: str,
         id=company_id, version=version, name=f"Company {company_id}", active=active, timezone=timezone
     )
     async with database.transaction() as connection:
-        await consumers.put_references(connection, [events_pb2.References(companies=[reference])])
+        await put_references(connection, [events_pb2.References(companies=[reference])])
 
 
 async def new_company(database: Database, timezone: str = "UTC", *, known: bool = True) -> Company:
@@ -68,7 +68,7 @@ async def new_company(database: Database, timezone: str = "UTC", *, known: bool 
         staff=[events_pb2.StaffReference(id=one, version=1, company_id=one, name="Ada", external_id="S")],
     )
     async with database.transaction() as connection:
-        await consumers.put_references(connection, [references])
+        await put_references(connection, [references])
     return Company(one)
 
 
@@ -84,13 +84,13 @@ async def import_tickets(client: Any, company: Company, *rows: dict[str, Any], e
     assert not [one for one in answer.results if one.outcome == IMPORT_OUTCOME_REJECTED], answer
 
 
-async def sweep(house: RunningService, now: Any) -> dict[str, int]:
+async def sweep(service: RunningService, now: Any) -> dict[str, int]:
     """Does what is due as of `now` in all companies."""
-    async with house.channel() as channel:
+    async with service.channel() as channel:
         request = RunScheduledSweepsRequest()
         request.now.FromDatetime(now)
         stub = ScheduledSweepsServiceStub(channel)
-        answer = await house.call(stub.RunScheduledSweeps, request, Identity(OPERATOR, "operator"))
+        answer = await service.call(stub.RunScheduledSweeps, request, Identity(OPERATOR, "operator"))
         return dict(answer.done)
 
 

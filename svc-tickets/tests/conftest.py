@@ -17,7 +17,7 @@ from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import ticket_commands_pb2
 from makeready.tickets.v1.ticket_commands_pb2_grpc import TicketCommandsServiceStub
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
-from svc_tickets import consumers
+from svc_tickets.replicas.consumer import put_references
 from testkit.event_contract import check_outbox
 from testkit.plugin import PostgresServer, Server, embedded_nats
 from testkit.services import Keys, RunningService
@@ -30,13 +30,13 @@ NO_NATS = "nats://127.0.0.1:1"
 class Client:
     """Calls RPCs as somebody; a refusal comes out as Refusal."""
 
-    def __init__(self, house: RunningService, channel: grpc.aio.Channel) -> None:
-        self.house = house
+    def __init__(self, service: RunningService, channel: grpc.aio.Channel) -> None:
+        self.service = service
         self.stubs: list[Any] = [TicketsServiceStub(channel), TicketCommandsServiceStub(channel)]
 
     async def __call__(self, rpc: str, request: Any, who: Identity | None = None) -> Any:
         (method,) = (getattr(stub, rpc) for stub in self.stubs if hasattr(stub, rpc))
-        return await self.house.call(method, request, who or caller())
+        return await self.service.call(method, request, who or caller())
 
 
 def caller(company_id: int = COMPANY, api_key_id: int = 1, administrator_id: int | None = 3) -> Identity:
@@ -98,7 +98,7 @@ def own_nats() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def house(
+def service(
     away_catalog: RunningService,
     away_gateway: RunningService,
     postgres_server: PostgresServer,
@@ -117,10 +117,10 @@ def house(
 
 
 @pytest.fixture(scope="session")
-async def client(house: RunningService) -> AsyncIterator[Client]:
-    async with house.channel() as channel:
-        yield Client(house, channel)
-    await check_outbox(house.database_url, events_pb2.Event.FromString)
+async def client(service: RunningService) -> AsyncIterator[Client]:
+    async with service.channel() as channel:
+        yield Client(service, channel)
+    await check_outbox(service.database_url, events_pb2.Event.FromString)
 
 
 @pytest.fixture
@@ -140,8 +140,8 @@ async def reached(owners: dict[str, RunningService], client: Client, operator: I
 
 
 @pytest.fixture(scope="session")
-async def database(house: RunningService) -> AsyncIterator[Database]:
-    database = Database(house.database_url, application="tests")
+async def database(service: RunningService) -> AsyncIterator[Database]:
+    database = Database(service.database_url, application="tests")
     await database.open()
     yield database
     await database.close()
@@ -183,7 +183,7 @@ async def places(database: Database) -> None:
         ],
     )
     async with database.transaction() as connection:
-        await consumers.put_references(connection, [references])
+        await put_references(connection, [references])
 
 
 @pytest.fixture

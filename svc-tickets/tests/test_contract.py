@@ -10,11 +10,12 @@ from sqlalchemy import text
 
 from chassis.auth.identity import KINDS, Identity
 from chassis.db.database import Database
-from makeready.common.v1 import audit_pb2, options_pb2, retention_pb2, sweeps_pb2
+from makeready.common.v1 import audit_pb2, maintenance_pb2, options_pb2, retention_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
 from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2
 from makeready.tickets.v1 import tickets_pb2 as pb
-from svc_tickets import rules, rules_desk, tables
+from svc_tickets import tables
+from svc_tickets.tickets.rules import fields
 from testkit.revise import differences
 
 SERVICES = [
@@ -29,19 +30,29 @@ SERVICES = [
 ]
 
 
-def test_the_proto_lists_the_statuses_of_the_rules_in_their_order() -> None:
-    labels = [value.GetOptions().Extensions[options_pb2.label] for value in pb.TicketStatus.DESCRIPTOR.values[1:]]
-    assert tuple(labels) == rules.STATUSES
+@pytest.mark.parametrize(
+    ("enum", "words"),
+    [
+        (pb.TicketStatus.DESCRIPTOR, fields.STATUSES),
+        (maintenance_pb2.TicketCategory.DESCRIPTOR, fields.CATEGORIES),
+        (maintenance_pb2.TicketPriority.DESCRIPTOR, fields.PRIORITIES),
+        (ticket_commands_pb2.Opener.DESCRIPTOR, tuple(fields.SOURCES_OF_OPENERS)),
+        (ticket_commands_pb2.Author.DESCRIPTOR, fields.AUTHORS),
+    ],
+    ids=lambda one: getattr(one, "name", ""),
+)
+def test_the_proto_spells_the_words_of_the_rules_in_their_order(enum: Any, words: tuple[str, ...]) -> None:
+    assert tuple(value.GetOptions().Extensions[options_pb2.label] for value in enum.values[1:]) == words
 
 
-@pytest.mark.parametrize(("enum", "words"), [("Opener", tuple(rules_desk.SOURCES)), ("Author", rules_desk.AUTHORS)])
-def test_the_proto_lists_who_acts_as_the_rules_do(enum: str, words: tuple[str, ...]) -> None:
-    values = ticket_commands_pb2.DESCRIPTOR.enum_types_by_name[enum].values[1:]
-    assert tuple(value.GetOptions().Extensions[options_pb2.label] for value in values) == words
+def test_every_enum_of_tickets_is_held_to_the_rules() -> None:
+    files = (pb, ticket_commands_pb2, pm_tasks_pb2, maintenance_pb2)
+    names = {name for file in files for name in file.DESCRIPTOR.enum_types_by_name}
+    assert names == {"TicketStatus", "TicketCategory", "TicketPriority", "Opener", "Author"}
 
 
-async def test_a_migrated_database_is_what_the_tables_say(house: Any) -> None:
-    assert await differences(house.database_url, tables.metadata) == []
+async def test_a_migrated_database_is_what_the_tables_say(service: Any) -> None:
+    assert await differences(service.database_url, tables.metadata) == []
 
 
 @pytest.mark.parametrize("state", ["completed_at", "cancelled_at"])
@@ -68,37 +79,37 @@ ISSUERS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
-async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(house: Any, client: Any, rpc: Any, kind: str) -> None:
+@pytest.mark.parametrize("rpc", [rpc for contract in SERVICES for rpc in contract.methods], ids=lambda rpc: rpc.name)
+async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(service: Any, client: Any, rpc: Any, kind: str) -> None:
     from chassis.auth.identity import TokenSigner
 
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
-    token = TokenSigner(house.keys.folder / f"{ISSUERS[kind]}.jwk").token(
+    token = TokenSigner(service.keys.folder / f"{ISSUERS[kind]}.jwk").token(
         "svc-tickets", Identity(kind, ISSUERS[kind], 7)
     )
-    assert await code_of(house, rpc, token) in (grpc.StatusCode.PERMISSION_DENIED,) or allowed
+    assert await code_of(service, rpc, token) in (grpc.StatusCode.PERMISSION_DENIED,) or allowed
     if allowed:
-        assert await code_of(house, rpc, token) is not grpc.StatusCode.PERMISSION_DENIED
+        assert await code_of(service, rpc, token) is not grpc.StatusCode.PERMISSION_DENIED
 
 
 @pytest.mark.parametrize("fault", ["none", "garbage", "other_audience", "kind_of_another"])
-async def test_a_token_that_proves_nothing_opens_nothing(house: Any, fault: str) -> None:
+async def test_a_token_that_proves_nothing_opens_nothing(service: Any, fault: str) -> None:
     from chassis.auth.identity import TokenSigner
 
     who = Identity("caller", "gateway", 7, 1, "write", 3)
     token = {
         "none": "",
         "garbage": "ey.J.x",
-        "other_audience": TokenSigner(house.keys.folder / "gateway.jwk").token("svc-webhooks", who),
-        "kind_of_another": TokenSigner(house.keys.folder / "svc-webhooks.jwk").token("svc-tickets", who),
+        "other_audience": TokenSigner(service.keys.folder / "gateway.jwk").token("svc-webhooks", who),
+        "kind_of_another": TokenSigner(service.keys.folder / "svc-webhooks.jwk").token("svc-tickets", who),
     }[fault]
-    for service in SERVICES:
-        for rpc in service.methods:
-            assert await code_of(house, rpc, token) is grpc.StatusCode.PERMISSION_DENIED
+    for contract in SERVICES:
+        for rpc in contract.methods:
+            assert await code_of(service, rpc, token) is grpc.StatusCode.PERMISSION_DENIED
 
 
-async def code_of(house: Any, rpc: Any, token: str) -> grpc.StatusCode:
-    async with grpc.aio.insecure_channel(house.target) as channel:
+async def code_of(service: Any, rpc: Any, token: str) -> grpc.StatusCode:
+    async with grpc.aio.insecure_channel(service.target) as channel:
         call: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
         try:
             await call(b"", metadata=[("authorization", token)], timeout=20, wait_for_ready=True)

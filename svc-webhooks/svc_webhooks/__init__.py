@@ -1,0 +1,1 @@
+"""Webhooks: subscriptions, the events that companies subscribe to, and their deliveries."""

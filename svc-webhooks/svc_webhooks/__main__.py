@@ -10,16 +10,18 @@ from chassis.schedule import instants
 from chassis.writes.retention import every_slot
 from makeready.events.v1 import replicas_pb2
 from makeready.webhooks.v1 import webhooks_pb2
-from svc_webhooks import config, consumers, tables
-from svc_webhooks.egress import Egress, allow_many_connections
-from svc_webhooks.erasure import Eraser
-from svc_webhooks.partitions import Partitions
-from svc_webhooks.sender import Sender
-from svc_webhooks.service import SubscriptionsService
-from svc_webhooks.service_administration import AdministrationService
-from svc_webhooks.service_deliveries import DeliveriesService
-from svc_webhooks.service_vault import VaultService
-from svc_webhooks.sweeps import Sweeper
+from svc_webhooks import config, tables
+from svc_webhooks.administration.service.administration import AdministrationService
+from svc_webhooks.administration.service.deliveries import DeliveriesService
+from svc_webhooks.dispatch.attempts import Attempts
+from svc_webhooks.dispatch.scheduler import Scheduler
+from svc_webhooks.dispatch.sender import Sender
+from svc_webhooks.events import consumer as feed
+from svc_webhooks.events.partitions import Partitions
+from svc_webhooks.http_client.client import HttpClient, allow_many_connections
+from svc_webhooks.subscriptions.erasure import Eraser
+from svc_webhooks.subscriptions.service import SubscriptionsService
+from svc_webhooks.vault.service import VaultService
 
 NAME = "svc-webhooks"
 USER_AGENT = "Makeready-Webhooks/1"
@@ -31,16 +33,15 @@ def assemble(settings: config.Config) -> App:
     clock = instants.now
     audit = app.audits(tables.audit)
     allow_many_connections()
-    egress = Egress(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
+    http = HttpClient(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)
-    consumer = app.consumes(tables.inbox, consumers.Feed(partitions).apply, consumers.SUBJECTS)
-    rebuilder = ReplicaResync(app.database, consumers.put_references, {"companies": app.peer("gateway")})
+    consumer = app.consumes(tables.inbox, feed.Feed(partitions).apply, feed.SUBJECTS)
+    rebuilder = ReplicaResync(app.database, feed.put_references, {"companies": app.peer("gateway")})
     app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], rebuilder)
-    sweeper = Sweeper(
+    scheduler = Scheduler(
         app.database,
         consumer,
-        Sender(egress, settings.vault, clock),
-        ladder=settings.ladder,
+        Attempts(app.database, Sender(http, settings.vault, clock), settings.ladder),
         period_seconds=settings.sweep_seconds,
         clock=clock,
     )
@@ -49,15 +50,15 @@ def assemble(settings: config.Config) -> App:
     app.background("partitions", partitions.run)
     app.background("days", functools.partial(every_slot, partitions.every_hour))
     app.drops.append(partitions.drop_as_asked)
-    app.background("sweeps", sweeper.run)
+    app.background("sweeps", scheduler.run)
     app.background("erasures", eraser.run)
-    app.background("backlog", sweeper.watch)
-    app.on_stop(egress.close)
+    app.background("backlog", scheduler.watch)
+    app.on_stop(http.close)
     services = webhooks_pb2.DESCRIPTOR.services_by_name
-    subscriptions = SubscriptionsService(app.database, settings.vault, egress, eraser, clock)
+    subscriptions = SubscriptionsService(app.database, settings.vault, http, eraser, clock)
     app.serve(services["SubscriptionsService"], subscriptions)
-    app.serve(services["DeliveriesService"], DeliveriesService(app.database, sweeper, clock))
-    administration = AdministrationService(app.database, audit, settings.vault, sweeper, clock)
+    app.serve(services["DeliveriesService"], DeliveriesService(app.database, scheduler, clock))
+    administration = AdministrationService(app.database, audit, settings.vault, scheduler, clock)
     app.serve(services["AdministrationService"], administration)
     vault = VaultService(app.database, audit, settings.vault)
     app.background("vault", functools.partial(every_slot, vault.every_hour))

@@ -18,9 +18,9 @@ from chassis.auth.identity import make_keys
 from chassis.db.database import Database
 from testkit.plugin import PostgresServer, Server
 
-from .webhooks_house import HERE, Client, House, Process, Producer, companies, free_port
-from .webhooks_producer import metadata as producer_metadata
-from .webhooks_receivers import Authority, Receiver, answering, receiver, with_old_tls
+from .harness import HERE, Client, Harness, Process, Producer, companies, free_port
+from .producer import metadata as producer_metadata
+from .receivers import Authority, Receiver, answering, receiver, with_old_tls
 
 POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]
 
@@ -52,13 +52,13 @@ async def receivers(authority: Authority) -> AsyncIterator[dict[str, Receiver]]:
 
 
 @pytest.fixture(scope="session")
-async def house(
+async def service(
     postgres_server: PostgresServer,
     nats_server: Server,
     receivers: dict[str, Receiver],
     authority: Authority,
     tmp_path_factory: pytest.TempPathFactory,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[Harness]:
     folder = tmp_path_factory.mktemp("svc-webhooks")
     make_keys(folder / "keys", ["gateway", "operator", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
     names = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
@@ -82,7 +82,7 @@ async def house(
         }
         return Process([sys.executable, *command], shared | own | more, targets[name], folder / f"{name}.log")
 
-    producers = {name: process(name, [str(HERE / "webhooks_producer.py"), name]) for name in names[:-1]}
+    producers = {name: process(name, [str(HERE / "producer.py"), name]) for name in names[:-1]}
     for one in producers.values():
         await _create_outbox(one.environment["MAKEREADY_DATABASE_URL"])
         one.start()
@@ -100,7 +100,7 @@ async def house(
     webhooks.start()
     for one in (*producers.values(), webhooks):
         await one.serving()
-    yield House(webhooks, producers, folder / "keys")
+    yield Harness(webhooks, producers, folder / "keys")
     for one in (webhooks, *producers.values()):
         await asyncio.to_thread(one.stop)
 
@@ -117,10 +117,10 @@ async def _create_outbox(url: str) -> None:
 
 
 @pytest.fixture(scope="session")
-async def opened(house: House) -> AsyncIterator[dict[str, Database]]:
+async def opened(service: Harness) -> AsyncIterator[dict[str, Database]]:
     """The databases, opened, by service."""
     found = {}
-    for name, one in {**house.producers, "svc-webhooks": house.webhooks}.items():
+    for name, one in {**service.producers, "svc-webhooks": service.webhooks}.items():
         found[name] = Database(one.environment["MAKEREADY_DATABASE_URL"], application="tests")
         await found[name].open()
     yield found
@@ -140,14 +140,14 @@ async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) 
 
 
 @pytest.fixture
-async def mended(house: House) -> AsyncIterator[None]:
+async def mended(service: Harness) -> AsyncIterator[None]:
     """However the test leaves them, the processes run as before afterwards."""
     yield
-    for process in (*house.producers.values(), house.webhooks):
+    for process in (*service.producers.values(), service.webhooks):
         if not process.as_always:
             await asyncio.to_thread(process.stop)
             process.start()
-    for process in (*house.producers.values(), house.webhooks):
+    for process in (*service.producers.values(), service.webhooks):
         await process.serving()
 
 
@@ -162,13 +162,13 @@ def gateway(opened: dict[str, Database]) -> Producer:
 
 
 @pytest.fixture(scope="session")
-async def channel(house: House) -> AsyncIterator[grpc.aio.Channel]:
+async def channel(service: Harness) -> AsyncIterator[grpc.aio.Channel]:
     options = [("grpc.max_reconnect_backoff_ms", 200), ("grpc.initial_reconnect_backoff_ms", 50)]
-    async with grpc.aio.insecure_channel(house.webhooks.target, options=options) as channel:
+    async with grpc.aio.insecure_channel(service.webhooks.target, options=options) as channel:
         yield channel
 
 
 @pytest.fixture
-def client(house: House, channel: grpc.aio.Channel, database: Database) -> Client:
+def client(service: Harness, channel: grpc.aio.Channel, database: Database) -> Client:
     """As a company that no other test knows."""
-    return Client(house, channel, next(companies))
+    return Client(service, channel, next(companies))

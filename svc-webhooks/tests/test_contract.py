@@ -9,14 +9,16 @@ from google.protobuf.message_factory import GetMessageClass
 
 from chassis.auth.identity import KINDS, Identity, TokenSigner
 from chassis.db.database import Database
-from chassis.messaging.outbox import uuid7
+from chassis.messaging.outbox import EVENT_KEYS, uuid7
 from makeready.common.v1 import options_pb2, retention_pb2
 from makeready.events.v1 import events_pb2
 from makeready.webhooks.v1 import webhooks_pb2 as pb
-from svc_webhooks import rules, tables
+from svc_webhooks import tables
+from svc_webhooks.dispatch import rules
+from svc_webhooks.subscriptions.rules import EVENTS
 from testkit.revise import differences
 
-from .webhooks_house import House
+from .harness import Harness
 
 SERVICES = [
     pb.DESCRIPTOR.services_by_name["SubscriptionsService"],
@@ -34,8 +36,8 @@ ISSUERS = {
 }
 
 
-async def test_a_migrated_database_is_what_the_tables_say(house: House) -> None:
-    url = house.webhooks.environment["MAKEREADY_DATABASE_URL"]
+async def test_a_migrated_database_is_what_the_tables_say(service: Harness) -> None:
+    url = service.webhooks.environment["MAKEREADY_DATABASE_URL"]
     assert await differences(url, tables.metadata) == []
 
 
@@ -50,16 +52,17 @@ def test_the_proto_lists_the_causes_of_an_attempt_of_the_rules_in_their_order() 
 
 
 def test_all_ten_events_may_be_subscribed_to() -> None:
-    assert len(set(rules.EVENTS)) == 10
-    assert list(rules.EVENTS) == sorted(rules.EVENTS)
+    assert len(set(EVENTS)) == 10
+    assert list(EVENTS) == sorted(EVENTS)
+    assert set(EVENTS) == EVENT_KEYS
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rpc", [rpc for service in SERVICES for rpc in service.methods], ids=lambda rpc: rpc.name)
 async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(
-    house: House, channel: grpc.aio.Channel, database: Database, rpc: Any, kind: str
+    service: Harness, channel: grpc.aio.Channel, database: Database, rpc: Any, kind: str
 ) -> None:
-    token = TokenSigner(house.keys / f"{ISSUERS[kind]}.jwk").token("svc-webhooks", Identity(kind, ISSUERS[kind], 7))
+    token = TokenSigner(service.keys / f"{ISSUERS[kind]}.jwk").token("svc-webhooks", Identity(kind, ISSUERS[kind], 7))
     call: Any = channel.unary_unary(
         f"/{rpc.containing_service.full_name}/{rpc.name}",
         request_serializer=GetMessageClass(rpc.input_type).SerializeToString,

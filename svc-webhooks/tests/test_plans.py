@@ -8,21 +8,21 @@ from collections.abc import AsyncIterator
 import pytest
 
 from chassis.db.database import Database
-from svc_webhooks import queries, queries_erasure
 from svc_webhooks import tables as t
-from svc_webhooks.queries_sweep import BY_INDEX
+from svc_webhooks.by_index import BY_INDEX
+from svc_webhooks.subscriptions.queries import erasure, subscriptions
 from testkit.plans import lists_of, statement_plan
 from testkit.plugin import PostgresServer
 from testkit.schemas import declare
 from testkit.skewed_rows import analyze, check_pages, make_crowd
 
-from .webhooks_days import DAY, SUB, TODAY, event_id, partitions_of
+from .days_of_events import DAY, SUB, TODAY, event_id, partitions_of
 
 FILLS = (
     "subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id, secret_sealed, created_at,"
     " source) SELECT id, company_id, 'https://receiver.test/', '{ticket.created}', '', '', '', '2020-01-01', 'api'",
 )
-LISTS = lists_of(queries)
+LISTS = lists_of(subscriptions)
 DAYS, EVENTS_A_DAY, SUBSCRIPTIONS, ROWS = 4, 250, 20, 50
 
 
@@ -57,17 +57,17 @@ async def crowd(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 
 
 async def test_a_page_of_subscriptions_costs_the_same_wherever_it_is(crowd: Database) -> None:
-    assert await check_pages(crowd, queries.SUBSCRIPTIONS_PAGE, (), {}, with_changes=False)
+    assert await check_pages(crowd, subscriptions.SUBSCRIPTIONS_PAGE, (), {}, with_changes=False)
 
 
 async def test_a_batch_of_a_deletion_meets_what_it_deletes(crowd: Database) -> None:
     after = uuid.UUID(int=0)
     for _ in range(3):
-        finding = await statement_plan(crowd, queries_erasure.SOME, BY_INDEX, sub_id=SUB, after=after, rows=ROWS)
+        finding = await statement_plan(crowd, erasure.SOME, BY_INDEX, sub_id=SUB, after=after, rows=ROWS)
         assert finding.rows_met <= ROWS and not finding.whole_tables
-        ids = [row["event_id"] for row in await crowd.rows(queries_erasure.SOME, sub_id=SUB, after=after, rows=ROWS)]
+        ids = [row["event_id"] for row in await crowd.rows(erasure.SOME, sub_id=SUB, after=after, rows=ROWS)]
         values = {"sub_id": SUB, "ids": ids, "first": ids[0], "last": ids[-1]}
-        deleting = await statement_plan(crowd, queries_erasure.DELETE_THEM, BY_INDEX, **values)
+        deleting = await statement_plan(crowd, erasure.DELETE_THEM, BY_INDEX, **values)
         assert deleting.rows_met <= (1 + 2) * ROWS and not deleting.whole_tables
         after = ids[-1]
     async with crowd.connection() as connection:  # what was explained has been done

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+import structlog
 
 from makeready_local.databases import close_own_databases, drop_database, make_database
 from makeready_local.nats import Nats
@@ -67,6 +68,13 @@ class GivenServer:
         pytest.skip("the server was given by its URL: it is not ours to stop")
 
     kill = stop
+
+
+def pytest_configure() -> None:
+    """Logs of the tests' own process in plain text: `rich`, where it is there, prints the local variables of every
+    frame, which took 4 s an exception."""
+    plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, plain])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

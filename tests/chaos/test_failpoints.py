@@ -17,10 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CASES = cases()
 # What is no part of a write with a key; its own tests kill there.
 ELSEWHERE = {
-    "svc-tickets/tests/test_overdue_maintenance.py": {"sweep-before-commit"},
-    "svc-webhooks/tests/test_two_dispatchers.py": {"delivery-claimed", "delivery-sent"},
-    "svc-webhooks/tests/test_erasure.py": {"erasure-begun", "erasure-batch"},
-    "svc-webhooks/tests/test_retention.py": {"day-detached", "day-dropped"},
+    "svc-tickets/tests/maintenance/test_overdue_maintenance.py": {"sweep-before-commit"},
+    "svc-webhooks/tests/dispatch/test_two_dispatchers.py": {"delivery-claimed", "delivery-sent"},
+    "svc-webhooks/tests/subscriptions/test_erasure.py": {"erasure-begun", "erasure-batch"},
+    "svc-webhooks/tests/events/test_retention.py": {"day-detached", "day-dropped"},
 }
 
 
@@ -59,5 +59,5 @@ def test_the_list_names_the_points_that_the_code_passes() -> None:
     found = set()
     for project in ("chassis", "gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"):
         for file in (ROOT / project / project.replace("-", "_")).rglob("*.py"):
-            found |= set(re.findall(r'killed_here\("([a-z-]+)"\)', file.read_text()))
+            found |= set(re.findall(r'failpoint\("([a-z-]+)"\)', file.read_text()))
     assert found == set(POINTS)

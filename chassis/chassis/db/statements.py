@@ -83,7 +83,7 @@ class Query(Generic[Row]):
     def __init__(self, kind: Callable[..., Row], clause: Any) -> None:
         self.statement = Statement(clause)
         self._make = kind
-        columns = list(clause.selected_columns.keys())
+        columns = list(clause.exported_columns.keys())  # of a SELECT, or what RETURNING names
         fields = list(inspect.signature(kind).parameters)
         if columns != fields:
             raise TypeError(f"the columns {columns} are not the fields {fields} of {kind}")

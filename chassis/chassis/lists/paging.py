@@ -5,12 +5,17 @@ One statement with `(:p IS NULL OR …)` would get one generic plan for all: 127
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import datetime
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 from asyncpg import Record
+from google.protobuf.message import Message
+from sqlalchemy.sql import operators, visitors
 from sqlalchemy.sql.util import ClauseAdapter
 
 from chassis.db.database import Database
@@ -20,18 +25,39 @@ from makeready.common.v1.documents_pb2 import Page
 
 ROWS_MAX = 200
 SINCE, SINCE_COLUMN = "updated_since", "updated_at"
+STATUS = "status"
+PAGING = ("after_id", "limit")  # the fields of a list's request that are no filters
+# Of lists that do not say themselves what their places are.
 PLACES = ("property_id", "unit_id")
 
 _encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """That every place of one kind lies in one of another kind, for good: with a filter for each, whether this one lies
+    in that one is asked once, and not of each record.
+
+    inner, outer: the two filters. table: the inner places, with company_id, id, and the outer's id in a column that is
+    called as its filter.
+    """
+
+    inner: str
+    outer: str
+    table: sa.Table
 
 
 class Pages:
     """The pages of one list.
 
     rows: its first column is the record's id, and each join finds exactly one row or null. filters: a condition on
-    the record's own table with a parameter of the same name, for each filter; `updated_since` and a list's statuses
-    need the indexes of `page_indexes`. shown: which records are in the list at all, in literals. statuses: every value
-    that `status` may have.
+    the record's own table with a parameter of the same name, for each filter. shown: which records are in the list at
+    all, in literals. statuses: every value that `status` may have, in the order of its enum. places: the filters that
+    say where a record is, each a column of its own with the indexes of `page_indexes`. inside: of each two places, how
+    one lies in the other. request: the list's request, whose fields are its filters.
+
+    Raises TypeError where one of the filters could not be answered: for want of an index, of a condition, or of a
+    field in the request. So a list that would fail at a request fails when the service starts.
 
     The longest page is cut from the record's table first, by a literal, and only then joined. Otherwise the planner
     takes a parameter of LIMIT for a tenth of the table, plans each call anew to do better (four joins: 2.1 ms where
@@ -46,6 +72,10 @@ class Pages:
         filters: Mapping[str, sa.ColumnElement[bool]],
         shown: sa.ColumnElement[bool] | None = None,
         statuses: Sequence[str] = (),
+        *,
+        places: Sequence[str] | None = None,
+        inside: Sequence[Inside] = (),
+        request: type[Message] | None = None,
     ) -> None:
         self._rows = rows
         self._entity_id = entity_id
@@ -53,7 +83,17 @@ class Pages:
         self.filters: Mapping[str, Any] = filters
         self.shown = sa.true() if shown is None else shown
         self._statuses: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{status}'") for status in statuses]
+        self._words = dict(enumerate(statuses, start=1))
+        self._places = PLACES if places is None else tuple(places)
+        self._inside = list(inside)
+        if places is None and {*PLACES} <= filters.keys():
+            unit = next(iter(self.table.c.unit_id.foreign_keys)).column.table
+            self._inside = [Inside("unit_id", "property_id", unit)]
         self._statements: dict[frozenset[str], Statement] = {}
+        self._check_filters()
+        self._check_indexes()
+        if request is not None:
+            self._check_request(request)
 
     def statement(self, names: frozenset[str]) -> Statement:
         """The statement of one set of filters. Its parameters: theirs, company_id, after_id and rows."""
@@ -77,15 +117,17 @@ class Pages:
             conditions = [*is_of(company), entity_id > after_id, *(self.filters[name] for name in names)]
             return own.where(*conditions), [entity_id]
         lead, also = names - {SINCE}, self.shown
-        if {"property_id", "unit_id"} <= lead:
-            lead, also = lead - {"property_id"}, sa.and_(also, self._unit_in_property())
-        assert lead <= set(PLACES) | {"status"}, f"{sorted(lead)} are not all filters that have indexes"
-        place, status = ([self._having(name) for name in some if name in lead] for some in (PLACES, ("status",)))
+        for one in self._inside:
+            if {one.inner, one.outer} <= lead:
+                lead, also = lead - {one.outer}, sa.and_(also, _lies_inside(one))
+        if not lead <= {*self._places, STATUS}:
+            raise TypeError(f"{self._name} cannot be filtered by {_listed(names)} alone: no index has these.")
+        place, status = ([self._having(name) for name in some if name in lead] for some in (self._places, (STATUS,)))
         if SINCE not in names:
             having, checks = list_of(company, place, status)
             conditions, order = stretch(having, [(entity_id, after_id + sa.literal_column("1"))])
             return own.where(also, *checks, *conditions), order
-        every = [[(self._having("status")[0], one)] for one in self._statuses]
+        every = [[(self._having(STATUS)[0], one)] for one in self._statuses]
         ids = ids_changed(self.table, place, status, [status] if status else every or [[]], also)
         ((column, value),) = company
         return own.where(column == value, entity_id == sa.func.any(sa.func.array(ids.scalar_subquery()))), [entity_id]
@@ -95,17 +137,95 @@ class Pages:
 
     def _is_one(self, names: frozenset[str]) -> bool:
         """Whether at most one record has these."""
-        keys = (one for one in self.table.constraints if isinstance(one, sa.UniqueConstraint))
-        return any({column.name for column in key.columns} <= names | {"company_id"} for key in keys)
+        return any(key <= names | {"company_id"} for key in self._keys())
 
-    def _unit_in_property(self) -> sa.ColumnElement[bool]:
-        """A unit stays in its property: whether it lies in this one is asked once, not of each of its records."""
-        unit = next(iter(self.table.c.unit_id.foreign_keys)).column.table
-        named = {"company_id": "company_id", "id": "unit_id", "property_id": "property_id"}
-        having = [(unit.c[column], param(name, sa.BigInteger)) for column, name in named.items()]
-        # By its key alone: to a planner that knows few units, the company's index looks as good.
-        said = (column == value if column.primary_key else is_of([(column, value)])[0] for column, value in having)
-        return sa.select(unit.c.id).where(*said).correlate(None).exists()
+    def _keys(self) -> list[set[str]]:
+        unique = (one for one in self.table.constraints if isinstance(one, sa.UniqueConstraint))
+        return [{column.name for column in key.columns} for key in unique]
+
+    @property
+    def _name(self) -> str:
+        return f"The list of {self.table.name}"
+
+    def _check_filters(self) -> None:
+        """That each filter is a condition on its own parameter, and that pages by it, or by several, can be found."""
+        known = {*self.filters, "company_id"}
+        of_keys = set[str]().union(*(key for key in self._keys() if key <= known))
+        leading = [name for name in (*self._places, STATUS) if name in self.filters]
+        for name, condition in self.filters.items():
+            asked = {one.key for one in visitors.iterate(condition) if isinstance(one, sa.BindParameter)}
+            if asked != {name}:
+                raise TypeError(f"{self._name} has the filter {name}, whose condition asks for {_listed(asked)}.")
+            if name not in {*leading, *of_keys, SINCE}:
+                raise TypeError(
+                    f"{self._name} has the filter {name}, and no index for it: make it a place with `page_indexes`, or "
+                    "part of a unique constraint whose columns are filters."
+                )
+        for name in leading:
+            condition = self.filters[name]
+            is_column = isinstance(condition, sa.BinaryExpression) and getattr(condition.left, "table", 0) is self.table
+            if not is_column or condition.operator is not operators.eq:
+                raise TypeError(f"{self._name} has the filter {name}, which is not a column of its own = a parameter.")
+        related = [{one.inner, one.outer} for one in self._inside]
+        for pair in itertools.combinations((name for name in self._places if name in self.filters), 2):
+            if {*pair} not in related:
+                raise TypeError(f"{self._name} has the filters {_listed(pair)}: say which one lies inside the other.")
+
+    def _check_indexes(self) -> None:
+        """That the table has the index of every set of places and status, and those of `updated_since`."""
+        c, entity_id = self.table.c, self._entity_id
+        status = [self._having(STATUS)[0]] if STATUS in self.filters else []
+        wanted: list[tuple[list[str], list[Any]]] = []
+        for place in ([], *([name] for name in self._places if name in self.filters)):
+            of = [self._having(name)[0] for name in place]
+            last = of[0] if of else c.company_id
+            wanted.append((place, [c.company_id, *of, entity_id]))
+            if status:
+                wanted.append(([*place, STATUS], [status_key(last, status[0]), entity_id]))
+            if SINCE in self.filters:
+                wanted.append(([*place, SINCE], [block_key(last, entity_id), *status, c[SINCE_COLUMN]]))
+        if SINCE in self.filters:
+            wanted.append(([SINCE], [c.company_id, c[SINCE_COLUMN]]))
+            if status and not self._statuses:
+                raise TypeError(f"{self._name} has the filters {STATUS} and {SINCE}: say which statuses there are.")
+        for names, columns in wanted:
+            if not self._has_index([str(one) for one in columns]):
+                by = f"for its filters {_listed(names)}" if names else "in the order of its ids"
+                raise TypeError(f"{self._name} has no index {by}: see `page_indexes`.")
+
+    def _has_index(self, columns: list[str]) -> bool:
+        """Whether an index of all records that are shown begins with these columns or expressions."""
+        keys = (one for one in self.table.constraints if isinstance(one, sa.UniqueConstraint | sa.PrimaryKeyConstraint))
+        found: list[list[Any]] = [list(key.columns) for key in keys]
+        for index in self.table.indexes:
+            where = index.dialect_options["postgresql"]["where"]
+            if where is None or str(where) == str(self.shown):
+                found.append(list(index.expressions))
+        return any([str(one) for one in index[: len(columns)]] == columns for index in found)
+
+    def _check_request(self, request: type[Message]) -> None:
+        fields = {field.name: field for field in request.DESCRIPTOR.fields if field.name not in PAGING}
+        name = request.DESCRIPTOR.name
+        for missing in sorted(fields.keys() - self.filters.keys()):
+            raise TypeError(f"{name} has the filter {missing}, and {self._name.lower()} has no condition for it.")
+        for missing in sorted(self.filters.keys() - fields.keys()):
+            raise TypeError(f"{self._name} has the filter {missing}, and {name} has no field for it.")
+        for field in fields.values():
+            if field.enum_type is not None and len(field.enum_type.values) != len(self._words) + 1:
+                many = len(field.enum_type.values) - 1  # 0 stands for none
+                known = f"{self._name.lower()} has {len(self._words)}"
+                raise TypeError(f"{name} has {many} values of {field.name}, and {known}.")
+
+    def filters_of(self, request: Message) -> dict[str, Any]:
+        """The filters that a request of this list gives, by name, as their conditions take them."""
+        given: dict[str, Any] = {}
+        for name in self.filters:
+            if request.HasField(name):
+                value = getattr(request, name)
+                if request.DESCRIPTOR.fields_by_name[name].enum_type is not None:
+                    value = self._words[value]
+                given[name] = value.ToDatetime(datetime.UTC) if name == SINCE else value
+        return given
 
     async def rows(
         self, database: Database, company_id: int, after_id: int, limit: int, filters: Mapping[str, Any]
@@ -120,13 +240,32 @@ class Pages:
         )
 
 
-def page_indexes(table: sa.Table, status: str = "status", shown: sa.ColumnElement[bool] | None = None) -> None:
+def _lies_inside(one: Inside) -> sa.ColumnElement[bool]:
+    """That the place of the inner filter lies in that of the outer one."""
+    named = {"company_id": "company_id", "id": one.inner, one.outer: one.outer}
+    having = [(one.table.c[column], param(name, sa.BigInteger)) for column, name in named.items()]
+    # By its key alone: to a planner that knows few places, the company's index looks as good.
+    said = (column == value if column.primary_key else is_of([(column, value)])[0] for column, value in having)
+    return sa.select(one.table.c.id).where(*said).correlate(None).exists()
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(sorted(names)) or "nothing"
+
+
+def page_indexes(
+    table: sa.Table,
+    status: str = STATUS,
+    shown: sa.ColumnElement[bool] | None = None,
+    *,
+    places: Sequence[str] = PLACES,
+) -> None:
     """An index for each set of filters, ending in the id that orders every list; and those of `changes` where the
-    table has updated_at. status: the column that is filtered by. shown: see `Pages`."""
+    table has updated_at. status: the column that is filtered by. shown, places: see `Pages`."""
     c = table.c
     if shown is not None:
         sa.Index(f"{table.name}_page", c.company_id, c.id, postgresql_where=shown)
-    for place in ([], *([name] for name in PLACES)):
+    for place in ([], *([name] for name in places)):
         of = c[place[0]] if place else c.company_id
         if place:
             sa.Index(_named(table, "page", place), c.company_id, of, c.id, postgresql_where=shown)

@@ -16,9 +16,18 @@ from sqlalchemy.dialects.postgresql import UUID
 from chassis.db.database import Connection
 from chassis.db.rows import InsertMany
 from chassis.db.statements import CLOCK, TIME, Statement
-from makeready.events.v1.events_pb2 import Event, PublicEvent, References
+from makeready.common.v1.options_pb2 import label
+from makeready.events.v1.events_pb2 import Event, EventKey, PublicEvent, References
 
 SUBJECTS = "events.>"
+EVENT_KEYS: frozenset[str] = frozenset(one.GetOptions().Extensions[label] for one in EventKey.DESCRIPTOR.values[1:])
+
+
+def event_key(event: str) -> str:
+    """The key of a public event as it is. Raises ValueError where EventKey (events.proto) has none with that label."""
+    if event not in EVENT_KEYS:
+        raise ValueError(f"{event!r} is the label of no EventKey: events.proto names them all")
+    return event
 
 
 def uuid7() -> uuid.UUID:
@@ -73,9 +82,12 @@ class Outbox:
         change: bytes = b"",
         request_id: str = "",
     ) -> dict[str, Any]:
-        """The row of an event that subscriptions can name. event: its key, for example `order.created`. data: the
-        record as its GET serves it at this moment. change: {field, from, to} as JSON; empty where there is none."""
-        content = PublicEvent(event=event, data=data, change=change, entity_id=entity_id)
+        """The row of an event that subscriptions can name. data: the record as its GET serves it at this moment.
+        change: {field, from, to} as JSON; empty where there is none.
+
+        Raises ValueError for a key that is not in EventKey.
+        """
+        content = PublicEvent(event=event_key(event), data=data, change=change, entity_id=entity_id)
         message = Event(company_id=company_id, request_id=request_id, public=content)
         return self._row(f"events.{self.producer}.public.{event}", message, occurred_at)
 

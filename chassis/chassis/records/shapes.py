@@ -68,10 +68,13 @@ class Either:
 
 
 class Link:
-    """An absolute address below the one given to `Shape.renderer`. path: `/parcels/{entity_id}`, `{sender.id}`, …"""
+    """An absolute address below the one given to `Shape.renderer`. path: `/parcels/{entity_id}`, `{sender.id}`, …
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    columns: those that the path names by these words, where no field of the record holds them.
+    """
+
+    def __init__(self, path: str, **columns: Source) -> None:
+        self.path, self.columns = path, columns
 
 
 class Computed:
@@ -198,9 +201,13 @@ class Shape(Generic[Struct]):
         while "{" in rest:
             text, _, rest = rest.partition("{")
             path, _, rest = rest.partition("}")
-            if path not in self._paths:
+            if path in link.columns:
+                at = self._take("", link.columns[path])
+            elif path in self._paths:
+                at = self._paths[path]
+            else:
                 raise TypeError(f"the link of {struct.__name__} names {path}, which has no column")
-            parts.append((text, f"{{c{self._paths[path]}}}"))
+            parts.append((text, f"{{c{at}}}"))
         name = f"l{len(self._links)}"
         self._links.append((name, parts[0][0]))
         inside = "".join((text if number else "") + value for number, (text, value) in enumerate(parts))

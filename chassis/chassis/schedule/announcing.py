@@ -11,7 +11,7 @@ from asyncpg import Record
 
 from chassis.db.database import Connection
 from chassis.db.rows import UpdateMany
-from chassis.messaging.outbox import Outbox
+from chassis.messaging.outbox import Outbox, event_key
 from chassis.schedule.instants import Clock
 from chassis.schedule.overdue import Overdue
 
@@ -40,8 +40,11 @@ class Announcer:
     def __init__(
         self, event: str, overdue: Overdue, outbox: Outbox, mark: UpdateMany, announce: Announce, clock: Clock
     ) -> None:
-        """event: its key, for example `parcel.uncollected`. mark: saves what `Announcement.mark` says of each row."""
-        self._event, self._overdue, self._outbox = event, overdue, outbox
+        """event: its key, for example `ticket.stale`. mark: saves what `Announcement.mark` says of each row.
+
+        Raises ValueError for a key that is not in EventKey.
+        """
+        self._event, self._overdue, self._outbox = event_key(event), overdue, outbox
         self._mark, self._announce, self._clock = mark, announce, clock
 
     async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:

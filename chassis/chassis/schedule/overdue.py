@@ -40,10 +40,22 @@ class Overdue:
     """
 
     def __init__(
-        self, database: Database, company: Table, table: Table, due: Due, shown: Rows, day_of: Day = overdue_before
+        self,
+        database: Database,
+        company: Table,
+        table: Table,
+        due: Due,
+        shown: Rows,
+        day_of: Day = overdue_before,
+        *,
+        order: Sequence[sa.ColumnElement[Any]] = (),
+        first: sa.ColumnElement[int] | None = None,
     ) -> None:
         """company: the replica. shown: what the work needs of each row; the rows of `table` alone are locked. day_of:
-        which day `due` is told of, at an instant in a timezone."""
+        which day `due` is told of, at an instant in a timezone. order: the columns of the index that answers `due`
+        behind company_id, where the planner might take another index for as good. first: a foreign key of `table` that
+        never changes, to the id of rows that everybody locks before those of `table`; they are locked first here
+        too, in the order of their ids."""
         self._database, self._day_of = database, day_of
         counts = (company.c.active, company.c.version > sa.text("0"))
         self._zones = Statement(sa.select(company.c.timezone).where(*counts).distinct())
@@ -51,7 +63,8 @@ class Overdue:
         zone = zones.table_valued("timezone", "day").render_derived(name="zone")
         now = param("now", TIME)
         of_company = table.c.company_id == company.c.id
-        probe = sa.select(table.c.id).where(of_company, *due(zone.c.day, now)).limit(param("rows", sa.Integer))
+        probe = sa.select(table.c.id).where(of_company, *due(zone.c.day, now)).order_by(*order)
+        probe = probe.limit(param("rows", sa.Integer))
         found = probe.lateral("found")
         self._find = Statement(
             sa.select(company.c.id.label("company_id"), found.c.id, zone.c.day)
@@ -60,6 +73,7 @@ class Overdue:
             .order_by(company.c.id)
             .limit(param("rows", sa.Integer))
         )
+        self._hold_first = None if first is None else _hold_first(table, first)
         named = array_rows("named", {**_KEY, "day": sa.Date()}, numbered=True)
         same = (table.c.company_id == named.c.company_id, table.c.id == named.c.id)
         # Checked once more under the lock: somebody else may have been here since.
@@ -87,6 +101,8 @@ class Overdue:
                 rows = sorted((row["company_id"], row["id"], row["day"]) for row in found)
                 companies, ids, of_days = (list(column) for column in zip(*rows, strict=True))
                 async with self._database.transaction() as connection:
+                    if self._hold_first is not None:
+                        await connection.execute(self._hold_first, company_id=companies, id=ids)
                     held = await connection.rows(self._hold, company_id=companies, id=ids, day=of_days, **at)
                     if held:
                         key = columns_of(held, ("company_id", "id"))
@@ -96,6 +112,22 @@ class Overdue:
                 first_company_id = companies[-1]
             if len(found) < ROWS_AT_ONCE:
                 return done
+
+
+def _hold_first(table: Table, key: sa.ColumnElement[int]) -> Statement:
+    """Locks the rows that the named rows of the table refer to by this key."""
+    (reference,) = key.foreign_keys
+    other = reference.column.table
+    named = array_rows("named", _KEY)
+    row = sa.select(key.label("key")).where(table.c.company_id == named.c.company_id, table.c.id == named.c.id)
+    # By keys alone, whatever the planner knows: OFFSET keeps it from joining whole tables.
+    found = row.offset(sa.literal_column("0")).lateral("found")
+    keys = sa.select(found.c.key).select_from(named.join(found, sa.true()))
+    # An array, so that the planner can't take it for a join.
+    wanted = sa.any_(sa.func.array(keys.scalar_subquery()))
+    return Statement(
+        sa.select(other.c.id).where(other.c.id == wanted).order_by(other.c.id).with_for_update(key_share=True)
+    )
 
 
 def _of_each(named: Any, rows: Rows) -> Statement:

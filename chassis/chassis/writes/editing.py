@@ -8,8 +8,9 @@ contexts keep. A context writes only what is special about its record.
 from __future__ import annotations
 
 import datetime
+import functools
 import typing
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -35,6 +36,8 @@ _NOT_AUDITED = frozenset({"schema_version", "entity_type", "entity_id", "created
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 # The references to a record that other contexts keep: of the connection, the company's id and the record's.
 ReferencesOf = Callable[[Connection, int, int], Awaitable[References]]
+# The values that an audit entry holds, by name: of the public record and of the columns that people set.
+AuditedOf = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
 
 
 def no_such(noun: str) -> Refusal:
@@ -45,8 +48,16 @@ def no_such(noun: str) -> Refusal:
 class EditableFields:
     """The fields of a record that requests may give, checked by the rules of the record's row in an import."""
 
-    def __init__(self, row: type[msgspec.Struct], *names: str, ids: Sequence[str] = ()) -> None:
-        """names: the fields that requests and rows share. ids: those of requests that name other records by id."""
+    def __init__(
+        self,
+        row: type[msgspec.Struct],
+        *names: str,
+        ids: Sequence[str] = (),
+        clearable: Collection[str] | None = None,
+    ) -> None:
+        """names: the fields that requests and rows share. ids: those of requests that name other records by id.
+        clearable: the fields that requests may clear; None: all that the row does not require."""
+        self._clearable = clearable
         hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
         wanted: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
         self._kind = msgspec.defstruct(row.__name__, wanted, kw_only=True)
@@ -61,6 +72,8 @@ class EditableFields:
         known: Any = request.DESCRIPTOR.fields_by_name
         found = fields(request, *(name for name in self._kind.__struct_fields__ if name in known))
         for name, value in found.items():
+            if value is None and self._clearable is not None and name not in self._clearable:
+                raise invalid_request(f"clear may name {', '.join(sorted(self._clearable))} only.", "clear")
             if known[name].enum_type is not None and value is not None:
                 found[name] = _label(known[name].enum_type, value)
             elif name in self._instants and type(value) is str and len(value) == len("YYYY-MM-DD"):
@@ -79,12 +92,14 @@ def _label(enum: Any, number: int) -> str:
     return "" if value is None else value.GetOptions().Extensions[options_pb2.label]
 
 
-def external_id_taken(fault: UniqueViolationError, noun: str) -> Exception:
-    """The refusal where another record of the kind has the external_id; else the fault itself."""
+def external_id_taken(fault: UniqueViolationError, noun: str, called: str = "") -> Exception:
+    """The refusal where another record of the kind has the external_id; else the fault itself. called: see
+    `RecordEditor`."""
     if fault.constraint_name != f"{noun}_external_id":
         return fault
-    article = "An" if noun[0] in "aeio" else "A"
-    return invalid_request(f"{article} {noun} with that external_id exists; use another.", "external_id", status=422)
+    name = called or noun
+    article = "An" if name[0] in "aeio" else "A"
+    return invalid_request(f"{article} {name} with that external_id exists; use another.", "external_id", status=422)
 
 
 _STAMPS = ("created_at", "updated_at", "version")
@@ -93,17 +108,21 @@ _STAMPS = ("created_at", "updated_at", "version")
 class EditableTable:
     """The rows of a table that people edit. Its key is company_id and id; it has external_id, source and created_at.
 
-    columns: those that people set, besides external_id. also: conditions that a row must meet to be found.
+    columns: those that people set, besides external_id. also: conditions that a row must meet to be found. later: those
+    of the columns that changes alone set; a new record has the table's defaults there.
     """
 
-    def __init__(self, table: Table, *columns: str, also: Sequence[ColumnElement[bool]] = ()) -> None:
+    def __init__(
+        self, table: Table, *columns: str, also: Sequence[ColumnElement[bool]] = (), later: Sequence[str] = ()
+    ) -> None:
         self.columns = ("external_id", *(name for name in columns if name not in _STAMPS))
+        self._first = [name for name in self.columns if name not in later]
         self.stamps = tuple(name for name in _STAMPS if name in table.c)
         same = (table.c.company_id == param("company_id", BigInteger), table.c.id == param("entity_id", BigInteger))
         there = (*same, *also)
         self._for_update = Statement(select(table).where(*there).with_for_update(key_share=True))
         self._kept = Statement(select(table).where(*there).with_for_update(read=True, key_share=True))
-        fresh = ("company_id", "source", *self.columns, *(name for name in self.stamps if name != "version"))
+        fresh = ("company_id", "source", *self._first, *(name for name in self.stamps if name != "version"))
         self._insert = Statement(
             insert(table).values({name: param(name, table.c[name].type) for name in fresh}).returning(table.c.id)
         )
@@ -126,7 +145,7 @@ class EditableTable:
         self, connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
     ) -> int:
         """The id of the new record; columns without a value are null."""
-        row: dict[str, Any] = {**dict.fromkeys(self.columns), **values}
+        row: dict[str, Any] = {**dict.fromkeys(self._first), **values}
         stamped = {name: at for name in self.stamps if name != "version"}
         entity_id: int = await connection.value(self._insert, company_id=company_id, source="staff", **row, **stamped)
         return entity_id
@@ -141,9 +160,21 @@ class EditableTable:
 
 @dataclass(frozen=True, slots=True)
 class LockedRecord(Generic[Struct]):
-    """A record that is locked for a change: its row, the public record, and that record as a document."""
+    """A record that is locked for a change: its row, the public record, and that record as a document.
+
+    facts: by name, what the statement of the public record reads behind the record's columns.
+    """
 
     row: Record
+    record: Struct
+    document: Document
+    facts: Record
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRecord(Generic[Struct]):
+    """A record as it is once it is saved: the public record, and that record as a document."""
+
     record: Struct
     document: Document
 
@@ -158,39 +189,69 @@ class RecordEditor(Generic[Struct]):
         one: Statement,
         renderer: Renderer[Struct],
         references: ReferencesOf | None = None,
+        *,
+        audit: AuditedOf | None = None,
+        audited_columns: Sequence[str] = (),
+        replicated: Sequence[str] = (),
+        called: str = "",
+        missing: Callable[[], Refusal] | None = None,
     ) -> None:
-        """noun: as messages and the audit log name the kind. one: the columns of the renderer's shape for company_id
-        and entity_id. references: those to publish after each change."""
+        """noun: as the audit log names the kind. one: the columns of the renderer's shape for company_id and entity_id,
+        and behind them what else decides on a change. references: those to publish after each change. audit: the values
+        that audit entries hold, where those of the public record are not the right ones; audited_columns: the columns
+        that they hold instead. replicated: the audited values that other contexts keep; a change of others publishes
+        nothing. Without names every change publishes. called: how messages name the kind, where it is not by the noun.
+        missing: the refusal where there is no such record; else `no_such`.
+        """
         self.noun = noun
         self.table = table
         self._one = one
         self._renderer = renderer
         self._references = references
+        self._audit: AuditedOf = audit or (_audit_columns(audited_columns) if audited_columns else _audit_record)
+        self._replicated = replicated
+        self._called = called or noun
+        self._missing = missing or functools.partial(no_such, noun)
 
     async def find(self, command: Command, entity_id: int) -> Record:
         """The record's row, kept as it is until the commit. Raises Refusal 404."""
         row = await self.table.kept(command.connection, command.company_id, entity_id)
         if row is None:
-            raise no_such(self.noun)
+            raise self._missing()
         return row
 
     async def lock(self, command: Command, entity_id: int) -> LockedRecord[Struct]:
         """The record, locked for a change. Raises Refusal 404."""
         row = await self.table.for_update(command.connection, command.company_id, entity_id)
         if row is None:
-            raise no_such(self.noun)
-        return LockedRecord(row, *await self.rendered(command, entity_id))
+            raise self._missing()
+        return LockedRecord(row, *await self._read(command, entity_id))
 
     async def add(self, command: Command, values: Mapping[str, Any], action: str = "added") -> Document:
-        """Inserts a record. action: its name in the audit log. Raises Refusal 422 for an external_id that is taken."""
+        """As `save_new`; returns the document alone."""
+        return (await self.save_new(command, values, action)).document
+
+    async def save_new(
+        self,
+        command: Command,
+        values: Mapping[str, Any],
+        action: str = "added",
+        parts: Callable[[int], Awaitable[None]] | None = None,
+        at: datetime.datetime | None = None,
+    ) -> SavedRecord[Struct]:
+        """Inserts a record. action: its name in the audit log. parts: saves what other tables hold of the record, by
+        its id. at: its instant, where it is not the command's. Raises Refusal 422 for an external_id that is taken."""
         try:
-            entity_id = await self.table.insert(command.connection, command.company_id, values, command.now)
+            entity_id = await self.table.insert(command.connection, command.company_id, values, at or command.now)
         except UniqueViolationError as fault:
-            raise external_id_taken(fault, self.noun) from None
-        record, document = await self.rendered(command, entity_id)
-        await command.audit(f"{self.noun}.{action}", self.noun, entity_id, {}, audited(record))
+            raise external_id_taken(fault, self.noun, self._called) from None
+        if parts is not None:
+            await parts(entity_id)
+        saved = SavedRecord(*await self.rendered(command, entity_id))
+        after = self._audit(saved.record, {**dict.fromkeys(self.table.columns), **values})
+        await command.audit(f"{self.noun}.{action}", self.noun, entity_id, {}, after)
         await self._publish_references(command, entity_id)
-        return document
+        return saved
 
     async def change(
         self,
@@ -199,31 +260,56 @@ class RecordEditor(Generic[Struct]):
         values: Mapping[str, Any],
         touched: bool = False,
         action: str = "updated",
+        at: datetime.datetime | None = None,
+        also: Mapping[str, Any] | None = None,
     ) -> Document:
+        """As `save`; returns the document alone."""
+        return (await self.save(command, locked, values, touched, action, at, also)).document
+
+    async def save(
+        self,
+        command: Command,
+        locked: LockedRecord[Struct],
+        values: Mapping[str, Any],
+        touched: bool = False,
+        action: str = "updated",
+        at: datetime.datetime | None = None,
+        also: Mapping[str, Any] | None = None,
+    ) -> SavedRecord[Struct]:
         """Saves the record with these values; leaves it where they change nothing.
 
         touched: whether the record changes by what it names, though not in its own columns. action: its name in the
-        audit log. Raises Refusal 422 for an external_id that is taken.
+        audit log. at: the instant of the change, where it was decided already; it lies after the record's last change.
+        also: what the audit entry says of the change besides. Raises Refusal 422 for an external_id that is taken.
         """
         before = locked.row
         if not touched and all(before[name] == value for name, value in values.items()):
-            return locked.document
-        at = command.next_instant(before["updated_at"]) if "updated_at" in self.table.stamps else command.now
+            return SavedRecord(locked.record, locked.document)
+        if at is None:
+            at = command.next_instant(before["updated_at"]) if "updated_at" in self.table.stamps else command.now
+        row = {**before, **values}
         try:
-            await self.table.update(command.connection, {**before, **values}, at)
+            await self.table.update(command.connection, row, at)
         except UniqueViolationError as fault:
-            raise external_id_taken(fault, self.noun) from None
-        record, document = await self.rendered(command, before["id"])
-        sides = audited(locked.record), audited(record)
-        await command.audit(f"{self.noun}.{action}", self.noun, before["id"], *sides)
-        await self._publish_references(command, before["id"])
-        return document
+            raise external_id_taken(fault, self.noun, self._called) from None
+        saved = SavedRecord(*await self.rendered(command, before["id"]))
+        sides = self._audit(locked.record, dict(before)), self._audit(saved.record, row)
+        after = {**sides[1], **(also or {})}
+        await command.audit(f"{self.noun}.{action}", self.noun, before["id"], sides[0], after)
+        if not self._replicated or any(sides[0][name] != sides[1][name] for name in self._replicated):
+            await self._publish_references(command, before["id"])
+        return saved
 
     async def rendered(self, command: Command, entity_id: int) -> tuple[Struct, Document]:
         """A record that is there, and its document."""
+        record, document, _ = await self._read(command, entity_id)
+        return record, document
+
+    async def _read(self, command: Command, entity_id: int) -> tuple[Struct, Document, Record]:
         row = await command.connection.row(self._one, company_id=command.company_id, entity_id=entity_id)
         assert row is not None
-        return self._renderer.record(row), self._renderer.document(row)
+        shown = tuple(row)[: len(self._renderer.shape.columns)]
+        return self._renderer.record(shown), self._renderer.document(shown), row
 
     async def _publish_references(self, command: Command, entity_id: int) -> None:
         if self._references is not None:
@@ -234,3 +320,11 @@ def audited(record: msgspec.Struct) -> dict[str, Any]:
     """The values of a record that an audit entry holds, by name."""
     values: dict[str, Any] = msgspec.to_builtins(record)
     return {name: value for name, value in values.items() if name not in _NOT_AUDITED}
+
+
+def _audit_record(record: msgspec.Struct, _row: Mapping[str, Any]) -> dict[str, Any]:
+    return audited(record)
+
+
+def _audit_columns(names: Sequence[str]) -> AuditedOf:
+    return lambda _record, row: {name: row[name] for name in names}

@@ -58,7 +58,7 @@ class Faltering:
 
 
 async def swept(_now: datetime.datetime) -> dict[str, int]:
-    return {"parcel.uncollected": 3}
+    return {"ticket.stale": 3}
 
 
 def assemble(settings: ServiceSettings) -> App:

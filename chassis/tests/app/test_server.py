@@ -196,7 +196,7 @@ async def test_what_the_app_is_given_is_served(running: EchoProcess) -> None:
         done = await running.call(
             ScheduledSweepsServiceStub(channel).RunScheduledSweeps, sweeps_pb2.RunScheduledSweepsRequest(), operator
         )
-    assert (list(entries.entries), gone.idempotency_keys, dict(done.done)) == ([], 0, {"parcel.uncollected": 3})
+    assert (list(entries.entries), gone.idempotency_keys, dict(done.done)) == ([], 0, {"ticket.stale": 3})
 
 
 # Start and stop

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from chassis.db.database import Database
-from chassis.db.rows import array_rows, columns_of
+from chassis.db.rows import array_rows, columns_of, columns_of_tuples
 from chassis.db.statements import Query, Statement, param
 from testkit.plugin import PostgresServer
 
@@ -50,6 +50,27 @@ async def test_one_row_or_none(database: Database) -> None:
 async def test_no_rows_are_empty_arrays(database: Database) -> None:
     statement = Statement(sa.select(sa.func.count()).select_from(ROWS))
     assert await database.value(statement, **arrays()) == 0
+
+
+async def test_tuples_travel_as_arrays_too(database: Database) -> None:
+    plain = array_rows("given", {"number": sa.BigInteger(), "word": sa.Text()})
+    query = Query(Pair, sa.select(plain.c.number, plain.c.word).order_by(plain.c.number))
+    pairs = [Pair(1, "a"), Pair(2, None)]
+    assert await query.rows(database, **columns_of_tuples(pairs)) == pairs
+
+
+async def test_what_a_write_returns_is_typed(database: Database) -> None:
+    table = sa.Table("pair", sa.MetaData(), sa.Column("number", sa.BigInteger), sa.Column("word", sa.Text))
+    change = sa.update(table).where(table.c.number == param("wanted", sa.BigInteger)).values(word=param("new", sa.Text))
+    query = Query(Pair, change.returning(table.c.number, table.c.word))
+    async with database.connection() as connection:
+        await connection.raw.execute("CREATE TEMPORARY TABLE pair AS VALUES (1::bigint, 'a'), (2, 'b')")
+        await connection.raw.execute("ALTER TABLE pair RENAME column1 TO number")
+        await connection.raw.execute("ALTER TABLE pair RENAME column2 TO word")
+        assert await query.rows(connection, wanted=2, new="c") == [Pair(2, "c")]
+        assert await query.row(connection, wanted=3, new="c") is None
+    with pytest.raises(TypeError, match="are not the fields"):
+        Query(Pair, change.returning(table.c.word))
 
 
 @pytest.mark.parametrize("columns", [("word", "number"), ("number",), ("number", "word", "n")])

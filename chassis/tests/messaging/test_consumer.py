@@ -141,7 +141,7 @@ async def test_what_nats_brings_is_applied_once_and_the_outbox_brings_none_of_it
     producer: Producer, consumer: Consumer, databases: tuple[Database, Database]
 ) -> None:
     running = asyncio.create_task(consumer.run())
-    wanted = await producer.records("parcel.received", "parcel.handed_over")
+    wanted = await producer.records("ticket.created", "ticket.status_changed")
     assert await producer.relay.publish_some() == 2
     await arrive(databases, wanted)
     assert await consumer.catch_up() == 0 and await ids(databases) == sorted(wanted)
@@ -151,12 +151,12 @@ async def test_what_nats_brings_is_applied_once_and_the_outbox_brings_none_of_it
 async def test_what_nats_lost_comes_from_the_outbox_and_is_not_applied_again_when_it_comes_late(
     producer: Producer, consumer: Consumer, databases: tuple[Database, Database], applying: Applied
 ) -> None:
-    wanted = await producer.records("parcel.received", "parcel.received")
+    wanted = await producer.records("ticket.created", "ticket.created")
     assert await consumer.catch_up() == 2
     assert await ids(databases) == sorted(wanted)
     await producer.relay.publish_some()
     running = asyncio.create_task(consumer.run())
-    late = await producer.records("parcel.handed_over")
+    late = await producer.records("ticket.status_changed")
     await producer.relay.publish_some()
     await arrive(databases, wanted + late)
     assert sum(applying.batches) == 3
@@ -171,15 +171,15 @@ async def test_events_of_other_subjects_are_not_taken(
     )
     async with producer.database.transaction() as connection:
         await producer.outbox.add(connection, references)
-    (wanted,) = await producer.records("parcel.received")
+    (wanted,) = await producer.records("ticket.created")
     assert await consumer.catch_up() == 1 and await ids(databases) == [wanted]
 
 
 async def test_a_bad_event_holds_up_no_other_and_leaves_nothing(
     producer: Producer, consumer: Consumer, databases: tuple[Database, Database], applying: Applied
 ) -> None:
-    applying.bad = {"parcel.cursed"}
-    first, bad, last = await producer.records("parcel.received", "parcel.cursed", "parcel.handed_over")
+    applying.bad = {"vendor.hold"}
+    first, bad, last = await producer.records("ticket.created", "vendor.hold", "ticket.status_changed")
     assert await consumer.catch_up() == 2
     assert await ids(databases) == sorted([first, last])
     applying.bad = set()
@@ -188,7 +188,7 @@ async def test_a_bad_event_holds_up_no_other_and_leaves_nothing(
 
 
 async def test_a_producer_knows_how_far_its_consumers_have_come(producer: Producer, consumer: Consumer) -> None:
-    await producer.records("parcel.received")
+    await producer.records("ticket.created")
     before = datetime.datetime.now(datetime.UTC)
     await consumer.catch_up()
     rows = await producer.database.rows(Statement(sa.text("SELECT consumer, recorded_until FROM outbox_confirmation")))

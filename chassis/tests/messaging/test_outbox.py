@@ -20,7 +20,7 @@ from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.consumer import read
-from chassis.messaging.outbox import Outbox, outbox_table, uuid7
+from chassis.messaging.outbox import EVENT_KEYS, Outbox, outbox_table, uuid7
 from chassis.messaging.relay import PACK_BYTES, Relay, packed
 from chassis.messaging.transport import STREAM, Transport
 from makeready.events.v1 import events_pb2 as pb
@@ -178,3 +178,16 @@ async def test_events_that_wait_travel_together(database: Database, outbox: Outb
     assert sorted(event.event_id for event in read(message)) == sorted(str(row["event_id"]) for row in rows)
     connecting.cancel()
     await transport.close()
+
+
+@pytest.mark.parametrize("event", ["ticket.reopened", "", "TICKET_CREATED", "EVENT_KEY_TICKET_CREATED"])
+async def test_an_event_that_the_contract_does_not_name_is_refused_at_once(event: str) -> None:
+    outbox = Outbox("svc-tickets", table)
+    now = datetime.datetime.now(datetime.UTC)
+    with pytest.raises(ValueError, match="EventKey"):
+        outbox.public(event, company_id=7, entity_id=1, occurred_at=now, data=b"{}")
+
+
+def test_every_event_key_has_a_label_of_its_own() -> None:
+    assert len(EVENT_KEYS) == len(pb.EventKey.DESCRIPTOR.values) - 1
+    assert "" not in EVENT_KEYS

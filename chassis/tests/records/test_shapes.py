@@ -156,6 +156,17 @@ def test_a_struct_of_keywords_is_made_by_name() -> None:
     assert Shape(Keyworded, BOAT).renderer().record(["Ida", 1.0]) == Keyworded(name="Ida", length=1.0)
 
 
+class Linked(msgspec.Struct):
+    name: str
+    url: str
+
+
+def test_a_link_may_name_a_column_that_no_field_holds() -> None:
+    shape = Shape(Linked, BOAT, url=Link("/owners/{owner}/boats", owner=OWNER.c.id))
+    assert shape.columns == (BOAT.c.name, OWNER.c.id)
+    assert shape.renderer("https://links.test").record(["Ida", 4]) == Linked("Ida", "https://links.test/owners/4/boats")
+
+
 class Misnamed(msgspec.Struct):
     naem: str
 

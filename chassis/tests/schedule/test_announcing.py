@@ -78,7 +78,7 @@ def announcer(database: Database, events: Outbox) -> Announcer:
         lambda _day, now: (chore.c.due_at <= now, chore.c.announced_at.is_(None)),
         chore.select(),
     )
-    return Announcer("chore.uncollected", overdue, events, MARK, announce, lambda: NOON + SECOND)
+    return Announcer("ticket.stale", overdue, events, MARK, announce, lambda: NOON + SECOND)
 
 
 async def published(database: Database) -> list[Event]:
@@ -89,29 +89,29 @@ async def published(database: Database) -> list[Event]:
 async def test_each_overdue_row_is_announced_once_and_marked(database: Database) -> None:
     await fill(database, 7)
     events = Outbox("svc-chores", outbox)
-    assert await announcer(database, events).sweep(NOON) == {"chore.uncollected": 5}
+    assert await announcer(database, events).sweep(NOON) == {"ticket.stale": 5}
     assert events.woken.is_set()
     told = await published(database)
     assert sorted((one.company_id, one.public.entity_id) for one in told) == [(7, 2), (7, 4), (8, 1), (8, 5), (8, 7)]
-    assert {(one.public.event, one.public.data) for one in told} == {("chore.uncollected", b'{"due": "60"}')}
+    assert {(one.public.event, one.public.data) for one in told} == {("ticket.stale", b'{"due": "60"}')}
     assert {one.occurred_at.ToDatetime(datetime.UTC) for one in told} == {NOON + SECOND}
     marked = await database.rows(Statement(sa.select(chore.c.announced_at).distinct()))
     assert [row[0] for row in marked] == [NOON + SECOND], "those without an event are marked, too"
     events.woken.clear()
-    assert await announcer(database, events).sweep(NOON) == {"chore.uncollected": 0}
+    assert await announcer(database, events).sweep(NOON) == {"ticket.stale": 0}
     assert len(await published(database)) == 5 and not events.woken.is_set()
 
 
 async def test_what_is_not_due_yet_is_left(database: Database) -> None:
     await fill(database, 2)
-    assert await announcer(database, Outbox("svc-chores", outbox)).sweep(NOON - 61 * SECOND) == {"chore.uncollected": 0}
+    assert await announcer(database, Outbox("svc-chores", outbox)).sweep(NOON - 61 * SECOND) == {"ticket.stale": 0}
 
 
 async def test_several_processes_at_once_announce_each_row_once(database: Database) -> None:
     await fill(database, 3 * ROWS_AT_ONCE)
     done = await asyncio.gather(*(announcer(database, Outbox("svc-chores", outbox)).sweep(NOON) for _ in range(3)))
     ids = [one.public.entity_id for one in await published(database)]
-    assert len(ids) == len(set(ids)) == 2 * ROWS_AT_ONCE == sum(one["chore.uncollected"] for one in done)
+    assert len(ids) == len(set(ids)) == 2 * ROWS_AT_ONCE == sum(one["ticket.stale"] for one in done)
 
 
 async def test_a_mark_that_fails_takes_its_events_with_it(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,4 +125,10 @@ async def test_a_mark_that_fails_takes_its_events_with_it(database: Database, mo
         patch.setattr(MARK, "run", fails)
         await announcer(database, events).sweep(NOON)
     assert await published(database) == [] and not events.woken.is_set()
-    assert await announcer(database, events).sweep(NOON) == {"chore.uncollected": 2}
+    assert await announcer(database, events).sweep(NOON) == {"ticket.stale": 2}
+
+
+def test_an_event_that_the_contract_does_not_name_is_refused_when_the_service_starts() -> None:
+    nothing: Any = None
+    with pytest.raises(ValueError, match="EventKey"):
+        Announcer("ticket.reopened", nothing, nothing, nothing, nothing, nothing)

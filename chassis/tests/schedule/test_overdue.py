@@ -20,6 +20,7 @@ from testkit.plugin import PostgresServer
 
 metadata = sa.MetaData()
 company = company_replica(metadata)
+room = sa.Table("room", metadata, sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False))
 chore = sa.Table(
     "chore",
     metadata,
@@ -27,6 +28,7 @@ chore = sa.Table(
     sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("due_date", sa.Date, nullable=False),
     sa.Column("told", sa.Boolean, nullable=False, server_default=sa.text("false")),
+    sa.Column("room_id", sa.BigInteger, sa.ForeignKey("room.id")),
 )
 sa.Index("chore_due", chore.c.company_id, chore.c.due_date, postgresql_where=sa.text("NOT told"))
 POSTGRESQL = sa.create_mock_engine("postgresql://", lambda *_: None).dialect
@@ -36,13 +38,14 @@ TELL = Statement(
 NOW = datetime.datetime(2026, 3, 8, 12, 30, tzinfo=datetime.UTC)
 
 
-def overdue(database: Database) -> Overdue:
+def overdue(database: Database, **options: Any) -> Overdue:
     return Overdue(
         database,
         company,
         chore,
         lambda day, _now: (chore.c.due_date < day, sa.not_(chore.c.told)),
         sa.select(chore.c.company_id, chore.c.id, chore.c.due_date),
+        **options,
     )
 
 
@@ -77,7 +80,7 @@ async def opened(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 @pytest.fixture
 async def database(opened: Database) -> Database:
     async with opened.connection() as connection:
-        await connection.raw.execute("TRUNCATE company, chore")
+        await connection.raw.execute("TRUNCATE company, chore, room")
         await connection.raw.execute(
             "INSERT INTO company (id, version, active, timezone) VALUES (1, 1, true, 'UTC'),"
             " (2, 1, true, 'America/Los_Angeles'), (3, 1, false, 'UTC'), (4, 0, true, 'UTC'), (5, 1, true, 'nowhere')"
@@ -95,6 +98,13 @@ async def _fill(database: Database, company_id: int, first_id: int, many: int, d
             datetime.date.fromisoformat(due),
         )
     return range(first_id, first_id + many)
+
+
+async def _waits(database: Database) -> None:
+    """Until somebody waits for a lock."""
+    async with asyncio.timeout(10):
+        while not await database.value(Statement(sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted"))):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 async def test_the_company_and_its_morning_decide(database: Database) -> None:
@@ -146,11 +156,50 @@ async def test_what_changed_before_the_lock_is_left(database: Database) -> None:
     async with database.transaction() as connection:
         await connection.raw.execute("UPDATE chore SET due_date = '2026-03-20' WHERE id = 2")
         sweep = asyncio.create_task(overdue(database).each(NOW, told))
-        async with asyncio.timeout(10):
-            while not await database.value(Statement(sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted"))):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await _waits(database)
     assert await sweep == 2
     assert told.ids == [1, 3]
+
+
+async def test_what_everybody_locks_first_is_locked_first_and_in_the_order_of_its_ids(database: Database) -> None:
+    """Chores 1, 2, 3 are in rooms 3, 2, 1. Who holds room 2 can still change chore 3: the sweep holds no chore yet."""
+    await _fill(database, 1, 1, 3)
+    async with database.connection() as connection:
+        await connection.raw.execute("INSERT INTO room SELECT generate_series(1, 3); UPDATE chore SET room_id = 4 - id")
+    told = Told()
+    async with database.transaction() as connection:
+        await connection.raw.execute("SELECT id FROM room WHERE id = 2 FOR NO KEY UPDATE")
+        sweep = asyncio.create_task(overdue(database, first=chore.c.room_id).each(NOW, told))
+        await _waits(database)
+        async with database.transaction() as other:
+            free = await other.raw.fetch("SELECT id FROM room FOR NO KEY UPDATE SKIP LOCKED")
+        assert [row["id"] for row in free] == [3]
+        await connection.raw.execute("UPDATE chore SET due_date = '2026-03-20' WHERE id = 3")
+    assert await sweep == 2
+    assert told.ids == [1, 2]
+
+
+async def test_locking_first_what_rows_refer_to_meets_these_alone(database: Database) -> None:
+    due = await _fill(database, 1, 1, 20)
+    await _fill(database, 3, 30_001, 20_000)
+    async with database.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO room SELECT generate_series(1, 20000); UPDATE chore SET room_id = id % 20000 + 1"
+        )
+    hold: Any = overdue(database, first=chore.c.room_id)._hold_first
+    plan = await statement_plan(database, hold, company_id=[1] * len(due), id=[*due])
+    assert plan.returned == len(due) and not plan.whole_tables
+    # The array, the chores, and the rooms.
+    assert plan.rows_met <= 3 * len(due)
+
+
+async def test_what_the_index_has_first_comes_first(database: Database) -> None:
+    ids = await _fill(database, 1, 1, ROWS_AT_ONCE + 50)
+    async with database.connection() as connection:
+        await connection.raw.execute("UPDATE chore SET due_date = due_date - id::int")
+    told = Told()
+    assert await overdue(database, order=[chore.c.due_date]).each(NOW, told) == len(ids)
+    assert told.ids[:ROWS_AT_ONCE] == [*ids][50:]
 
 
 async def test_cost_grows_with_what_is_due_and_not_with_the_table(database: Database) -> None:

@@ -19,7 +19,7 @@ REQUEST = AddParcelRequest(idempotency_key="key", label="a box")
 
 async def work(command: Command) -> Document:
     await command.audit("parcel.added", "parcel", 1, {}, {"label": "a box"})
-    await command.publish_event("parcel.received", 1, command.now, b"{}")
+    await command.publish_event("ticket.created", 1, command.now, b"{}")
     return Document(json=b"a document")
 
 

@@ -85,7 +85,7 @@ class AddParcel:
         row = parcel_row(self.entity_id, company_id=command.company_id, created_at=command.now, updated_at=command.now)
         await command.connection.execute(INSERT, **row)
         await command.audit("parcel.added", "parcel", self.entity_id, {}, {"label": "a box"})
-        await command.publish_event("parcel.received", self.entity_id, command.now, b'{"a": 1}')
+        await command.publish_event("ticket.created", self.entity_id, command.now, b'{"a": 1}')
         return Document(json=b"{}", entity_id=self.entity_id, version=1)
 
 
@@ -120,7 +120,7 @@ async def test_a_command_writes_its_rows_its_audit_entry_its_event_and_its_reply
     assert (event.company_id, event.request_id, event.public.event, event.public.entity_id, event.public.data) == (
         COMPANY,
         "req-1",
-        "parcel.received",
+        "ticket.created",
         1,
         b'{"a": 1}',
     )

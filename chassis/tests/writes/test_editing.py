@@ -1,213 +1,229 @@
-"""The back office's editor: adds and changes records, checks their fields, audits and publishes what differs."""
+"""The record editor: what is stored, audited and published when people add and change records."""
 
 from __future__ import annotations
 
+import datetime
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+import msgspec
 import pytest
 import sqlalchemy as sa
+from google.protobuf import descriptor_pb2, descriptor_pool
+from google.protobuf.message_factory import GetMessageClass
 
-from chassis.auth.identity import Call
+from chassis.auth.identity import OPERATOR, Call, Identity
 from chassis.db.database import Connection, Database
-from chassis.db.statements import Statement
-from chassis.messaging.outbox import Outbox
-from chassis.records.shapes import Renderer
+from chassis.db.statements import Statement, param
+from chassis.messaging.outbox import Outbox, outbox_table
+from chassis.records.shapes import Shape
 from chassis.refusals import Refusal
-from chassis.writes.audit import Audit
+from chassis.writes.audit import Audit, audit_table
 from chassis.writes.commands import Command, CommandRunner
 from chassis.writes.editing import EditableFields, EditableTable, RecordEditor, audited
-from makeready.common.v1.documents_pb2 import Document
-from makeready.events.v1.events_pb2 import AssetReference, Event, References
+from chassis.writes.idempotency import ledger
+from makeready.events.v1.events_pb2 import Event, References
 from testkit.plugin import PostgresServer
 
-from ..contract import AddParcelRequest, UpdateParcelRequest
-from ..databases import database_with
-from ..parcels import (
-    COMPANY,
-    ONE_PARCEL,
-    OTHER_COMPANY,
-    PARCEL,
-    Parcel,
-    ParcelRow,
-    audit,
-    claims,
-    clear,
-    count,
+metadata = sa.MetaData()
+outbox, audit, claims = outbox_table(metadata), audit_table(metadata), ledger(metadata)
+boat = sa.Table(
+    "boat",
     metadata,
-    outbox,
-    parcel,
-    person,
+    sa.Column("company_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True),
+    sa.Column("version", sa.BigInteger, nullable=False, server_default=sa.text("1")),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("oars", sa.Integer),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("external_id", sa.Text),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.UniqueConstraint("company_id", "external_id", name="boat_external_id"),
 )
+COMPANY = 7
 
-FIELDS = EditableFields(ParcelRow, "external_id", "label", "grams", "created_at", ids=("sender_id",))
+
+class Boat(msgspec.Struct):
+    entity_id: int
+    name: str
+    oars: int | None
+    updated_at: str
+
+
+BOAT = Shape(Boat, boat, version=boat.c.version)
+ONE = Statement(
+    BOAT.select(boat).where(
+        boat.c.company_id == param("company_id", sa.BigInteger), boat.c.id == param("entity_id", sa.BigInteger)
+    )
+)
+OUTBOX = Statement(sa.select(outbox.c.message).order_by(outbox.c.event_id))
+AUDIT = Statement(sa.select(audit.c.action, audit.c.before, audit.c.after).order_by(audit.c.id))
 
 
 async def references(_connection: Connection, company_id: int, entity_id: int) -> References:
-    return References(assets=[AssetReference(id=entity_id, company_id=company_id)])
+    found = References()
+    found.properties.add(id=entity_id, company_id=company_id)
+    return found
 
 
-EDITOR: RecordEditor[Parcel] = RecordEditor(
-    "parcel",
-    EditableTable(parcel, "label", "grams", "sender_id", "created_at"),
-    ONE_PARCEL,
-    Renderer(PARCEL, ""),
-    references,
-)
-
-
-@pytest.fixture(scope="module")
-async def opened(postgres_server: PostgresServer) -> AsyncIterator[Database]:
-    async with database_with(postgres_server, "chassis_editing", metadata) as database:
-        yield database
+def editor(**options: Any) -> RecordEditor[Boat]:
+    return RecordEditor("boat", EditableTable(boat, "name", "oars"), ONE, BOAT.renderer(), references, **options)
 
 
 @pytest.fixture
-async def database(opened: Database) -> Database:
-    await clear(opened)
-    return opened
+async def database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    made = Database(postgres_server.create_database("chassis_editing"), application="tests")
+    await made.open()
+    statements: list[str] = []
+    dialect = sa.create_mock_engine("postgresql://", lambda *_: None).dialect
+
+    def collect(sql: Any, *_: Any) -> None:
+        statements.append(str(sql.compile(dialect=dialect)))
+
+    collecting = sa.create_mock_engine("postgresql://", collect)
+    metadata.create_all(collecting, checkfirst=False)
+    async with made.connection() as connection:
+        for statement in statements:
+            await connection.raw.execute(statement)
+    yield made
+    await made.close()
+
+
+class Editing:
+    """Runs commands, each in a transaction of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._runner = CommandRunner(database, claims, Audit(audit, database), Outbox("tests", outbox))
+        self._call = Call(Identity(OPERATOR, "operator", COMPANY), "req-1")
+
+    async def add(self, boats: RecordEditor[Boat], *, parts: Any = None, **values: Any) -> int:
+        async with self.database.transaction() as connection:
+            command = Command(self._runner, connection, self._call)
+            return (await boats.save_new(command, values, parts=parts)).record.entity_id
+
+    async def change(self, boats: RecordEditor[Boat], boat_id: int, at: Any = None, **values: Any) -> Boat:
+        async with self.database.transaction() as connection:
+            command = Command(self._runner, connection, self._call)
+            locked = await boats.lock(command, boat_id)
+            return (await boats.save(command, locked, values, at=at)).record
+
+    async def published(self) -> int:
+        """How many times references were."""
+        rows = [Event.FromString(row["message"]) for row in await self.database.rows(OUTBOX)]
+        return sum(event.HasField("references") for event in rows)
+
+    async def entries(self) -> list[tuple[str, Any, Any]]:
+        rows = await self.database.rows(AUDIT)
+        return [(row["action"], json.loads(row["before"]), json.loads(row["after"])) for row in rows]
 
 
 @pytest.fixture
-def commands(database: Database) -> CommandRunner:
-    return CommandRunner(database, claims, Audit(audit, database), Outbox("svc-parcels", outbox))
+def editing(database: Database) -> Editing:
+    return Editing(database)
 
 
-async def run(
-    commands: CommandRunner, key: str, work: Callable[[Command], Awaitable[Document]], call: Call | None = None
-) -> Document:
-    return await commands.run(call or person(), AddParcelRequest(idempotency_key=key), Document, work)
+async def test_each_change_is_audited_and_published_and_what_changes_nothing_is_not(editing: Editing) -> None:
+    boats = editor()
+    boat_id = await editing.add(boats, name="Swan", oars=2)
+    changed = await editing.change(boats, boat_id, oars=4)
+    assert await editing.change(boats, boat_id, oars=4) == changed
+    assert await editing.entries() == [
+        ("boat.added", {}, {"name": "Swan", "oars": 2}),
+        ("boat.updated", {"oars": 2}, {"oars": 4}),
+    ]
+    assert await editing.published() == 2
 
 
-async def add(commands: CommandRunner, key: str, call: Call | None = None, **given: Any) -> Document:
-    request = AddParcelRequest(**{"label": "a box", "sender_id": 1, **given})
-    return await run(commands, key, lambda command: EDITOR.add(command, FIELDS.of(request)), call)
+async def test_references_are_published_where_a_replicated_value_differs_alone(editing: Editing) -> None:
+    boats = editor(replicated=("name",))
+    boat_id = await editing.add(boats, name="Swan")
+    await editing.change(boats, boat_id, oars=4)
+    assert await editing.published() == 1
+    await editing.change(boats, boat_id, name="Heron")
+    assert await editing.published() == 2
 
 
-async def change(commands: CommandRunner, key: str, entity_id: int, call: Call | None = None, **given: Any) -> Document:
-    async def work(command: Command) -> Document:
-        locked = await EDITOR.lock(command, entity_id)
-        return await EDITOR.change(command, locked, FIELDS.of(UpdateParcelRequest(**given)))
+async def test_an_audit_entry_holds_what_the_editor_is_told_to_keep(editing: Editing) -> None:
+    def kept(record: Boat, row: Mapping[str, Any]) -> dict[str, Any]:
+        return audited(record) | {"external_id": row["external_id"]}
 
-    return await run(commands, key, work, call)
-
-
-async def entries(database: Database) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-    rows = await database.rows(Statement(sa.select(audit).order_by(audit.c.id)))
-    return [(row["action"], json.loads(row["before"]), json.loads(row["after"])) for row in rows]
-
-
-async def test_a_record_is_added_with_its_audit_entry_and_its_references(
-    database: Database, commands: CommandRunner
-) -> None:
-    made = await add(commands, "k", grams=5, external_id="P1")
-    record = json.loads(made.json)
-    wanted = {"label": "a box", "grams": 5, "external_id": "P1", "source": "staff", "status": "Received"}
-    assert wanted.items() <= record.items() and record["sender"] == {"id": 1, "name": "Ann"}
-    assert (made.entity_id, made.version) == (record["entity_id"], 1)
-    ((action, before, after),) = await entries(database)
-    assert (action, before) == ("parcel.added", {})
-    # What the entry says by itself, and what is null as it was before, is left out.
-    assert after == {
-        "label": "a box", "grams": 5, "status": "Received", "sender": {"id": 1, "name": "Ann"}, "external_id": "P1",
-    }  # fmt: skip
-    event = Event.FromString(await database.value(Statement(sa.select(outbox.c.message))))
-    assert event.references == await references(None, COMPANY, made.entity_id)  # type: ignore[arg-type]
+    boats = editor(audit=kept)
+    boat_id = await editing.add(boats, name="Swan", external_id="B1")
+    await editing.add(boats, name="Duck")
+    await editing.change(boats, boat_id, external_id="B2")
+    assert [entry[1:] for entry in await editing.entries()] == [
+        ({}, {"name": "Swan", "external_id": "B1"}),
+        ({}, {"name": "Duck"}),
+        ({"external_id": "B1"}, {"external_id": "B2"}),
+    ]
 
 
-async def test_a_change_saves_what_is_given_and_audits_what_differs(
-    database: Database, commands: CommandRunner
-) -> None:
-    made = await add(commands, "k", grams=5)
-    changed = await change(commands, "k2", made.entity_id, grams=6, label="a box")
-    assert changed.version == 2
-    before, after = json.loads(made.json), json.loads(changed.json)
-    assert after["updated_at"] > before["updated_at"]
-    assert {name for name in after if after[name] != before[name]} == {"grams", "updated_at"}
-    assert (await entries(database))[-1] == ("parcel.updated", {"grams": 5}, {"grams": 6})
-    assert await count(database, outbox) == 2
+async def test_the_parts_of_a_new_record_are_saved_before_it_is_read(editing: Editing, database: Database) -> None:
+    async def paint(boat_id: int) -> None:
+        painted.append(boat_id)
+
+    painted: list[int] = []
+    assert await editing.add(editor(), name="Swan", parts=paint) == painted[0]
 
 
-async def test_a_change_that_changes_nothing_leaves_the_record(database: Database, commands: CommandRunner) -> None:
-    made = await add(commands, "k", grams=5)
-    assert await change(commands, "k2", made.entity_id, grams=5) == made
-    assert len(await entries(database)) == 1 and await count(database, outbox) == 1
+async def test_a_change_happens_when_it_is_said_to(editing: Editing) -> None:
+    boat_id = await editing.add(editor(), name="Swan")
+    at = datetime.datetime(2031, 1, 2, tzinfo=datetime.UTC)
+    assert (await editing.change(editor(), boat_id, at, oars=1)).updated_at == "2031-01-02T00:00:00.000000Z"
 
 
-async def test_a_record_changes_by_what_it_names_where_the_caller_says_so(
-    database: Database, commands: CommandRunner
-) -> None:
-    made = await add(commands, "k")
+async def test_an_external_id_is_one_records(editing: Editing) -> None:
+    await editing.add(editor(), name="Swan", external_id="B1")
+    second = await editing.add(editor(), name="Duck")
+    with pytest.raises(Refusal) as refused:
+        await editing.change(editor(), second, external_id="B1")
+    assert (refused.value.status, refused.value.field) == (422, "external_id")
 
-    async def work(command: Command) -> Document:
-        return await EDITOR.change(
-            command, await EDITOR.lock(command, made.entity_id), {}, touched=True, action="moved"
+
+class BoatRow(msgspec.Struct, kw_only=True):
+    name: str
+    oars: int | None = None
+    color: str | None = None
+
+
+def update_boat_request() -> Any:
+    """A message with the optional fields name and oars, and `clear`."""
+    file = descriptor_pb2.FileDescriptorProto(name="boat.proto", package="boat", syntax="proto3")
+    message = file.message_type.add(name="UpdateBoatRequest")
+    types = descriptor_pb2.FieldDescriptorProto
+    for number, (name, kind) in enumerate({"name": types.TYPE_STRING, "oars": types.TYPE_INT32}.items(), start=1):
+        message.oneof_decl.add(name=f"_{name}")
+        message.field.add(
+            name=name,
+            number=number,
+            type=kind,
+            label=types.LABEL_OPTIONAL,
+            proto3_optional=True,
+            oneof_index=number - 1,
         )
-
-    assert (await run(commands, "k2", work)).version == 2
-    assert (await entries(database))[-1] == ("parcel.moved", {}, {})
-
-
-async def test_an_optional_field_is_cleared(commands: CommandRunner) -> None:
-    made = await add(commands, "k", grams=5, external_id="P1")
-    changed = json.loads((await change(commands, "k2", made.entity_id, clear=["grams", "external_id"])).json)
-    assert (changed["grams"], changed["external_id"]) == (None, None)
+    message.field.add(name="clear", number=30, type=types.TYPE_STRING, label=types.LABEL_REPEATED)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName("boat.UpdateBoatRequest"))()
 
 
-async def test_a_record_of_another_company_is_not_found(commands: CommandRunner) -> None:
-    made = await add(commands, "k")
-    for work in (EDITOR.lock, EDITOR.find):
-        for entity_id, company_id in ((made.entity_id, OTHER_COMPANY), (made.entity_id + 1, COMPANY)):
-            with pytest.raises(Refusal) as refusal:
-                await run(commands, "k2", lambda command: work(command, entity_id), person(3, company_id))  # type: ignore[arg-type, return-value]  # noqa: B023
-            assert (refusal.value.status, str(refusal.value)) == (
-                404,
-                "The company has no parcel with that id; check the id.",
-            )
+def test_a_request_gives_the_fields_that_it_has_and_clears_those_that_may_be() -> None:
+    request = update_boat_request()
+    request.name = "Swan"
+    request.clear.append("oars")
+    assert EditableFields(BoatRow, *BoatRow.__struct_fields__).of(request) == {"name": "Swan", "oars": None}
+    assert EditableFields(BoatRow, "name", "oars", clearable=("oars",)).of(request) == {"name": "Swan", "oars": None}
+    with pytest.raises(Refusal) as refused:
+        EditableFields(BoatRow, "name", "oars", clearable=("color",)).of(request)
+    assert refused.value.message == "clear may name color only."
 
 
-async def test_an_external_id_that_is_taken_is_refused(commands: CommandRunner) -> None:
-    first = await add(commands, "k", external_id="P1")
-    second = await add(commands, "k2", external_id="P2")
-    for again in (add(commands, "k3", external_id="P1"), change(commands, "k4", second.entity_id, external_id="P1")):
-        with pytest.raises(Refusal) as refusal:
-            await again
-        assert (refusal.value.status, refusal.value.field) == (422, "external_id")
-    assert (await change(commands, "k5", first.entity_id, external_id="P1")).version == 1
-
-
-async def test_other_constraints_are_not_taken_for_the_external_id(commands: CommandRunner) -> None:
-    with pytest.raises(Exception, match="parcel_label"):
-        await add(commands, "k", label="longer than a label may be")
-
-
-@pytest.mark.parametrize(
-    ("request_", "status", "field"),
-    [
-        (AddParcelRequest(label=" ", sender_id=1), 400, "label"),
-        (AddParcelRequest(label="a", sender_id=1, grams=0), 400, "grams"),
-        (AddParcelRequest(label="a", sender_id=1, external_id="longer than 10"), 400, "external_id"),
-        (AddParcelRequest(label="a", sender_id=1, created_at="yesterday"), 400, "created_at"),
-        (UpdateParcelRequest(clear=["label"]), 400, "label"),
-        (UpdateParcelRequest(clear=["sender_id"]), 400, "sender_id"),
-    ],
-)
-def test_fields_are_checked_by_the_rules_of_the_row(request_: Any, status: int, field: str) -> None:
-    with pytest.raises(Refusal) as refusal:
-        FIELDS.of(request_)
-    assert (refusal.value.status, refusal.value.field) == (status, field)
-
-
-def test_a_date_stands_for_its_midnight() -> None:
-    given = FIELDS.of(AddParcelRequest(label="a", sender_id=1, created_at="2026-03-01"))
-    assert given["created_at"].isoformat() == "2026-03-01T00:00:00+00:00"
-
-
-def test_an_id_that_no_record_can_have_is_the_id_that_nobody_has() -> None:
-    assert FIELDS.of(AddParcelRequest(label="a", sender_id=-5))["sender_id"] == 0
-
-
-def test_audited_values_leave_out_what_the_entry_says_itself() -> None:
-    record = Renderer(PARCEL, "").of_values({parcel.c.label: "a", parcel.c.id: 4})
-    assert audited(record).keys() == {"label", "grams", "status", "sender", "external_id"}
+def test_what_a_row_requires_is_not_cleared() -> None:
+    request = update_boat_request()
+    request.clear.append("name")
+    with pytest.raises(Refusal) as refused:
+        EditableFields(BoatRow, "name", "oars").of(request)
+    assert refused.value.field == "name"

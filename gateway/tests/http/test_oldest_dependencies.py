@@ -18,7 +18,7 @@ from testkit.gateways import Gateway, GatewayHarness
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
 
-PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
+PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
 def requirement() -> Requirement:

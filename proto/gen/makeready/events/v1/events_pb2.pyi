@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -18,6 +19,40 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _EventKey:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EventKeyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKey.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EVENT_KEY_UNSPECIFIED: _EventKey.ValueType  # 0
+    EVENT_KEY_TICKET_CREATED: _EventKey.ValueType  # 1
+    EVENT_KEY_TICKET_STATUS_CHANGED: _EventKey.ValueType  # 2
+    EVENT_KEY_TURN_STATUS_CHANGED: _EventKey.ValueType  # 3
+    EVENT_KEY_TURN_SCHEDULE_CHANGED: _EventKey.ValueType  # 4
+    EVENT_KEY_VENDOR_HOLD: _EventKey.ValueType  # 5
+    EVENT_KEY_TICKET_STALE: _EventKey.ValueType  # 6
+    EVENT_KEY_INSPECTION_STALE: _EventKey.ValueType  # 7
+    EVENT_KEY_PROPERTY_NOTICE_PUBLISHED: _EventKey.ValueType  # 8
+    EVENT_KEY_TURN_TASK_STALE: _EventKey.ValueType  # 9
+    EVENT_KEY_PM_STALE: _EventKey.ValueType  # 10
+
+class EventKey(_EventKey, metaclass=_EventKeyEnumTypeWrapper):
+    """EventKey names the public events, in the order of spec 6.1; each label is what a subscription and an envelope say."""
+
+EVENT_KEY_UNSPECIFIED: EventKey.ValueType  # 0
+EVENT_KEY_TICKET_CREATED: EventKey.ValueType  # 1
+EVENT_KEY_TICKET_STATUS_CHANGED: EventKey.ValueType  # 2
+EVENT_KEY_TURN_STATUS_CHANGED: EventKey.ValueType  # 3
+EVENT_KEY_TURN_SCHEDULE_CHANGED: EventKey.ValueType  # 4
+EVENT_KEY_VENDOR_HOLD: EventKey.ValueType  # 5
+EVENT_KEY_TICKET_STALE: EventKey.ValueType  # 6
+EVENT_KEY_INSPECTION_STALE: EventKey.ValueType  # 7
+EVENT_KEY_PROPERTY_NOTICE_PUBLISHED: EventKey.ValueType  # 8
+EVENT_KEY_TURN_TASK_STALE: EventKey.ValueType  # 9
+EVENT_KEY_PM_STALE: EventKey.ValueType  # 10
+Global___EventKey: _TypeAlias = EventKey  # noqa: Y015
 
 @_typing.final
 class Event(_message.Message):
@@ -74,7 +109,7 @@ Global___Event: _TypeAlias = Event  # noqa: Y015
 
 @_typing.final
 class PublicEvent(_message.Message):
-    """PublicEvent is one of the ten events of spec 6.1."""
+    """PublicEvent is one of the events of spec 6.1."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -83,7 +118,7 @@ class PublicEvent(_message.Message):
     CHANGE_FIELD_NUMBER: _builtins.int
     ENTITY_ID_FIELD_NUMBER: _builtins.int
     event: _builtins.str
-    """The event key, for example "ticket.created"."""
+    """The label of an EventKey, for example "ticket.created"."""
     data: _builtins.bytes
     """JSON object: the record as its GET served it at that moment."""
     change: _builtins.bytes

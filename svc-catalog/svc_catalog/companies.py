@@ -1,0 +1,17 @@
+"""Companies as svc-catalog knows them: the gateway owns them."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, select
+
+from chassis.db.database import Connection
+from chassis.db.statements import Statement, param
+from svc_catalog.schema import company
+
+_TIMEZONE = Statement(select(company.c.timezone).where(company.c.id == param("company_id", BigInteger)))
+
+
+async def timezone_of(connection: Connection, company_id: int) -> str:
+    """Where the company is; UTC while its row has not arrived."""
+    found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
+    return found or "UTC"

@@ -1,0 +1,1 @@
+"""Inspections of properties and units, and the rows that they look at."""

@@ -1,0 +1,221 @@
+"""The RPCs by which people plan, change, start and complete inspections, and tell what their rows came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.records import bodies
+from chassis.refusals import Refusal, invalid_request
+from chassis.schedule.instants import local_date
+from chassis.writes.commands import Command, CommandRunner, fields
+from chassis.writes.editing import EditableTable, LockedRecord, RecordEditor, no_such
+from makeready.catalog.v1 import inspection_commands_pb2 as pb
+from makeready.common.v1.documents_pb2 import Document
+from svc_catalog.companies import timezone_of
+from svc_catalog.inspections import inputs, rules
+from svc_catalog.inspections import queries as q
+from svc_catalog.inspections.events import inspection_row_failed
+from svc_catalog.inspections.records import INSPECTION, Inspection
+from svc_catalog.inspections.staff import Staff, is_staff
+from svc_catalog.inspections.tables import SERVED, inspection
+from svc_catalog.places.lookups import find_asset, find_property, find_unit
+
+# What somebody says of a row that failed.
+_FAILURE = ("note", "category", "priority", "asset_id", "photo_url")
+
+
+class InspectionCommandsService:
+    """Plans, changes, starts and completes inspections, and tells what their rows came to."""
+
+    def __init__(self, database: Database, commands: CommandRunner, staff: Staff, links_url: str) -> None:
+        self._database = database
+        self._commands = commands
+        self._staff = staff
+        self._inspections = RecordEditor(
+            "inspection",
+            EditableTable(inspection, *q.INSPECTIONS.changeable, also=(SERVED,)),
+            q.ONE_INSPECTION,
+            INSPECTION.renderer(links_url),
+        )
+
+    async def ScheduleInspection(
+        self, request: pb.ScheduleInspectionRequest, call: identity.Call
+    ) -> pb.ScheduleInspectionResponse:
+        names = inputs.InspectionChange.__struct_fields__
+        found = fields(request, "property_id", "row", *names) | {"row": list(request.row)}
+        new = bodies.check(inputs.NewInspection, found)
+        values = {name: getattr(new, name) for name in ("property_id", *names)}
+        await self._fetch_assignee(call, values)
+
+        async def work(command: Command) -> pb.ScheduleInspectionResponse:
+            await find_property(command, new.property_id)
+            await self._check_names(command, values, new.property_id)
+            numbers = await q.take_numbers(command.connection, command.company_id, {new.property_id: 1})
+            own = values | {
+                "inspection_number": numbers[new.property_id],
+                "is_compliance_inspection": bool(new.is_compliance_inspection),
+                "status": rules.DEFAULT_STATUS,
+                "kind": rules.DEFAULT_KIND,
+            }
+            document = await self._inspections.add(command, own, "scheduled")
+            await q.add_rows(command.connection, command.company_id, document.entity_id, new.row)
+            return pb.ScheduleInspectionResponse(document=document)
+
+        return await self._commands.run(call, request, pb.ScheduleInspectionResponse, work)
+
+    async def UpdateInspection(
+        self, request: pb.UpdateInspectionRequest, call: identity.Call
+    ) -> pb.UpdateInspectionResponse:
+        values = inputs.INSPECTION_FIELDS.of(request)
+        await self._fetch_assignee(call, values)
+
+        async def work(command: Command) -> pb.UpdateInspectionResponse:
+            locked = await self._inspections.lock(command, request.inspection_id)
+            await self._check_names(command, values, locked.row["property_id"])
+            return pb.UpdateInspectionResponse(document=await self._inspections.change(command, locked, values))
+
+        return await self._commands.run(call, request, pb.UpdateInspectionResponse, work)
+
+    async def StartInspection(
+        self, request: pb.StartInspectionRequest, call: identity.Call
+    ) -> pb.StartInspectionResponse:
+        async def work(command: Command) -> pb.StartInspectionResponse:
+            locked = await self._inspections.lock(command, request.inspection_id)
+            return pb.StartInspectionResponse(document=await self._start(command, locked))
+
+        return await self._commands.run(call, request, pb.StartInspectionResponse, work)
+
+    async def ListInspectionRows(
+        self, request: pb.ListInspectionRowsRequest, call: identity.Call
+    ) -> pb.ListInspectionRowsResponse:
+        company_id = identity.company_id(call)
+        served = await self._database.row(q.ONE_INSPECTION, company_id=company_id, entity_id=request.inspection_id)
+        if served is None:
+            raise no_such("inspection")
+        rows = await q.checklist(self._database, company_id, request.inspection_id)
+        return pb.ListInspectionRowsResponse(rows=map(_message, rows))
+
+    async def PassInspectionRow(
+        self, request: pb.PassInspectionRowRequest, call: identity.Call
+    ) -> pb.PassInspectionRowResponse:
+        async def work(command: Command) -> pb.PassInspectionRowResponse:
+            locked, row = await self._row(command, request.inspection_id, request.row_id)
+            passed = row._replace(
+                result="passed", note=None, category=None, priority=None, asset_id=None, photo_url=None
+            )
+            await self._save_row(command, locked, row, passed)
+            return pb.PassInspectionRowResponse(row=_message(passed))
+
+        return await self._commands.run(call, request, pb.PassInspectionRowResponse, work)
+
+    async def FailInspectionRow(
+        self, request: pb.FailInspectionRowRequest, call: identity.Call
+    ) -> pb.FailInspectionRowResponse:
+        failure = bodies.check(inputs.Failure, fields(request, *_FAILURE))
+        rules.check_photo_url(failure.photo_url)
+
+        async def work(command: Command) -> pb.FailInspectionRowResponse:
+            locked, row = await self._row(command, request.inspection_id, request.row_id)
+            await self._check_asset(command, failure.asset_id, locked.row["property_id"])
+            failed = row._replace(
+                result="failed",
+                note=failure.note,
+                category=failure.category or rules.DEFAULT_CATEGORY,
+                priority=failure.priority or rules.DEFAULT_PRIORITY,
+                asset_id=failure.asset_id,
+                photo_url=failure.photo_url,
+                failed_at=row.failed_at or command.now,
+            )
+            await self._save_row(command, locked, row, failed)
+            if row.failed_at is None:
+                event = await inspection_row_failed(command, dict(locked.row), failed)
+                await self._commands.outbox.add(command.connection, self._commands.outbox.cause(event))
+            return pb.FailInspectionRowResponse(row=_message(failed))
+
+        return await self._commands.run(call, request, pb.FailInspectionRowResponse, work)
+
+    async def CompleteInspection(
+        self, request: pb.CompleteInspectionRequest, call: identity.Call
+    ) -> pb.CompleteInspectionResponse:
+        given = bodies.check(inputs.Completion, fields(request, "completed_date")).completed_date
+
+        async def work(command: Command) -> pb.CompleteInspectionResponse:
+            locked = await self._inspections.lock(command, request.inspection_id)
+            status = locked.row["status"]
+            if rules.is_same_completion(status, locked.row["completed_date"], given):
+                return pb.CompleteInspectionResponse(document=locked.document)
+            rows = await q.checklist(command.connection, command.company_id, request.inspection_id)
+            results = [row.result for row in rows]
+            rules.check_completes(status, results)
+            values = {
+                "status": "Completed",
+                "result": rules.outcome(results),
+                "completed_date": given
+                or local_date(command.now, await timezone_of(command.connection, command.company_id)),
+            }
+            return pb.CompleteInspectionResponse(
+                document=await self._inspections.change(command, locked, values, action="completed")
+            )
+
+        return await self._commands.run(call, request, pb.CompleteInspectionResponse, work)
+
+    async def _start(self, command: Command, locked: LockedRecord[Inspection]) -> Document:
+        status = rules.started(locked.row["status"])
+        return await self._inspections.change(command, locked, {"status": status}, action="started")
+
+    async def _row(
+        self, command: Command, inspection_id: int, row_id: int
+    ) -> tuple[LockedRecord[Inspection], q.ChecklistRow]:
+        """An inspection, which is locked, and one of its rows. Raises Refusal 404."""
+        locked = await self._inspections.lock(command, inspection_id)
+        for row in await q.checklist(command.connection, command.company_id, inspection_id):
+            if row.id == row_id:
+                return locked, row
+        raise Refusal(404, "not_found", "The inspection has no row with that id; check the id.")
+
+    async def _save_row(
+        self, command: Command, locked: LockedRecord[Inspection], before: q.ChecklistRow, after: q.ChecklistRow
+    ) -> None:
+        """Stores what somebody found of a row, and starts the inspection where nobody has. Raises Refusal 422."""
+        await self._start(command, locked)
+        sides = [{name: getattr(side, name) for name in ("result", *_FAILURE)} for side in (before, after)]
+        if sides[0] == sides[1]:
+            return
+        inspection_id = locked.row["id"]
+        await q.save_row(command.connection, command.company_id, inspection_id, after)
+        action = f"inspection.row_{after.result}"
+        await command.audit(action, "inspection", inspection_id, sides[0], sides[1] | {"row_id": before.id})
+
+    async def _fetch_assignee(self, call: identity.Call, values: Mapping[str, Any]) -> None:
+        if values.get("assignee_id") is not None:
+            await self._staff.fetch_one(identity.company_id(call), values["assignee_id"])
+
+    async def _check_names(self, command: Command, values: Mapping[str, Any], property_id: int) -> None:
+        """That the unit and the assignee are there. Raises Refusal 404, and 422 for a unit of another property."""
+        if values.get("unit_id") is not None:
+            unit = await find_unit(command, values["unit_id"])
+            if unit["property_id"] != property_id:
+                raise invalid_request("The unit lies in another property.", "unit_id", 422)
+        staff_id = values.get("assignee_id")
+        if staff_id is not None and not await is_staff(command.connection, command.company_id, staff_id):
+            raise no_such("member of staff")
+
+    async def _check_asset(self, command: Command, asset_id: int | None, property_id: int) -> None:
+        """That the asset is there. Raises Refusal 404, and 422 for one of another property."""
+        if asset_id is None:
+            return
+        asset = await find_asset(command, asset_id)
+        if asset["property_id"] != property_id:
+            raise invalid_request("The asset stands in another property.", "asset_id", 422)
+
+
+def _message(row: q.ChecklistRow) -> pb.InspectionRow:
+    message = pb.InspectionRow(row_id=row.id, position=row.position, label=row.label)
+    for name in ("result", *_FAILURE):
+        value = getattr(row, name)
+        if value is not None:
+            setattr(message, name, value)
+    return message

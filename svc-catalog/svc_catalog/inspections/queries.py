@@ -1,0 +1,175 @@
+"""Every SQL statement about inspections and their rows, named for what it returns. The company comes first in each."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from asyncpg import Record
+from sqlalchemy import BigInteger, Text, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.sql.elements import ColumnElement
+
+from chassis.db.database import Connection, Database
+from chassis.db.rows import InsertMany, UpdateMany, array_rows_of
+from chassis.db.statements import Query, Statement, param
+from chassis.imports.importer import ImportTable
+from chassis.lists.paging import Pages
+from svc_catalog.inspections.records import INSPECTION
+from svc_catalog.inspections.tables import MAY_BECOME_STALE, SERVED, inspection, inspection_number, inspection_row
+from svc_catalog.places.tables import property_, unit
+from svc_catalog.schema import editable_columns, staff
+from svc_catalog.selects import by_id, equals_parameter, refers_to
+
+_company_id, _inspection_id = param("company_id", BigInteger), param("inspection_id", BigInteger)
+
+_inspections = INSPECTION.select(
+    inspection.join(property_, refers_to(inspection, "property_id", property_))
+    .outerjoin(unit, refers_to(inspection, "unit_id", unit))
+    .outerjoin(staff, refers_to(inspection, "assignee_id", staff))
+)
+_served = _inspections.where(SERVED)
+
+INSPECTIONS_PAGE = Pages(
+    _inspections,
+    inspection.c.company_id,
+    inspection.c.id,
+    {name: equals_parameter(inspection, name) for name in ("property_id", "unit_id")}
+    | {"status": inspection.c.published_status == param("status", Text)},
+    SERVED,
+)
+# None also where the inspection is there but not served.
+ONE_INSPECTION = by_id(_served, inspection)
+
+INSPECTIONS = ImportTable(inspection, *editable_columns(inspection))
+
+
+def _numbers_taken() -> Statement:
+    asked = array_rows_of(inspection, ("property_id", "inspection_number"))
+    same = (inspection.c.property_id == asked.c.property_id) & (
+        inspection.c.inspection_number == asked.c.inspection_number
+    )
+    columns = (inspection.c.property_id, inspection.c.inspection_number, inspection.c.external_id)
+    return Statement(
+        select(*columns).select_from(asked.join(inspection, same)).where(inspection.c.company_id == _company_id)
+    )
+
+
+_NUMBERS_TAKEN = _numbers_taken()
+
+
+async def holders_of_numbers(
+    connection: Connection, company_id: int, wanted: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], str | None]:
+    """Of the pairs of property and number those that an inspection has, with its external_id."""
+    rows = await connection.rows(
+        _NUMBERS_TAKEN,
+        company_id=company_id,
+        property_id=[property_id for property_id, _ in wanted],
+        inspection_number=[number for _, number in wanted],
+    )
+    return {(row["property_id"], row["inspection_number"]): row["external_id"] for row in rows}
+
+
+def _count(last: Callable[[ColumnElement[int], ColumnElement[int]], ColumnElement[int]]) -> Statement:
+    """Sets the counter of each property. last: what it becomes, of what it is and what is given."""
+    wanted = array_rows_of(inspection_number, ("property_id", "last"))
+    rows = select(_company_id, wanted.c.property_id, wanted.c.last).order_by(wanted.c.property_id)
+    put = insert(inspection_number).from_select(["company_id", "property_id", "last"], rows)
+    return Statement(
+        put.on_conflict_do_update(
+            index_elements=["company_id", "property_id"],
+            set_={"last": last(inspection_number.c.last, put.excluded.last)},
+        ).returning(inspection_number.c.property_id, inspection_number.c.last)
+    )
+
+
+_COUNT_ON = _count(lambda last, more: last + more)
+_COUNT_FROM = _count(func.greatest)
+
+
+async def take_numbers(connection: Connection, company_id: int, counts: Mapping[int, int]) -> dict[int, int]:
+    """Takes as many numbers of each property's sequence; returns the first of each."""
+    rows = await _put(connection, _COUNT_ON, company_id, counts)
+    return {row["property_id"]: row["last"] - counts[row["property_id"]] + 1 for row in rows}
+
+
+async def count_from(connection: Connection, company_id: int, numbers: Mapping[int, int]) -> None:
+    """Lets each property's sequence go on above the number, where it has not come that far."""
+    await _put(connection, _COUNT_FROM, company_id, numbers)
+
+
+async def _put(
+    connection: Connection, statement: Statement, company_id: int, of_property: Mapping[int, int]
+) -> list[Record]:
+    if not of_property:
+        return []
+    last = list(of_property.values())
+    return await connection.rows(statement, company_id=company_id, property_id=list(of_property), last=last)
+
+
+# Rows of inspections
+
+
+class ChecklistRow(NamedTuple):
+    """A row of an inspection: what is looked at, and what somebody found. note and all behind it: of a failure."""
+
+    id: int
+    position: int
+    label: str
+    result: str | None
+    note: str | None
+    category: str | None
+    priority: str | None
+    asset_id: int | None
+    photo_url: str | None
+    failed_at: datetime.datetime | None
+
+
+_FOUND = ("result", "note", "category", "priority", "asset_id", "photo_url", "failed_at")
+_OF_INSPECTION = (inspection_row.c.company_id == _company_id, inspection_row.c.inspection_id == _inspection_id)
+_INSERT_ROWS = InsertMany(inspection_row, ("company_id", "inspection_id", "position", "label"))
+_ROWS = Query(
+    ChecklistRow,
+    select(*(inspection_row.c[name] for name in ChecklistRow._fields))
+    .where(*_OF_INSPECTION)
+    .order_by(inspection_row.c.position),
+)
+_SAVE_ROW = Statement(
+    update(inspection_row)
+    .where(*_OF_INSPECTION, inspection_row.c.id == param("row_id", BigInteger))
+    .values({name: param(name, inspection_row.c[name].type) for name in _FOUND})
+)
+
+
+async def add_rows(connection: Connection, company_id: int, inspection_id: int, labels: Sequence[str]) -> None:
+    """Gives an inspection its rows, in the order of their labels."""
+    of_inspection = {"company_id": company_id, "inspection_id": inspection_id}
+    rows = [of_inspection | {"position": number, "label": label} for number, label in enumerate(labels, start=1)]
+    await _INSERT_ROWS.run(connection, rows)
+
+
+async def checklist(connection: Connection | Database, company_id: int, inspection_id: int) -> list[ChecklistRow]:
+    """An inspection's rows in their order. Whoever changes one holds the inspection."""
+    return await _ROWS.rows(connection, company_id=company_id, inspection_id=inspection_id)
+
+
+async def save_row(connection: Connection, company_id: int, inspection_id: int, row: ChecklistRow) -> None:
+    """Stores what somebody found."""
+    found = {name: getattr(row, name) for name in _FOUND}
+    await connection.execute(_SAVE_ROW, company_id=company_id, inspection_id=inspection_id, row_id=row.id, **found)
+
+
+# Of the sweep
+
+
+def overdue(day: Any, _now: Any) -> tuple[Any, ...]:
+    """Inspections that are open and served, were scheduled before the day, and are not announced yet."""
+    return (MAY_BECOME_STALE, inspection.c.scheduled_date < day)
+
+
+# The columns of INSPECTION, then the company.
+OVERDUE_INSPECTIONS = _served.add_columns(inspection.c.company_id.label("company_id"))
+# The version stays: nothing that is served changes.
+MARK_ANNOUNCED = UpdateMany(inspection, ("stale_announced_at",))

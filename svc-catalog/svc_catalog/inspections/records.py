@@ -1,0 +1,76 @@
+"""The public shape of an inspection (spec 2.9)."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Literal
+
+import msgspec
+from sqlalchemy import Text, type_coerce
+
+from chassis.records.shapes import Link, Nested, Shape
+from svc_catalog import field_rules
+from svc_catalog.inspections import rules
+from svc_catalog.inspections.tables import inspection
+from svc_catalog.places.records import Named
+from svc_catalog.places.tables import property_, unit
+from svc_catalog.schema import staff
+
+
+class Assignee(msgspec.Struct, frozen=True, gc=False):
+    """The member of staff who has the work."""
+
+    id: int
+    """The person's id."""
+    name: str
+    """The person's name."""
+
+
+class Inspection(msgspec.Struct, frozen=True, gc=False):
+    """An inspection of operations: of a property, or of one unit. Walks of consulting engagements are not shown."""
+
+    schema_version: Literal[1]
+    entity_type: Literal["inspection"]
+    entity_id: int
+    inspection_number: int | None
+    """The number that staff see, of a sequence of the property; null where the inspection never got one."""
+    title: str | None
+    """What is inspected, in one line; null on legacy inspections."""
+    inspection_type: str | None
+    """The type of the template that it follows, for example General or Fire Alarm."""
+    status: rules.InspectionStatus
+    """Where it stands. One that was finalized on the legacy plain-checklist path is Completed."""
+    result: rules.InspectionResult | None
+    """What came of it; null where neither applies."""
+    property: Named
+    """The property that is inspected."""
+    unit: Named | None
+    """The unit that is inspected; null where it is the property or another part of it."""
+    scheduled_date: datetime.date | None
+    """The day for which it is planned."""
+    completed_date: datetime.date | None
+    """The day on which it was done."""
+    assignee: Assignee | None
+    """The member of staff who does it; null where nobody is named."""
+    is_compliance_inspection: bool
+    """Whether a law or a contract asks for it."""
+    compliance_type: str | None
+    """What asks for it, in the company's own words."""
+    created_at: str
+    external_id: str | None
+    source: field_rules.Source
+    """How the inspection was created."""
+    url: str
+
+
+INSPECTION = Shape(
+    Inspection,
+    inspection,
+    # Computed by the database from a column that is never null.
+    status=type_coerce(inspection.c.published_status, Text),
+    property=Nested(Named, property_),
+    unit=Nested(Named, unit, optional=True),
+    assignee=Nested(Assignee, staff, optional=True),
+    url=Link("/inspections/{entity_id}"),
+    version=inspection.c.version,
+)

@@ -1,0 +1,141 @@
+"""What an inspection may be, which of them are served (spec 2.9), and how one goes on. Pure.
+
+Scheduled -> In Progress -> Completed: looking at its first row starts it. It completes once all of its rows are looked
+at, and nothing reopens it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import urllib.parse
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from chassis.refusals import Refusal, invalid_request
+
+# As published, and as stored: a plain checklist of old was finalized, not completed.
+InspectionStatus = Literal["Scheduled", "In Progress", "Completed"]
+StoredStatus = Literal["Scheduled", "In Progress", "Completed", "Finalized"]
+InspectionResult = Literal["passed", "failed"]
+# operations: the company's own. The walks are a consultant's through a property, and one that accepts a unit.
+InspectionKind = Literal["operations", "consulting_walk", "acceptance_walk"]
+
+INSPECTION_STATUSES: tuple[str, ...] = get_args(InspectionStatus)
+STORED_STATUSES: tuple[str, ...] = get_args(StoredStatus)
+INSPECTION_RESULTS: tuple[str, ...] = get_args(InspectionResult)
+INSPECTION_KINDS: tuple[str, ...] = get_args(InspectionKind)
+
+OPEN_STATUSES: tuple[InspectionStatus, ...] = ("Scheduled", "In Progress")
+LEGACY_STATUS: StoredStatus = "Finalized"
+LEGACY_PUBLISHED_AS: InspectionStatus = "Completed"
+DEFAULT_STATUS: InspectionStatus = "Scheduled"
+DEFAULT_KIND: InspectionKind = "operations"
+
+# Far below the column's bound: the numbers that follow a given one must fit too.
+NUMBER_MAX = 1_000_000_000
+
+
+def is_served(kind: str, engagement: str | None) -> bool:
+    """Operations' own inspections, and acceptance walks that stand alone. Walks of consultants are theirs."""
+    return kind == "operations" or (kind == "acceptance_walk" and engagement is None)
+
+
+def published_status(stored: str) -> str:
+    return LEGACY_PUBLISHED_AS if stored == LEGACY_STATUS else stored
+
+
+def is_numbered(stored_status: str) -> bool:
+    """Whether an inspection has a number of its property's sequence; the legacy path gave none."""
+    return stored_status != LEGACY_STATUS
+
+
+def may_become_stale(status: str, kind: str, engagement: str | None) -> bool:
+    """Whether inspection.stale fires for it on the morning after its scheduled date: it is open, and served."""
+    return status in OPEN_STATUSES and is_served(kind, engagement)
+
+
+# Of the ticket that a failed row opens (spec 2.3): the labels of the enums in makeready.common.v1, maintenance.proto.
+TicketCategory = Literal[
+    "HVAC",
+    "Plumbing",
+    "Electrical",
+    "Mechanical",
+    "Life Safety",
+    "Elevator",
+    "Appliance",
+    "Doors/Windows",
+    "Flooring",
+    "Painting",
+    "Roofing",
+    "Leak",
+    "Pest Control",
+    "Structural",
+    "Grounds",
+    "Parking Garage",
+    "Pool",
+    "Security",
+    "Common Area",
+    "General",
+    "Other",
+]
+TicketPriority = Literal["Low", "Medium", "High", "Emergency"]
+TICKET_CATEGORIES: tuple[str, ...] = get_args(TicketCategory)
+TICKET_PRIORITIES: tuple[str, ...] = get_args(TicketPriority)
+DEFAULT_CATEGORY: TicketCategory = "General"
+DEFAULT_PRIORITY: TicketPriority = "Medium"
+
+ROWS_MAX = 500
+LABEL_POINTS_MAX = 150  # a ticket's title holds it
+NOTE_POINTS_MAX = 10_000  # a ticket's description holds it, and what stands before it
+PHOTO_URL_POINTS_MAX = 2000
+
+
+def _completed() -> Refusal:
+    return invalid_request("The inspection is completed; schedule another one.", status=422)
+
+
+def started(status: str) -> str:
+    """The status of an inspection that somebody has begun. Raises Refusal 422 where it is completed."""
+    if status not in OPEN_STATUSES:
+        raise _completed()
+    return "In Progress"
+
+
+def check_completes(status: str, results: Sequence[str | None]) -> None:
+    """Raises Refusal 422 where it is completed, or a row is not looked at. results: of its rows."""
+    if status not in OPEN_STATUSES:
+        raise _completed()
+    if None in results:
+        raise invalid_request(
+            "Not every row of the inspection is looked at; pass or fail the others first.", status=422
+        )
+
+
+def outcome(results: Sequence[str | None]) -> InspectionResult:
+    """What comes of an inspection, from the results of its rows; one without rows has passed."""
+    return "failed" if "failed" in results else "passed"
+
+
+def is_same_completion(status: str, completed_date: datetime.date | None, given: datetime.date | None) -> bool:
+    """Whether completing it (given: the date, where one is) says what is on record already."""
+    return status == "Completed" and given in (None, completed_date)
+
+
+def check_photo_url(photo_url: str | None) -> None:
+    """Raises Refusal 400 where it is no address of the web: whoever looks at the ticket gets it as a link."""
+    if photo_url is None:
+        return
+    try:
+        address = urllib.parse.urlsplit(photo_url)
+        leads_somewhere = address.scheme in ("http", "https") and bool(address.hostname)
+    except ValueError:
+        leads_somewhere = False
+    if not leads_somewhere or not photo_url.isprintable() or " " in photo_url:
+        raise invalid_request("photo_url must be an absolute http or https address.", "photo_url")
+
+
+def ticket_description(number: int | None, title: str | None, label: str, note: str | None) -> str:
+    """What the ticket of a failed row says."""
+    named = " ".join(part for part in (f"#{number}" if number else "", title or "") if part)
+    first = f"Failed in inspection {named}: {label}." if named else f"Failed in an inspection: {label}."
+    return f"{first}\n\n{note}" if note else first

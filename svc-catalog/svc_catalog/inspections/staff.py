@@ -1,0 +1,65 @@
+"""Members of staff, whom inspections name as assignees. One whom the replica lacks is asked for once, from the gateway,
+before any transaction, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlalchemy import BigInteger, literal_column, select
+
+from chassis.auth.clients import ServiceClient
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement, param
+from chassis.imports.importer import ExternalIds
+from chassis.replicas.tables import Replica
+from makeready.identity.v1 import staff_pb2
+from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
+from svc_catalog.schema import staff
+
+if TYPE_CHECKING:
+    from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub  # a name of the stub file alone
+
+
+STAFF_NAMED = ExternalIds(staff, replica=True)
+_REPLICA = Replica(staff)
+_STAFF = Statement(
+    select(staff.c.id).where(
+        staff.c.company_id == param("company_id", BigInteger),
+        staff.c.id == param("staff_id", BigInteger),
+        staff.c.version > literal_column("0"),
+    )
+)
+
+
+async def is_staff(connection: Connection | Database, company_id: int, staff_id: int) -> bool:
+    """Whether a member of the company's staff with this id has arrived."""
+    return await connection.value(_STAFF, company_id=company_id, staff_id=staff_id) is not None
+
+
+class Staff:
+    """The gateway, asked for members of staff."""
+
+    def __init__(self, database: Database, gateway: ServiceClient) -> None:
+        self._database = database
+        self._gateway = gateway
+        self._stub: StaffServiceAsyncStub = StaffServiceStub(gateway.channel)
+
+    async def fetch_missing(self, company_id: int, external_ids: Sequence[str]) -> None:
+        """Takes into the replica whatever of these it lacks. Raises Unavailable where the gateway does not answer."""
+        known = await STAFF_NAMED.by_external_id(self._database, company_id, external_ids)
+        missing = [external_id for external_id in external_ids if external_id not in known]
+        if not missing:
+            return
+        await self._fetch(staff_pb2.BatchGetStaffRequest(company_id=company_id, external_ids=missing))
+
+    async def fetch_one(self, company_id: int, staff_id: int) -> None:
+        """The same of one by their id."""
+        if staff_id > 0 and not await is_staff(self._database, company_id, staff_id):
+            await self._fetch(staff_pb2.BatchGetStaffRequest(company_id=company_id, ids=[staff_id]))
+
+    async def _fetch(self, request: staff_pb2.BatchGetStaffRequest) -> None:
+        answer = await self._gateway.call(self._stub.BatchGetStaff, request, company_id=request.company_id)
+        if answer.staff:
+            async with self._database.transaction() as connection:
+                await _REPLICA.put(connection, answer.staff)

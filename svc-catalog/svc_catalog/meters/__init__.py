@@ -1,0 +1,1 @@
+"""Utility meters and their readings."""

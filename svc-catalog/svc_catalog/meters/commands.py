@@ -1,0 +1,93 @@
+"""The RPCs by which people add and change meters and record readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from asyncpg import Record, UniqueViolationError
+
+from chassis.auth.identity import Call
+from chassis.records.shapes import encode
+from chassis.refusals import invalid_request
+from chassis.writes.commands import Command, CommandRunner
+from chassis.writes.editing import EditableTable, RecordEditor, audited, external_id_taken
+from makeready.catalog.v1 import meter_commands_pb2 as pb
+from makeready.common.v1.documents_pb2 import Document
+from svc_catalog.meters import inputs, queries, rules
+from svc_catalog.meters.records import METER, READING
+from svc_catalog.meters.tables import meter
+from svc_catalog.places.lookups import find_property, find_unit
+
+
+class MeterCommandsService:
+    """Adds and changes meters, and records readings."""
+
+    def __init__(self, commands: CommandRunner, links_url: str) -> None:
+        self.commands = commands
+        self.meters = RecordEditor(
+            "meter",
+            EditableTable(meter, *queries.METERS.changeable),
+            queries.ONE_METER,
+            METER.renderer(links_url),
+        )
+        self.reading = READING.renderer()
+
+    async def AddMeter(self, request: pb.AddMeterRequest, call: Call) -> pb.AddMeterResponse:
+        values = inputs.METER_FIELDS.of(request)
+
+        async def work(command: Command) -> pb.AddMeterResponse:
+            await find_property(command, values["property_id"])
+            own = await self._scoped(command, {"is_active": True} | values, None)
+            return pb.AddMeterResponse(document=await self.meters.add(command, own))
+
+        return await self.commands.run(call, request, pb.AddMeterResponse, work)
+
+    async def UpdateMeter(self, request: pb.UpdateMeterRequest, call: Call) -> pb.UpdateMeterResponse:
+        values = inputs.METER_FIELDS.of(request)
+
+        async def work(command: Command) -> pb.UpdateMeterResponse:
+            locked = await self.meters.lock(command, request.meter_id)
+            if "property_id" in values:
+                await find_property(command, values["property_id"])
+            own = await self._scoped(command, values, locked.row)
+            return pb.UpdateMeterResponse(document=await self.meters.change(command, locked, own))
+
+        return await self.commands.run(call, request, pb.UpdateMeterResponse, work)
+
+    async def _scoped(self, command: Command, values: Mapping[str, Any], before: Record | None) -> dict[str, Any]:
+        """The values of a meter's columns; its scope is settled by its unit, as in an import."""
+        own = dict(values)
+        if own.get("is_active", True) is None:
+            own["is_active"] = True
+        kept: Mapping[str, Any] = {} if before is None else dict(before)
+        property_id = own.get("property_id", kept.get("property_id"))
+        if own.get("unit_id") is not None:
+            unit = await find_unit(command, own["unit_id"])
+            if unit["property_id"] != property_id:
+                raise invalid_request("The unit lies in another property.", "unit_id")
+        has_unit = (own["unit_id"] if "unit_id" in own else kept.get("unit_id")) is not None
+        if has_unit and "unit_id" not in own and property_id != kept["property_id"]:
+            raise invalid_request("The meter moves to another property; give its unit there.", "unit_id")
+        kept_scope = None if "scope" in own else kept.get("scope")
+        own["scope"] = rules.meter_scope(own.get("scope"), kept_scope, has_unit)
+        return own
+
+    async def RecordReading(self, request: pb.RecordReadingRequest, call: Call) -> pb.RecordReadingResponse:
+        values = inputs.READING_FIELDS.of(request)
+        if values["period_end"] < values["period_start"]:
+            raise invalid_request("period_end must not be before period_start.", "period_end")
+
+        async def work(command: Command) -> pb.RecordReadingResponse:
+            meter_row = await self.meters.find(command, values["meter_id"])
+            own = {"unit_of_measure": meter_row["unit_of_measure"], "is_estimated": False} | values
+            try:
+                row = await queries.add_reading(command.connection, command.company_id, own, command.now)
+            except UniqueViolationError as fault:
+                raise external_id_taken(fault, "reading") from None
+            record = self.reading.record(row)
+            await command.audit("reading.recorded", "reading", record.entity_id, {}, audited(record))
+            found = Document(json=encode(record), entity_id=record.entity_id, version=1)  # it never changes
+            return pb.RecordReadingResponse(document=found)
+
+        return await self.commands.run(call, request, pb.RecordReadingResponse, work)

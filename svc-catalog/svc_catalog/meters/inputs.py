@@ -1,0 +1,49 @@
+"""The rows of meters and readings in an import. Requests give the same fields."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated
+
+import msgspec
+
+from chassis.records.bodies import Between, Text
+from chassis.writes.editing import EditableFields
+from svc_catalog.field_types import ExternalId, Name, ShortText
+from svc_catalog.meters import rules
+
+UnitOfMeasure = Annotated[str, Text(longest=rules.UNIT_OF_MEASURE_POINTS_MAX)]
+Amount = Annotated[float, Between(-rules.AMOUNT_MAX, rules.AMOUNT_MAX)]
+
+
+class MeterRow(msgspec.Struct, kw_only=True):
+    """A meter's row in an import; property and unit are external_ids."""
+
+    external_id: ExternalId
+    property: ExternalId
+    name: Name
+    utility_type: rules.UtilityType
+    scope: rules.Scope | None = None
+    unit: ExternalId | None = None
+    meter_number: ShortText | None = None
+    unit_of_measure: UnitOfMeasure | None = None
+    is_active: bool | None = None
+    created_at: datetime.datetime | None = None
+
+
+class ReadingRow(msgspec.Struct, kw_only=True):
+    """A reading's row in an import; meter is an external_id."""
+
+    external_id: ExternalId
+    meter: ExternalId
+    period_start: datetime.datetime
+    period_end: datetime.datetime
+    consumption: Amount
+    unit_of_measure: UnitOfMeasure | None = None
+    cost: Amount | None = None
+    is_estimated: bool | None = None
+    created_at: datetime.datetime | None = None
+
+
+METER_FIELDS = EditableFields(MeterRow, *MeterRow.__struct_fields__, ids=("property_id", "unit_id"))
+READING_FIELDS = EditableFields(ReadingRow, *ReadingRow.__struct_fields__, ids=("meter_id",))

@@ -1,0 +1,99 @@
+"""Every SQL statement on meters and readings, named for what it returns."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from asyncpg import Record
+from sqlalchemy import BigInteger, DateTime, Integer, insert, literal_column, select, true
+
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement, param
+from chassis.imports.importer import ExternalIds, ImportTable
+from chassis.lists.paging import ROWS_MAX, Pages
+from svc_catalog.meters.records import METER, READING
+from svc_catalog.meters.tables import meter, reading
+from svc_catalog.places.tables import property_, unit
+from svc_catalog.schema import editable_columns
+from svc_catalog.selects import by_id, equals_parameter, refers_to
+
+_meters = METER.select(
+    meter.join(property_, refers_to(meter, "property_id", property_)).outerjoin(unit, refers_to(meter, "unit_id", unit))
+)
+METERS_PAGE = Pages(
+    _meters,
+    meter.c.company_id,
+    meter.c.id,
+    {name: equals_parameter(meter, name) for name in ("property_id", "unit_id")}
+    | {"updated_since": meter.c.updated_at >= param("updated_since", DateTime(timezone=True))},
+)
+ONE_METER = by_id(_meters, meter)
+
+
+def _readings_page() -> Statement:
+    """The meter, and beside it the page of its readings: a meter without any is one row of nulls.
+
+    The longest page is cut by a literal first, as in `chassis.lists.paging`, which says why.
+    """
+    longest = (
+        select(*READING.columns)
+        .where(
+            reading.c.company_id == meter.c.company_id,
+            reading.c.meter_id == meter.c.id,
+            reading.c.id > param("after_id", BigInteger),
+        )
+        .order_by(reading.c.id)
+        .limit(literal_column(str(ROWS_MAX + 1)))
+        .correlate(meter)
+        .subquery("longest")
+    )
+    shown = select(*longest.c).order_by(longest.c.id).limit(param("rows", Integer)).lateral("shown")
+    return Statement(
+        select(*shown.c)
+        .select_from(meter.outerjoin(shown, true()))
+        .where(
+            meter.c.company_id == param("company_id", BigInteger),
+            meter.c.id == param("meter_id", BigInteger),
+        )
+        .order_by(shown.c.id)
+    )
+
+
+READINGS_PAGE = _readings_page()
+
+
+async def readings(
+    database: Database, company_id: int, meter_id: int, after_id: int, limit: int
+) -> list[Record] | None:
+    """Up to limit + 1 rows of READING, for `chassis.lists.paging.page`; None where there is no such meter."""
+    rows = await database.rows(
+        READINGS_PAGE, company_id=company_id, meter_id=meter_id, after_id=after_id, rows=min(limit, ROWS_MAX) + 1
+    )
+    if not rows:
+        return None
+    return [] if rows[0]["id"] is None else rows
+
+
+METERS = ImportTable(meter, *editable_columns(meter))
+READINGS = ImportTable(reading, *editable_columns(reading))
+# Of a meter, what its readings take over.
+METERS_NAMED = ExternalIds(meter, "unit_of_measure")
+
+_NEW_READING = ("company_id", *READINGS.changeable, "external_id", "source")
+_ADD_READING = Statement(
+    insert(reading)
+    .values({name: param(name, reading.c[name].type) for name in _NEW_READING})
+    .returning(*READING.columns)
+)
+
+
+async def add_reading(
+    connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
+) -> Record:
+    """A row of READING; columns without a value are null."""
+    row: dict[str, Any] = {**dict.fromkeys(_NEW_READING), **values, "company_id": company_id, "source": "staff"}
+    found = await connection.row(_ADD_READING, **{**row, "created_at": at})
+    assert found is not None
+    return found

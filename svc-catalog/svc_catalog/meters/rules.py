@@ -1,0 +1,29 @@
+"""What a meter and a reading may be (spec 2.11). Pure."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from chassis.refusals import invalid_request
+
+UtilityType = Literal["electric", "gas", "water", "sewer", "trash", "other"]
+Scope = Literal["master", "common_area", "unit"]
+
+UTILITY_TYPES: tuple[str, ...] = get_args(UtilityType)
+SCOPES: tuple[str, ...] = get_args(Scope)
+
+UNIT_OF_MEASURE_POINTS_MAX = 50
+# Within it, each of the fifteen digits that a double keeps comes back as it was sent.
+AMOUNT_MAX = 10**15
+
+
+def meter_scope(said: str | None, kept: str | None, has_unit: bool) -> str:
+    """What a meter measures for. said: the scope that is given, kept: the one on record. Raises Refusal 400 where the
+    unit contradicts it."""
+    if has_unit:
+        if said not in (None, "unit"):
+            raise invalid_request("A meter of a unit has the scope unit.", "scope")
+        return "unit"
+    if said == "unit":
+        raise invalid_request("A meter with the scope unit needs a unit.", "unit")
+    return said or (kept if kept != "unit" else None) or "master"

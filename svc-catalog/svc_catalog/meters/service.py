@@ -1,0 +1,58 @@
+"""The RPCs that list, fetch and import meters and readings."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.imports.importer import Importer
+from chassis.lists.paging import page
+from chassis.refusals import not_found
+from makeready.catalog.v1 import meters_pb2 as pb
+from svc_catalog.meters import imports, inputs, queries
+from svc_catalog.meters.records import METER, READING
+
+
+class MetersService:
+    """Lists, fetches and imports meters; lists and imports their readings (spec 4.10)."""
+
+    def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
+        self.database = database
+        self.importer = importer
+        self.meter, self.reading = METER.renderer(links_url), READING.renderer()
+
+    async def ListMeters(self, request: pb.ListMetersRequest, call: identity.Call) -> pb.ListMetersResponse:
+        company_id = identity.caller(call).company_id
+        filters: dict[str, Any] = {}
+        if request.HasField("property_id"):
+            filters["property_id"] = request.property_id
+        if request.HasField("unit_id"):
+            filters["unit_id"] = request.unit_id
+        if request.HasField("updated_since"):
+            filters["updated_since"] = request.updated_since.ToDatetime(datetime.UTC)
+        rows = await queries.METERS_PAGE.rows(self.database, company_id, request.after_id, request.limit, filters)
+        return pb.ListMetersResponse(page=page(rows, request.limit, self.meter.record))
+
+    async def GetMeter(self, request: pb.GetMeterRequest, call: identity.Call) -> pb.GetMeterResponse:
+        company_id = identity.caller(call).company_id
+        row = await self.database.row(queries.ONE_METER, company_id=company_id, entity_id=request.meter_id)
+        if row is None:
+            raise not_found("meter")
+        return pb.GetMeterResponse(document=self.meter.document(row))
+
+    async def ListReadings(self, request: pb.ListReadingsRequest, call: identity.Call) -> pb.ListReadingsResponse:
+        company_id = identity.caller(call).company_id
+        rows = await queries.readings(self.database, company_id, request.meter_id, request.after_id, request.limit)
+        if rows is None:
+            raise not_found("meter")
+        return pb.ListReadingsResponse(page=page(rows, request.limit, self.reading.record))
+
+    async def ImportMeters(self, request: pb.ImportMetersRequest, call: identity.Call) -> pb.ImportMetersResponse:
+        results = await self.importer.run(imports.save_meters, inputs.MeterRow, request, call)
+        return pb.ImportMetersResponse(results=results)
+
+    async def ImportReadings(self, request: pb.ImportReadingsRequest, call: identity.Call) -> pb.ImportReadingsResponse:
+        results = await self.importer.run(imports.save_readings, inputs.ReadingRow, request, call)
+        return pb.ImportReadingsResponse(results=results)

@@ -1,0 +1,1 @@
+"""Notices to the residents of a property."""

@@ -1,0 +1,41 @@
+"""Whom a notice is for, and until when it can be changed. Pure."""
+
+from __future__ import annotations
+
+import datetime
+
+from chassis.refusals import Refusal, invalid_request
+
+SUBJECT_POINTS_MAX = 200
+WHEN_POINTS_MAX = 200
+AREA_POINTS_MAX = 200
+UNITS_MAX = 2000
+WHOLE_PROPERTY = "All units"
+EVENT = "property.notice.published"
+# What people read; it stays as it is once the notice is published.
+CONTENT = ("property_id", "subject", "body", "when", "area")
+
+
+def audience(area: str | None, unit_count: int, unit_name: str | None) -> str:
+    """Whom a notice is for, in words. unit_name: of the one unit, where it is one."""
+    if area is not None:
+        return area
+    if unit_count == 0:
+        return WHOLE_PROPERTY
+    return unit_name if unit_count == 1 and unit_name is not None else f"{unit_count} units"
+
+
+def check_audience(has_units: bool, has_area: bool, is_whole: bool = False) -> None:
+    """Raises Refusal 400 where a request names more than one of them."""
+    if has_units + has_area + is_whole > 1:
+        raise invalid_request("A notice is for units, for an area or for the whole property; name one of them.", "area")
+
+
+def check_composing(published_at: datetime.datetime | None) -> None:
+    """Raises Refusal 422 where the notice is published: whoever has read it can't take note of a change."""
+    if published_at is not None:
+        raise published()
+
+
+def published() -> Refusal:
+    return invalid_request("The notice is published and stays as it is; compose another.", status=422)

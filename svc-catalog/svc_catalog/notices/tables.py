@@ -1,0 +1,90 @@
+"""The tables of notices to the residents of a property."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Table,
+    Text,
+    UniqueConstraint,
+    and_,
+    cast,
+    func,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.types import NullType
+
+from svc_catalog import field_rules
+from svc_catalog.places.tables import unit
+from svc_catalog.schema import (
+    IDS,
+    company_key,
+    id_of,
+    ids,
+    instant,
+    lies_in_property,
+    metadata,
+    one_of,
+    version,
+    within_property,
+)
+
+notice_id = ids("notice_id")
+
+notice = Table(
+    "notice",
+    metadata,
+    company_key(),
+    id_of(notice_id),
+    version(),
+    Column("property_id", BigInteger, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("when", Text, nullable=False),
+    # A part of the property, in words; without it and without units, the notice is for all of it.
+    Column("area", Text),
+    instant("created_at"),
+    instant("updated_at"),
+    # Null while it is being composed.
+    Column("published_at", DateTime(timezone=True)),
+    Column("external_id", Text),
+    Column("source", Text, nullable=False),
+    UniqueConstraint("company_id", "property_id", "id", name="notice_of_property"),
+    UniqueConstraint("company_id", "external_id", name="notice_external_id"),
+    lies_in_property(),
+    one_of("notice", "source", field_rules.SOURCES),
+)
+
+# The units that a notice is for.
+notice_unit = Table(
+    "notice_unit",
+    metadata,
+    company_key(),
+    Column("notice_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("unit_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("property_id", BigInteger, nullable=False),
+    within_property("notice_id", "notice"),
+    within_property("unit_id", "unit"),
+)
+
+_unit = and_(unit.c.company_id == notice_unit.c.company_id, unit.c.id == notice_unit.c.unit_id)
+# Beside each notice: the ids of the units that it is for, ascending, and the name of one.
+units_of_notice = (
+    select(
+        # Of no type to Core, which would have a list of asyncpg's made anew.
+        func.coalesce(
+            func.array_agg(aggregate_order_by(unit.c.id, unit.c.id)),
+            cast(literal_column("'{}'"), IDS),
+            type_=NullType(),
+        ).label("ids"),
+        func.min(unit.c.name).label("name"),
+    )
+    .select_from(notice_unit.join(unit, _unit))
+    .where(notice_unit.c.company_id == notice.c.company_id, notice_unit.c.notice_id == notice.c.id)
+    .correlate(notice)
+    .lateral("units")
+)

@@ -1,0 +1,1 @@
+"""Properties, their buildings, floors and floorplans, units, other locations, and assets."""

@@ -1,0 +1,1 @@
+"""Imports of properties, units and assets."""

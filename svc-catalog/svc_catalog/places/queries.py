@@ -1,0 +1,45 @@
+"""The SQL statements that read properties, units and assets, named for what they return. The company comes first."""
+
+from __future__ import annotations
+
+from sqlalchemy import DateTime
+
+from chassis.db.statements import param
+from chassis.lists.paging import Pages
+from svc_catalog.places import rules
+from svc_catalog.places.records import ASSET, PROPERTY, UNIT
+from svc_catalog.places.tables import asset, building, floor, floorplan, location, property_, unit
+from svc_catalog.references import ReferenceRows, columns_of
+from svc_catalog.selects import by_id, equals_parameter, refers_to
+
+_properties = PROPERTY.select(property_)
+_units = UNIT.select(
+    unit.join(property_, refers_to(unit, "property_id", property_))
+    .outerjoin(floorplan, refers_to(unit, "floorplan_id", floorplan))
+    .outerjoin(building, refers_to(unit, "building_id", building))
+    .outerjoin(floor, refers_to(unit, "floor_id", floor))
+)
+_assets = ASSET.select(
+    asset.join(property_, refers_to(asset, "property_id", property_))
+    .outerjoin(unit, refers_to(asset, "unit_id", unit))
+    .outerjoin(location, refers_to(asset, "location_id", location))
+)
+
+PROPERTIES_PAGE = Pages(_properties, property_.c.company_id, property_.c.id, {})
+UNITS_PAGE = Pages(_units, unit.c.company_id, unit.c.id, {"property_id": equals_parameter(unit, "property_id")})
+ASSETS_PAGE = Pages(
+    _assets,
+    asset.c.company_id,
+    asset.c.id,
+    {name: equals_parameter(asset, name) for name in ("property_id", "unit_id", "status")}
+    | {"updated_since": asset.c.updated_at >= param("updated_since", DateTime(timezone=True))},
+    statuses=rules.ASSET_STATUSES,
+)
+
+ONE_PROPERTY = by_id(_properties, property_)
+ONE_UNIT = by_id(_units, unit)
+ONE_ASSET = by_id(_assets, asset)
+
+PROPERTY_REFERENCES = ReferenceRows("properties", property_, columns_of(property_))
+UNIT_REFERENCES = ReferenceRows("units", unit, columns_of(unit, "property_id", "unit_number"))
+ASSET_REFERENCES = ReferenceRows("assets", asset, columns_of(asset, "property_id"))

@@ -1,0 +1,59 @@
+"""Rows of svc-catalog that other contexts keep as replicas: fields of the messages in makeready.events.v1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from asyncpg import Record
+from sqlalchemy import BigInteger, Select, Table, func, or_, select
+
+from chassis.db.database import Connection
+from chassis.db.statements import TEXTS, Statement, param
+from makeready.events.v1.events_pb2 import References
+from svc_catalog.schema import IDS
+
+
+class ReferenceRows:
+    """The rows of one kind. all: every one that there is, of all companies."""
+
+    def __init__(self, field: str, table: Table, rows: Select[Any]) -> None:
+        """field: of References, which carries them. table: the kind's own. rows: its message's fields, by name."""
+        self.field, self.all = field, rows
+        self._names = tuple(rows.selected_columns.keys())
+        ids, external_ids = param("ids", IDS), param("external_ids", TEXTS)
+        self._by_ids = Statement(
+            rows.where(
+                table.c.company_id == param("company_id", BigInteger),
+                or_(table.c.id == func.any(ids), table.c.external_id == func.any(external_ids)),
+            )
+        )
+
+    async def by_ids(
+        self, connection: Connection, company_id: int, ids: Sequence[int], external_ids: Sequence[str] = ()
+    ) -> list[Record]:
+        """Those of the company's records that have one of the ids or external ids."""
+        if not ids and not external_ids:
+            return []
+        return await connection.rows(self._by_ids, company_id=company_id, ids=ids, external_ids=external_ids)
+
+    async def of(self, connection: Connection, company_id: int, entity_id: int) -> References:
+        """That of one record."""
+        return self.made_of(await self.by_ids(connection, company_id, [entity_id]))
+
+    def made_of(self, rows: Iterable[Mapping[str, Any] | Record]) -> References:
+        """Those of rows that have the message's fields, and maybe others."""
+        references = References()
+        self.add(references, rows)
+        return references
+
+    def add(self, references: References, rows: Iterable[Mapping[str, Any] | Record]) -> None:
+        """Adds rows to what is published."""
+        several = getattr(references, self.field)
+        for row in rows:
+            several.add(**{name: row[name] for name in self._names})
+
+
+def columns_of(table: Table, *more: str) -> Select[Any]:
+    """The fields that are columns of the kind's own table: those of every kind, and more."""
+    return select(*(table.c[name] for name in ("id", "version", "company_id", *more, "name", "external_id")))

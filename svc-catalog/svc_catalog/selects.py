@@ -1,0 +1,27 @@
+"""Parts of the SELECTs that read records of any kind. The company comes first in each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Select, Table, and_
+from sqlalchemy.sql.elements import ColumnElement
+
+from chassis.db.statements import Statement, param
+
+
+def refers_to(table: Table, column: str, other: Table) -> ColumnElement[bool]:
+    """That a row's column names the other row: by the whole of its key."""
+    shared = (name for name in other.primary_key.columns.keys() if name != "id")  # noqa: SIM118 - columns by name
+    return and_(other.c.id == table.c[column], *(other.c[name] == table.c[name] for name in shared))
+
+
+def equals_parameter(table: Table, column: str) -> ColumnElement[bool]:
+    """That a column has the value of the parameter of the same name."""
+    return table.c[column] == param(column, table.c[column].type)
+
+
+def by_id(rows: Select[Any], table: Table) -> Statement:
+    """The company's record with the id `entity_id`."""
+    company_id, entity_id = param("company_id", BigInteger), param("entity_id", BigInteger)
+    return Statement(rows.where(table.c.company_id == company_id, table.c.id == entity_id))

@@ -1,0 +1,1 @@
+"""Vendors, the businesses behind them, their insurance and holds."""

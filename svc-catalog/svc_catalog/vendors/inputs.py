@@ -1,0 +1,51 @@
+"""What requests and rows of imports give of a vendor."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated
+
+import msgspec
+
+from chassis.records.bodies import Between, Text
+from chassis.writes.editing import EditableFields
+from svc_catalog.field_types import Count, ExternalId, Name
+from svc_catalog.vendors import rules
+
+
+class VendorRow(msgspec.Struct, kw_only=True):
+    """A vendor's row in an import. legal_name and website are the business's; legal_name is the name if not given.
+
+    A file that has insurance_expires_on tracks the insurance of its vendors; blank, none is on record.
+    """
+
+    external_id: ExternalId
+    name: Name
+    legal_name: Name | None = None
+    website: Annotated[str, Text(longest=rules.WEBSITE_POINTS_MAX)] | None = None
+    avg_rating: Annotated[float, Between(0, rules.RATING_MAX)] | None = None
+    rating_count: Count | None = None
+    is_active: bool | None = None
+    property_visibility: rules.PropertyVisibility | None = None
+    onboarded_at: datetime.datetime | None = None
+    retired_at: datetime.datetime | None = None
+    last_compliance_state: rules.ComplianceState | None = None
+    insurance_expires_on: datetime.date | None = None
+
+
+class Hold(msgspec.Struct, kw_only=True):
+    """Why a vendor is placed on hold."""
+
+    reason: Annotated[str, Text(longest=rules.REASON_POINTS_MAX, blank=False)]
+
+
+class Insurance(msgspec.Struct, kw_only=True):
+    """Until when a vendor is insured."""
+
+    expires_on: datetime.date | None = None
+
+
+# Of a vendor that is added or changed: what its row in an import may hold, as far as the request has it.
+VENDOR_FIELDS = EditableFields(
+    VendorRow, *VendorRow.__struct_fields__, clearable=("website", "avg_rating", "external_id")
+)

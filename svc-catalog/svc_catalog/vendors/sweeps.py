@@ -1,0 +1,122 @@
+"""What the clock does about vendors: the hourly snapshot of their insurance."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from asyncpg import Record
+
+from chassis.auth.identity import SERVICE, Call, Identity
+from chassis.db.database import Connection, Database
+from chassis.messaging.outbox import Outbox
+from chassis.records.shapes import Renderer
+from chassis.schedule.instants import Clock, after, local_date, slot_of
+from chassis.schedule.overdue import Overdue
+from chassis.writes.audit import Audit
+from svc_catalog.schema import company
+from svc_catalog.vendors import queries as q
+from svc_catalog.vendors import rules
+from svc_catalog.vendors.records import HELD, Vendor
+from svc_catalog.vendors.tables import vendor
+
+VENDOR_HOLD, COMPLIANCE_CHANGED = "vendor.hold", "vendor.compliance_changed"
+SNAPSHOT_SECONDS = 3600
+# As whom the audit log knows the clock of this service.
+_CLOCK = Call(Identity(SERVICE, "svc-catalog"), "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """What the snapshot makes of one vendor. row: of `DUE_VENDORS`."""
+
+    row: Record
+    before: rules.VendorCompliance
+    after: rules.VendorCompliance
+    # As they will be.
+    version: int
+    held_at: datetime.datetime | None
+
+    @property
+    def is_newly_held(self) -> bool:
+        return self.after.on_hold and not self.before.on_hold
+
+    @property
+    def finds_another_state(self) -> bool:
+        return self.after.last_compliance_state != self.before.last_compliance_state
+
+    def columns(self) -> dict[str, Any]:
+        """Of the vendor, with its key."""
+        key = {"company_id": self.row["company_id"], "id": self.row["id"]}
+        return key | {"version": self.version, "held_at": self.held_at} | dataclasses.asdict(self.after)
+
+
+class ComplianceSnapshots:
+    """Takes the hourly snapshot of vendors' insurance, and places those on hold whose insurance has lapsed."""
+
+    def __init__(
+        self, database: Database, outbox: Outbox, audit: Audit, renderer: Renderer[Vendor], clock: Clock
+    ) -> None:
+        self._overdue = Overdue(database, company, vendor, q.insurance_due, q.DUE_VENDORS, _day_of_snapshot)
+        self._outbox, self._audit, self._renderer, self._clock = outbox, audit, renderer, clock
+
+    async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:
+        """As of the last full hour: the sweeps between two hours find what was recorded since, and nothing else."""
+        changed = held = 0
+
+        async def save(connection: Connection, rows: Sequence[Record]) -> None:
+            nonlocal changed, held
+            snapshots = [_snapshot(row, now, self._clock()) for row in rows]
+            await q.save_compliance(connection, [one.columns() for one in snapshots])
+            for one in snapshots:
+                if one.is_newly_held:
+                    await self._announce(connection, one)
+            changed += sum(one.finds_another_state for one in snapshots)
+            held += sum(one.is_newly_held for one in snapshots)
+
+        await self._overdue.each(now, save)
+        if held:
+            self._outbox.wake()
+        return {COMPLIANCE_CHANGED: changed, VENDOR_HOLD: held}
+
+    async def _announce(self, connection: Connection, held: _Snapshot) -> None:
+        """Tells subscribers, other contexts and the audit log of a hold that was placed."""
+        assert held.held_at is not None
+        company_id, vendor_id = held.row["company_id"], held.row["id"]
+        served = await connection.row(q.ONE_VENDOR, company_id=company_id, entity_id=vendor_id)
+        assert served is not None
+        data = self._renderer.json(served)
+        kept = {**held.row, "version": held.version, "on_hold": True}
+        events = [
+            self._outbox.public(
+                VENDOR_HOLD,
+                company_id=company_id,
+                entity_id=vendor_id,
+                occurred_at=held.held_at,
+                data=data,
+                change=HELD,
+            ),
+            self._outbox.references(
+                q.VENDOR_REFERENCES.made_of([kept]), company_id=company_id, occurred_at=held.held_at
+            ),
+        ]
+        await self._outbox.add_many(connection, events)
+        sides = [{"on_hold": side.on_hold, "hold_reason": side.hold_reason} for side in (held.before, held.after)]
+        await self._audit.add(connection, _CLOCK, company_id, "vendor.held", "vendor", vendor_id, *sides)
+
+
+def _day_of_snapshot(now: datetime.datetime, timezone: str) -> datetime.date:
+    return local_date(slot_of(now, SNAPSHOT_SECONDS), timezone)
+
+
+def _snapshot(row: Record, now: datetime.datetime, at: datetime.datetime) -> _Snapshot:
+    """The vendor as the snapshot leaves it. Its version moves with what is served, or kept by other contexts."""
+    before = q.compliance_of(row)
+    seen = rules.take_snapshot(before, _day_of_snapshot(now, row["timezone"]))
+    differs = (before.last_compliance_state, before.on_hold) != (seen.last_compliance_state, seen.on_hold)
+    held_at = row["held_at"]
+    if seen.on_hold and not before.on_hold:
+        held_at = at if held_at is None else after(at, held_at)
+    return _Snapshot(row, before, seen, row["version"] + differs, held_at)

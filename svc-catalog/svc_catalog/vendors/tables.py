@@ -1,0 +1,99 @@
+"""The tables of vendors: a company's relationships, and the businesses that it has them with.
+
+Two relationships of a company with one legal entity share its business. No other company does: what one imports
+must not change what another sees.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Date,
+    DateTime,
+    Double,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+
+from svc_catalog import field_rules
+from svc_catalog.schema import between, company_key, id_of, ids, instant, metadata, one_of, version
+from svc_catalog.vendors import rules
+
+business_id = ids("business_id")
+vendor_id = ids("vendor_id")
+
+business = Table(
+    "business",
+    metadata,
+    company_key(),
+    id_of(business_id),
+    Column("legal_name", Text, nullable=False),
+    Column("website", Text),
+    UniqueConstraint("company_id", "legal_name", name="business_legal_name"),
+)
+
+vendor = Table(
+    "vendor",
+    metadata,
+    company_key(),
+    id_of(vendor_id),
+    version(),
+    Column("business_id", BigInteger, nullable=False),
+    # Null where the company calls the business by its legal name.
+    Column("nickname", Text),
+    Column("avg_rating", Double),
+    Column("rating_count", Integer, nullable=False),
+    Column("is_active", Boolean, nullable=False),
+    Column("property_visibility", Text, nullable=False),
+    instant("onboarded_at"),
+    Column("retired_at", DateTime(timezone=True)),
+    # The newest snapshot; null where none was taken.
+    Column("last_compliance_state", Text),
+    Column("external_id", Text),
+    Column("source", Text, nullable=False),
+    Column("on_hold", Boolean, nullable=False, server_default=text("false")),
+    Column("hold_reason", Text),
+    # Of the newest hold; it stays when that ends.
+    Column("held_at", DateTime(timezone=True)),
+    # Insurance, and when the snapshot looks at it (rules.VendorCompliance).
+    Column("insurance_tracked", Boolean, nullable=False, server_default=text("false")),
+    Column("insurance_expires_on", Date),
+    Column("lapse_held_for", Date),
+    Column("compliance_due_on", Date),
+    UniqueConstraint("company_id", "external_id", name="vendor_external_id"),
+    ForeignKeyConstraint(["company_id", "business_id"], ["business.company_id", "business.id"]),
+    between("vendor", "avg_rating", 0, rules.RATING_MAX),
+    between("vendor", "rating_count", 0, field_rules.COUNT_MAX),
+    one_of("vendor", "property_visibility", rules.PROPERTY_VISIBILITIES),
+    one_of("vendor", "last_compliance_state", rules.COMPLIANCE_STATES),
+    one_of("vendor", "source", field_rules.SOURCES),
+    CheckConstraint("on_hold = (hold_reason IS NOT NULL)", name="vendor_hold_has_a_reason"),
+    CheckConstraint("NOT on_hold OR held_at IS NOT NULL", name="vendor_hold_has_an_instant"),
+    CheckConstraint(
+        "insurance_tracked OR num_nonnulls(insurance_expires_on, lapse_held_for, compliance_due_on) = 0",
+        name="vendor_insurance_is_tracked",
+    ),
+)
+# What the company calls the vendor.
+VENDOR_NAME = func.coalesce(vendor.c.nickname, business.c.legal_name)
+
+# Of an import: whether a business is one vendor's alone.
+Index("vendor_of_business", vendor.c.company_id, vendor.c.business_id)
+# The sweep's: those alone whose snapshot may change.
+Index(
+    "vendor_compliance_due",
+    vendor.c.company_id,
+    vendor.c.compliance_due_on,
+    vendor.c.id,
+    postgresql_where=vendor.c.compliance_due_on.is_not(None),
+)
+Index("vendor_on_hold", vendor.c.company_id, vendor.c.id, postgresql_where=vendor.c.on_hold)

@@ -1,0 +1,337 @@
+"""What people do about inspections: they plan, start and complete them, and tell what their rows came to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import grpc
+import pytest
+
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, OPERATOR, SERVICE, STAFF, Identity
+from chassis.db.database import Database
+from chassis.refusals import Refusal
+from makeready.catalog.v1 import inspection_commands_pb2 as pb
+from makeready.catalog.v1 import inspections_pb2
+from makeready.events.v1.events_pb2 import CompanyReference, InspectionRowFailed, References, StaffReference
+from svc_catalog import consumers
+
+from ..published import audited, events, public
+
+RPCS = [rpc.name for rpc in pb.DESCRIPTOR.services_by_name["InspectionCommandsService"].methods]
+SCHEDULE = {"title": "Fire", "scheduled_date": "2031-03-07"}
+ROWS = ["Door", "Alarm", "Extinguisher"]
+
+
+class Place:
+    """A company with two properties, a unit and an asset in each, and a member of staff whom the replica knows."""
+
+    def __init__(self, company: Any, other_property: int, ids: dict[str, int]) -> None:
+        self.company = company
+        self.other_property = other_property
+        self.property_id, self.unit_id, self.asset_id = ids["property_id"], ids["unit_id"], ids["asset_id"]
+        self.other_unit, self.other_asset = ids["other_unit"], ids["other_asset"]
+        self.staff_id = company.id * 10
+
+    async def schedule(self, *rows: str, **values: Any) -> dict[str, Any]:
+        values = {"property_id": self.property_id, "row": rows} | SCHEDULE | values
+        answer = await self.company.command(pb, "ScheduleInspection", **values)
+        made: dict[str, Any] = json.loads(answer.document.json)
+        return made
+
+    async def does(self, rpc: str, **values: Any) -> dict[str, Any]:
+        answer = await self.company.command(pb, rpc, **values)
+        found: dict[str, Any] = json.loads(answer.document.json)
+        return found
+
+    async def rows(self, inspection_id: int) -> list[Any]:
+        return list((await self.company.command(pb, "ListInspectionRows", inspection_id=inspection_id)).rows)
+
+    async def got(self, inspection_id: int) -> bytes:
+        request = inspections_pb2.GetInspectionRequest(inspection_id=inspection_id)
+        answer = await self.company.catalog("GetInspection", request, self.company.caller)
+        found: bytes = answer.document.json
+        return found
+
+
+@pytest.fixture
+async def place(company: Any, database: Database) -> Place:
+    await company.put("properties", *({"external_id": p, "name": f"{p} Court", "address": "A"} for p in ("P1", "P2")))
+    await company.put("units", *({"external_id": f"U-{p}", "property": p, "name": f"{p}-1"} for p in ("P1", "P2")))
+    asset = {"name": "Boiler", "category": "HVAC", "make": "M", "model": "M"}
+    await company.put("assets", *(asset | {"external_id": f"A-{p}", "property": p} for p in ("P1", "P2")))
+    async with database.transaction() as connection:
+        person = StaffReference(id=company.id * 10, version=1, company_id=company.id, name="Ada")
+        house = CompanyReference(id=company.id, version=1, name="C", active=True, timezone="Pacific/Kiritimati")
+        await consumers.put_references(connection, [References(staff=[person], companies=[house])])
+    first, second = [one["entity_id"] for one in await company.list("properties")]
+    unit, other_unit = [one["entity_id"] for one in await company.list("units")]
+    boiler, other_boiler = [one["entity_id"] for one in await company.list("assets")]
+    ids = {"property_id": first, "unit_id": unit, "asset_id": boiler}
+    return Place(company, second, ids | {"other_unit": other_unit, "other_asset": other_boiler})
+
+
+async def causes(company: Any, database: Database) -> list[InspectionRowFailed]:
+    told = [event for _, event in await events(database, company.id)]
+    return [event.inspection_row_failed for event in told if event.HasField("inspection_row_failed")]
+
+
+async def test_an_inspection_is_planned_with_the_propertys_next_number(place: Place, database: Database) -> None:
+    company = place.company
+    await company.put("inspections", {"external_id": "I", "property": "P1", "inspection_number": 41})
+    made = await place.schedule(*ROWS, unit_id=place.unit_id, assignee_id=place.staff_id, external_id="I2")
+    assert (made["inspection_number"], made["status"], made["result"], made["source"]) == (
+        42,
+        "Scheduled",
+        None,
+        "staff",
+    )
+    assert (made["property"]["name"], made["unit"]["name"], made["assignee"]["name"]) == ("P1 Court", "P1-1", "Ada")
+    assert json.loads(await place.got(made["entity_id"])) == made
+    assert [(one.position, one.label, one.HasField("result")) for one in await place.rows(made["entity_id"])] == [
+        (number, label, False) for number, label in enumerate(ROWS, start=1)
+    ]
+    elsewhere = await place.schedule(property_id=place.other_property)
+    assert elsewhere["inspection_number"] == 1
+    assert [entry[1] for entry in await audited(database, company.id)] == ["inspection.scheduled"] * 2
+    # What a later import says of the same external_id, it says of this inspection.
+    assert await company.put("inspections", {"external_id": "I2", "property": "P1", "title": "Fire"}) == ["unchanged"]
+
+
+async def test_an_update_changes_what_it_names(place: Place, database: Database) -> None:
+    made = await place.schedule(unit_id=place.unit_id, assignee_id=place.staff_id, inspection_type="General")
+    about = {"inspection_id": made["entity_id"]}
+    moved = await place.does("UpdateInspection", **about, scheduled_date="2031-04-01", clear=["unit_id", "assignee_id"])
+    assert moved == made | {"scheduled_date": "2031-04-01", "unit": None, "assignee": None}
+    entry = (await audited(database, place.company.id))[-1]
+    assert entry[1:4] == ("inspection.updated", "inspection", made["entity_id"])
+    assert entry[4].keys() == entry[5].keys() == {"scheduled_date", "unit", "assignee"}
+    again = await place.does("UpdateInspection", **about, scheduled_date="2031-04-01")
+    assert again == moved and len(await audited(database, place.company.id)) == 2
+
+
+async def test_a_row_that_fails_tells_all_that_its_ticket_needs_once(place: Place, database: Database) -> None:
+    made = await place.schedule(*ROWS, unit_id=place.unit_id)
+    inspection_id = made["entity_id"]
+    door = (await place.rows(inspection_id))[0]
+    about = {"inspection_id": inspection_id, "row_id": door.row_id}
+    details = {"note": "It sticks.", "category": "Doors/Windows", "priority": "High", "asset_id": place.asset_id}
+    answer = await place.company.command(pb, "FailInspectionRow", **about, **details, photo_url="https://p.example/1")
+    assert (answer.row.result, answer.row.note, answer.row.category) == ("failed", "It sticks.", "Doors/Windows")
+    assert answer.row == (await place.rows(inspection_id))[0]
+    (told,) = await causes(place.company, database)
+    assert [(one.id, one.name) for one in told.places.properties] == [(place.property_id, "P1 Court")]
+    assert [(one.id, one.name) for one in told.places.units] == [(place.unit_id, "P1-1")]
+    assert [(one.id, one.name) for one in told.places.assets] == [(place.asset_id, "Boiler")]
+    told.ClearField("places")
+    assert told == InspectionRowFailed(
+        inspection_id=inspection_id,
+        row_id=door.row_id,
+        property_id=place.property_id,
+        unit_id=place.unit_id,
+        asset_id=place.asset_id,
+        title="Door",
+        description=f"Failed in inspection #{made['inspection_number']} Fire: Door.\n\nIt sticks.",
+        category="Doors/Windows",
+        priority="High",
+        photo_url="https://p.example/1",
+        actor="operator",
+    )
+    # Failing it anew, with more to say or after it had passed, opens no second ticket.
+    await place.company.command(pb, "FailInspectionRow", **about, note="It is gone.")
+    passed = await place.company.command(pb, "PassInspectionRow", **about)
+    assert not passed.row.HasField("note")
+    await place.company.command(pb, "FailInspectionRow", **about)
+    assert len(await causes(place.company, database)) == 1
+    actions = [entry[1] for entry in await audited(database, place.company.id)]
+    failed = "inspection.row_failed"
+    assert actions == ["inspection.scheduled", "inspection.started", failed, failed, "inspection.row_passed", failed]
+    assert await public(database, place.company.id) == []
+
+
+async def test_a_failed_row_alone_has_defaults_for_its_ticket(place: Place, database: Database) -> None:
+    inspection_id = (await place.schedule("Door"))["entity_id"]
+    (door,) = await place.rows(inspection_id)
+    await place.company.command(pb, "FailInspectionRow", inspection_id=inspection_id, row_id=door.row_id)
+    (told,) = await causes(place.company, database)
+    assert (told.category, told.priority) == ("General", "Medium")
+    assert not any(told.HasField(name) for name in ("unit_id", "asset_id", "photo_url"))
+    assert not told.places.units and not told.places.assets
+
+
+async def test_an_inspection_goes_from_scheduled_to_completed(place: Place, database: Database) -> None:
+    inspection_id = (await place.schedule(*ROWS))["entity_id"]
+    about = {"inspection_id": inspection_id}
+    assert (await place.does("StartInspection", **about))["status"] == "In Progress"
+    await place.does("StartInspection", **about)
+    for row in await place.rows(inspection_id):
+        with pytest.raises(Refusal) as refused:
+            await place.does("CompleteInspection", **about)
+        assert refused.value.status == 422
+        await place.company.command(pb, "PassInspectionRow", **about, row_id=row.row_id)
+    await place.company.command(pb, "FailInspectionRow", **about, row_id=row.row_id)
+    done = await place.does("CompleteInspection", **about)
+    # Where the company is, it is a day later for half of the day.
+    (today,) = await database.rows(_today())
+    assert (done["status"], done["result"], done["completed_date"]) == ("Completed", "failed", str(today["today"]))
+    assert json.loads(await place.got(inspection_id)) == done
+    actions = [entry[1] for entry in await audited(database, place.company.id)]
+    assert actions.count("inspection.started") == actions.count("inspection.completed") == 1
+    # What is completed stays so; completing it again says nothing new.
+    assert await place.does("CompleteInspection", **about) == done
+    for rpc, values in (
+        ("StartInspection", {}),
+        ("CompleteInspection", {"completed_date": "2031-01-01"}),
+        ("PassInspectionRow", {"row_id": row.row_id}),
+        ("FailInspectionRow", {"row_id": row.row_id}),
+    ):
+        with pytest.raises(Refusal) as refused:
+            await place.company.command(pb, rpc, **about, **values)
+        assert refused.value.status == 422
+    assert len(await audited(database, place.company.id)) == len(actions)
+
+
+def _today() -> Any:
+    from sqlalchemy import text
+
+    from chassis.db.statements import Statement
+
+    return Statement(text("SELECT (now() AT TIME ZONE 'Pacific/Kiritimati')::date AS today"))
+
+
+async def test_all_passed_is_passed_and_looking_at_a_row_starts_it(place: Place) -> None:
+    inspection_id = (await place.schedule("Door"))["entity_id"]
+    (door,) = await place.rows(inspection_id)
+    await place.company.command(pb, "PassInspectionRow", inspection_id=inspection_id, row_id=door.row_id)
+    assert json.loads(await place.got(inspection_id))["status"] == "In Progress"
+    done = await place.does("CompleteInspection", inspection_id=inspection_id, completed_date="2026-02-28")
+    assert (done["result"], done["completed_date"]) == ("passed", "2026-02-28")
+
+
+async def test_the_same_key_does_it_once(place: Place, database: Database) -> None:
+    inspection_id = (await place.schedule("Door"))["entity_id"]
+    (door,) = await place.rows(inspection_id)
+    about = {"inspection_id": inspection_id, "row_id": door.row_id, "idempotency_key": "k"}
+    first = await place.company.command(pb, "FailInspectionRow", **about)
+    entries = len(await audited(database, place.company.id))
+    assert await place.company.command(pb, "FailInspectionRow", **about) == first
+    with pytest.raises(Refusal) as refused:
+        await place.company.command(pb, "FailInspectionRow", **about, note="Else")
+    assert refused.value.code == "idempotency_mismatch"
+    assert len(await audited(database, place.company.id)) == entries
+    assert len(await causes(place.company, database)) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "status"),
+    [
+        ({"title": ""}, 400),
+        ({"title": "t" * 201}, 400),
+        ({"scheduled_date": ""}, 400),
+        ({"scheduled_date": "tomorrow"}, 400),
+        ({"row": ["Door", " "]}, 400),
+        ({"row": ["r" * 151]}, 400),
+        ({"row": ["r"] * 501}, 400),
+        ({"property_id": 0}, 404),
+        ({"property_id": 2**62}, 404),
+        ({"unit_id": 2**62}, 404),
+        ({"assignee_id": -1}, 404),
+    ],
+)
+async def test_what_cannot_be_planned_is_refused(
+    place: Place, database: Database, values: dict[str, Any], status: int
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        await place.schedule(**({"row": []} | values))
+    assert refused.value.status == status
+    assert await audited(database, place.company.id) == []
+    assert (await place.schedule())["inspection_number"] == 1
+
+
+async def test_what_lies_in_another_property_is_refused(place: Place) -> None:
+    with pytest.raises(Refusal) as refused:
+        await place.schedule(unit_id=place.other_unit)
+    assert refused.value.status == 422
+    inspection_id = (await place.schedule("Door"))["entity_id"]
+    (door,) = await place.rows(inspection_id)
+    for rpc, values in (
+        ("UpdateInspection", {"unit_id": place.other_unit}),
+        ("FailInspectionRow", {"row_id": door.row_id, "asset_id": place.other_asset}),
+    ):
+        with pytest.raises(Refusal) as refused:
+            await place.company.command(pb, rpc, inspection_id=inspection_id, **values)
+        assert refused.value.status == 422
+    with pytest.raises(Refusal) as refused:
+        await place.company.command(
+            pb, "FailInspectionRow", inspection_id=inspection_id, row_id=door.row_id, asset_id=9
+        )
+    assert refused.value.status == 404
+
+
+@pytest.mark.parametrize(
+    ("values", "status"), [({"category": "Doors"}, 422), ({"priority": "high"}, 422), ({"note": "n" * 10_001}, 400)]
+)
+async def test_what_no_ticket_could_say_is_refused(
+    place: Place, database: Database, values: dict[str, Any], status: int
+) -> None:
+    inspection_id = (await place.schedule("Door"))["entity_id"]
+    (door,) = await place.rows(inspection_id)
+    with pytest.raises(Refusal) as refused:
+        await place.company.command(pb, "FailInspectionRow", inspection_id=inspection_id, row_id=door.row_id, **values)
+    assert refused.value.status == status
+    assert await causes(place.company, database) == []
+
+
+@pytest.mark.parametrize("rpc", [rpc for rpc in RPCS if rpc != "ScheduleInspection"])
+async def test_what_is_not_there_or_another_companys_or_a_consultants_is_not_found(
+    place: Place, other: Any, database: Database, rpc: str
+) -> None:
+    company = place.company
+    mine = (await place.schedule("Door"))["entity_id"]
+    (door,) = await place.rows(mine)
+    walk = {"external_id": "W", "property": "P1", "kind": "consulting_walk", "engagement": "E"}
+    await company.put("inspections", walk)
+    async with database.connection() as connection:
+        hidden = await connection.raw.fetchval(
+            "SELECT id FROM inspection WHERE company_id = $1 AND external_id = 'W'", company.id
+        )
+    row = {"row_id": door.row_id} if "Row" in rpc and "List" not in rpc else {}
+    for who, inspection_id in ((other, mine), (company, hidden), (company, 2**62), (company, 0)):
+        with pytest.raises(Refusal) as refused:
+            await who.command(pb, rpc, inspection_id=inspection_id, **row)
+        assert (refused.value.status, refused.value.code) == (404, "not_found")
+        assert "company" in refused.value.message
+    if row:
+        with pytest.raises(Refusal) as refused:
+            await company.command(pb, rpc, inspection_id=mine, row_id=2**62)
+        assert refused.value.status == 404
+
+
+async def test_a_legacy_inspection_is_completed_already(place: Place) -> None:
+    await place.company.put("inspections", {"external_id": "L", "property": "P1", "status": "Finalized"})
+    (legacy,) = await place.company.list("inspections")
+    for rpc in ("StartInspection", "CompleteInspection"):
+        with pytest.raises(Refusal) as refused:
+            await place.company.command(pb, rpc, inspection_id=legacy["entity_id"])
+        assert refused.value.status == 422
+    changed = await place.does("UpdateInspection", inspection_id=legacy["entity_id"], title="Found in a drawer")
+    assert (changed["title"], changed["status"], changed["inspection_number"]) == (
+        "Found in a drawer",
+        "Completed",
+        None,
+    )
+
+
+@pytest.mark.parametrize("kind", [INTEGRATION, SERVICE, OPERATOR, STAFF, ADMINISTRATOR])
+@pytest.mark.parametrize("rpc", RPCS)
+async def test_people_of_the_company_alone_may(company: Any, rpc: str, kind: str) -> None:
+    issuer = {OPERATOR: "operator", SERVICE: "svc-tickets"}.get(kind, "gateway")
+    who = Identity(kind, issuer, company.id, api_key_id=1, administrator_id=1, staff_id=1)
+    try:
+        await company.command(pb, rpc, who)
+    except grpc.aio.AioRpcError as error:
+        assert error.code() == grpc.StatusCode.PERMISSION_DENIED and kind in (INTEGRATION, SERVICE)
+    except Refusal as refused:
+        assert refused.status in (400, 404) and kind in (OPERATOR, STAFF, ADMINISTRATOR)
+    else:
+        pytest.fail("there was nothing to be found")

@@ -1,0 +1,146 @@
+"""What an import brings in overdue or lapsed counts as announced, unless its events are to fire."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from chassis.auth.identity import OPERATOR, Identity
+from chassis.db.database import Database
+from makeready.catalog.v1 import vendor_commands_pb2
+from makeready.common.v1 import sweeps_pb2
+from makeready.events.v1.events_pb2 import CompanyReference, References
+from svc_catalog import consumers
+
+from .published import events, public
+
+NOW = datetime.datetime.now(datetime.UTC)
+TODAY = NOW.date()
+
+
+def day(many: int) -> str:
+    return str(TODAY + datetime.timedelta(days=many))
+
+
+@pytest.fixture(autouse=True)
+async def arrived(company: Any, elm: Any, database: Database) -> None:
+    async with database.transaction() as connection:
+        house = CompanyReference(id=company.id, version=1, name="C", active=True, timezone="UTC")
+        await consumers.put_references(connection, [References(companies=[house])])
+
+
+async def sweep(company: Any, days: int = 0) -> None:
+    """As of so many days from now."""
+    now = Timestamp()
+    now.FromDatetime(NOW + datetime.timedelta(days=days))
+    await company.catalog(
+        "RunScheduledSweeps", sweeps_pb2.RunScheduledSweepsRequest(now=now), Identity(OPERATOR, "operator")
+    )
+
+
+async def fired(company: Any, database: Database) -> list[tuple[str, str]]:
+    """The event and the name or title of what it is about."""
+    return [(key, data.get("name") or data["title"]) for key, data, _ in await public(database, company.id)]
+
+
+def inspections(**titles: int | None) -> list[dict[str, Any]]:
+    """A row for each title, planned for so many days from now."""
+    return [
+        {"external_id": title, "property": "P1", "title": title, "scheduled_date": "" if many is None else day(many)}
+        for title, many in titles.items()
+    ]
+
+
+def vendors(**names: int | None) -> list[dict[str, Any]]:
+    """A row for each name, insured for so many days from now."""
+    return [
+        {"external_id": name, "name": name, "insurance_expires_on": "" if many is None else day(many)}
+        for name, many in names.items()
+    ]
+
+
+async def test_an_overdue_inspection_is_told_of_where_the_file_is_to_fire_events(
+    company: Any, database: Database
+) -> None:
+    await company.put("inspections", *inspections(old=-9, planned=3, whenever=None))
+    await company.put("inspections", *inspections(loud=-9), events=True)
+    await sweep(company)
+    assert await fired(company, database) == [("inspection.stale", "loud")]
+    # What was not overdue then is told of in its time; the same file again changes nothing.
+    assert await company.put("inspections", *inspections(old=-9, planned=3, loud=-9)) == ["unchanged"] * 3
+    await sweep(company, 5)
+    assert await fired(company, database) == [("inspection.stale", "loud"), ("inspection.stale", "planned")]
+
+
+async def test_an_inspection_that_a_file_makes_overdue_counts_as_announced(company: Any, database: Database) -> None:
+    await company.put("inspections", *inspections(one=3, two=3))
+    await company.put("inspections", *inspections(one=-9))
+    await company.put("inspections", *inspections(two=-9), events=True)
+    await sweep(company)
+    assert await fired(company, database) == [("inspection.stale", "two")]
+
+
+async def test_what_is_overdue_and_was_not_told_of_yet_stays_so_through_an_import_of_something_else(
+    company: Any, database: Database
+) -> None:
+    await company.put("inspections", *inspections(one=-9), events=True)
+    assert await company.put("inspections", inspections(one=-9)[0] | {"compliance_type": "NFPA"}) == ["changed"]
+    await sweep(company)
+    assert await fired(company, database) == [("inspection.stale", "one")]
+
+
+async def test_whoever_has_lapsed_is_on_hold_and_nobody_is_told_but_other_contexts(
+    company: Any, database: Database
+) -> None:
+    rows = vendors(lapsed=-1, insured=100, unknown=None)
+    assert await company.put("vendors", *rows, {"external_id": "bare", "name": "bare"}) == ["created"] * 4
+    await company.put("vendors", *vendors(loud=-1), events=True)
+    told = [one for _, event in await events(database, company.id) for one in event.references.vendors]
+    assert {one.name: one.on_hold for one in told} == {
+        "lapsed": True,
+        "insured": False,
+        "unknown": False,
+        "bare": False,
+        "loud": False,
+    }
+    before = await company.by_name("vendors")
+    assert {one["last_compliance_state"] for one in before.values()} == {"unknown"}
+    await sweep(company)
+    assert await fired(company, database) == [("vendor.hold", "loud")]
+    after = await company.by_name("vendors")
+    assert {name: one["last_compliance_state"] for name, one in after.items()} == {
+        "lapsed": "noncompliant",
+        "insured": "compliant",
+        "unknown": "missing",
+        "bare": "unknown",
+        "loud": "noncompliant",
+    }
+    holds = await company.command(vendor_commands_pb2, "ListVendorHolds")
+    assert [(one.name, one.reason) for one in holds.holds] == [
+        ("lapsed", "insurance_lapsed"),
+        ("loud", "insurance_lapsed"),
+    ]
+    assert await company.put("vendors", *rows) == ["unchanged"] * 3
+
+
+async def test_insurance_that_a_file_renews_ends_the_hold_and_a_file_without_it_says_nothing(
+    company: Any, database: Database
+) -> None:
+    await company.put("vendors", *vendors(one=-1, two=-1))
+    assert await company.put("vendors", {"external_id": "two", "name": "two"}) == ["unchanged"]
+    assert await company.put("vendors", *vendors(one=100)) == ["changed"]
+    holds = (await company.command(vendor_commands_pb2, "ListVendorHolds")).holds
+    assert [one.name for one in holds] == ["two"]
+    await sweep(company, 101)
+    assert await fired(company, database) == [("vendor.hold", "one")]
+
+
+async def test_a_file_does_not_overrule_the_snapshot_of_whose_insurance_is_tracked(company: Any) -> None:
+    await company.put("vendors", *vendors(one=100))
+    await sweep(company)
+    assert await company.put("vendors", vendors(one=100)[0] | {"last_compliance_state": "missing"}) == ["changed"]
+    await sweep(company)
+    assert (await company.by_name("vendors"))["one"]["last_compliance_state"] == "compliant"

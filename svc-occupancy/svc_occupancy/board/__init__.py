@@ -1,0 +1,1 @@
+"""The turn board: what staff say of units and turns."""

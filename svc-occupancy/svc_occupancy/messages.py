@@ -1,0 +1,23 @@
+"""Protobuf messages of the back office, filled from rows by name."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+Filled = TypeVar("Filled", bound=Message)
+
+
+def filled(kind: type[Filled], values: Mapping[str, Any]) -> Filled:
+    """The message with a value for each field, by its name: None leaves the field absent, a date is YYYY-MM-DD."""
+    message = kind()
+    for name in message.DESCRIPTOR.fields_by_name:
+        value = values[name]
+        if isinstance(value, datetime.datetime):
+            getattr(message, name).FromDatetime(value)
+        elif value is not None:
+            setattr(message, name, value.isoformat() if isinstance(value, datetime.date) else value)
+    return message

@@ -1,0 +1,50 @@
+"""The SQL statements that read the replicas. The company comes first in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asyncpg import Record
+from sqlalchemy import BigInteger, func, select
+
+from chassis.db.database import Connection, Database
+from chassis.db.statements import TEXTS, Statement, param
+from svc_occupancy import schema
+
+_company_id = param("company_id", BigInteger)
+
+# Units that have arrived, in properties that have.
+_units = (
+    select(schema.unit.c.id, schema.unit.c.external_id, schema.unit.c.property_id)
+    .join_from(schema.unit, schema.property_, schema.property_.c.id == schema.unit.c.property_id)
+    .where(
+        schema.unit.c.company_id == _company_id,
+        schema.unit.c.external_id == func.any(param("external_ids", TEXTS)),
+        schema.unit.c.version > 0,
+        schema.property_.c.version > 0,
+    )
+    .order_by(schema.unit.c.id)
+)
+_UNITS = Statement(_units)
+_UNITS_LOCKED = Statement(_units.with_for_update(of=schema.unit, key_share=True))
+_TIMEZONE = Statement(
+    select(schema.company.c.timezone).where(schema.company.c.id == _company_id, schema.company.c.version > 0)
+)
+
+
+async def units(database: Database, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
+    """The units of the replica, by external_id: `id` and `property_id`."""
+    rows = await database.rows(_UNITS, company_id=company_id, external_ids=external_ids)
+    return {row["external_id"]: row for row in rows}
+
+
+async def units_for_update(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
+    """The same, locked: whoever changes a unit's turns holds the unit first."""
+    rows = await connection.rows(_UNITS_LOCKED, company_id=company_id, external_ids=external_ids)
+    return {row["external_id"]: row for row in rows}
+
+
+async def timezone(connection: Connection | Database, company_id: int) -> str | None:
+    """The company's; None where the company has not arrived."""
+    found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
+    return found

@@ -1,0 +1,1 @@
+"""Notices and move-ins: what feeds tell of residents, with leases and parties."""

@@ -1,0 +1,77 @@
+"""The bodies of a notice and of a move-in (spec 4.5)."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated
+
+import msgspec
+
+from chassis.records.bodies import BODY_BYTES_MAX, Between, LongText, RecordId, Text
+from svc_occupancy.residencies import rules
+from svc_occupancy.turns import rules as turn_rules
+
+# Counted by `rules.provider`, once it is stripped: here whatever a body can hold passes.
+Provider = Annotated[
+    str,
+    Text(longest=BODY_BYTES_MAX, blank=False),
+    msgspec.Meta(extra_json_schema={"maxLength": turn_rules.PROVIDER_POINTS_MAX}),
+]
+ExternalId = Annotated[str, Text(longest=turn_rules.FEED_EXTERNAL_ID_POINTS_MAX)]
+PartyName = Annotated[str, Text(longest=rules.PARTY_NAME_POINTS_MAX)]
+Email = Annotated[str, Text(longest=rules.PARTY_EMAIL_POINTS_MAX), msgspec.Meta(extra_json_schema={"format": "email"})]
+Phone = Annotated[str, Text(longest=rules.PARTY_PHONE_POINTS_MAX)]
+
+
+class NoticeCreate(msgspec.Struct, frozen=True, kw_only=True):
+    """A departure of the unit's current resident."""
+
+    move_out_date: datetime.date
+    """The day on which the resident leaves or has left."""
+    provider: Provider
+    """Short name of the system that tells this. Blanks around it are dropped, and it is kept in lower case."""
+    ntv_reason_code: LongText | None = None
+    """Why the resident leaves, as a code of the provider's."""
+    departure_destination_code: LongText | None = None
+    """Where the resident goes, as a code of the provider's."""
+    notes: LongText | None = None
+    """Whatever else is to be known of the departure."""
+    external_id: ExternalId | None = None
+    """Your own identifier of the notice. The turn keeps its own."""
+
+
+class PartyCreate(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who stands in the lease."""
+
+    first_name: PartyName | None = None
+    """The first name."""
+    last_name: PartyName | None = None
+    """The last name."""
+    email: Email | None = None
+    """The e-mail address. It is kept and never shown."""
+    phone: Phone | None = None
+    """The phone number. It is kept and never shown."""
+    role: rules.PartyRole | None = None
+    """As what the party stands in the lease."""
+    external_id: ExternalId | None = None
+    """Your own identifier of the party."""
+
+
+class MoveInCreate(msgspec.Struct, frozen=True, kw_only=True):
+    """A new resident's tenancy of the unit."""
+
+    move_in_date: datetime.date
+    """The day on which the resident moves in."""
+    lease_start_date: datetime.date
+    """The lease's first day."""
+    lease_end_date: datetime.date | None = None
+    """The lease's last day, not before its first; left out, the lease runs from month to month."""
+    predecessor_transition_id: RecordId | None = None
+    """The `entity_id` of the turn that this move-in ends: the unit's active one, for which a notice was recorded. Not
+    needed where its move_out_date has passed."""
+    provider: Provider
+    """Short name of the system that tells this. Blanks around it are dropped, and it is kept in lower case."""
+    external_id: ExternalId | None = None
+    """Your own identifier of the residency: the turn's `external_id`."""
+    parties: Annotated[list[PartyCreate], Between(1, rules.PARTIES_MAX)]
+    """Who stands in the lease; at least one leaseholder with first and last name."""

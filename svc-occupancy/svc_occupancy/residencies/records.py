@@ -1,0 +1,103 @@
+"""What a notice and a move-in answer (spec 2.6)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from sqlalchemy import column
+from sqlalchemy.sql.elements import ColumnElement
+
+from chassis.records.shapes import Computed, Link, Nested, Shape
+from svc_occupancy.residencies import rules, tables
+from svc_occupancy.turns import rules as turn_rules
+from svc_occupancy.turns import tables as turn_tables
+
+
+class Lease(msgspec.Struct, frozen=True, gc=False):
+    """The lease that a move-in created."""
+
+    id: int
+    """The lease's id."""
+    lease_type: rules.LeaseType
+    """For a fixed term, which has an end_date, or from month to month, which has none."""
+    start_date: datetime.date
+    """The lease's first day."""
+    end_date: datetime.date | None
+    """The lease's last day; null from month to month."""
+
+
+class Party(msgspec.Struct, frozen=True, gc=False):
+    """Somebody who stands in a lease. E-mail address and phone number are kept and never shown."""
+
+    id: int
+    """The party's id."""
+    first_name: str | None
+    """The first name, as it was sent."""
+    last_name: str | None
+    """The last name, as it was sent."""
+    role: rules.PartyRole | None
+    """As what the party stands in the lease; null where nothing was said."""
+    external_id: str | None
+
+
+class OccupancyRecord(msgspec.Struct, frozen=True, gc=False):
+    """What a notice or a move-in recorded on a unit."""
+
+    schema_version: Literal[1]
+    entity_type: Literal["occupancy"]
+    entity_id: int
+    """The id of the transition, which is the `entity_id` of the turn."""
+    unit_id: int
+    """The unit's id."""
+    status: turn_rules.TransitionStatus
+    """The transition's status, as it is kept; a turn shows it in title case."""
+    move_in_date: datetime.date | None
+    """The day on which the resident moved in or will; null where nobody has told."""
+    move_out_date: datetime.date | None
+    """The day on which the resident leaves or has left; null on a move-in."""
+    occupancy_source: str | None
+    """The provider that was sent, stripped and in lower case."""
+    occupancy_fed_at: str | None
+    """When this was recorded."""
+    external_id: str | None
+    """The external_id that was sent with this notice or move-in."""
+    lease: Lease | None
+    """The lease that the move-in created; null on a notice."""
+    parties: list[Party]
+    """Who stands in the lease: leaseholders with first and last name first, then all others, otherwise in the order in
+    which they were sent. `[]` on a notice."""
+    url: str
+    """Link that opens the unit's transitions for a person."""
+
+
+PARTY = Shape(Party, tables.party)
+_party = PARTY.renderer()
+
+
+def _parties(rows: Sequence[Mapping[str, Any]]) -> list[Party]:
+    return [_party.of_values({column: row[column.name] for column in tables.party.c}) for row in rows]
+
+
+# The rows of a lease's parties, in their order: a value for `Renderer.of_values` alone, which no statement selects.
+PARTIES: ColumnElement[Any] = column("parties")
+
+_URL = Link("/units/{unit_id}/transitions")
+# The external_id is the one of the write: a turn keeps its own beside that of its notice.
+NOTICE = Shape(
+    OccupancyRecord,
+    turn_tables.transition,
+    external_id=turn_tables.transition.c.notice_external_id,
+    lease=Computed(lambda: None),
+    parties=Computed(list),
+    url=_URL,
+)
+MOVE_IN = Shape(
+    OccupancyRecord,
+    turn_tables.transition,
+    lease=Nested(Lease, tables.lease, lease_type=Computed(rules.lease_type, tables.lease.c.end_date)),
+    parties=Computed(_parties, PARTIES),
+    url=_URL,
+)

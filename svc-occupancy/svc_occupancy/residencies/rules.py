@@ -1,0 +1,151 @@
+"""What a notice and a move-in do to the residency of a unit (spec 4.5). Pure."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, TypeVar, get_args
+
+from chassis.refusals import Refusal, invalid_request
+from svc_occupancy.units.rules import UnitStatus
+
+PARTIES_MAX = 20
+PARTY_NAME_POINTS_MAX = 80
+PARTY_EMAIL_POINTS_MAX = 150
+PARTY_PHONE_POINTS_MAX = 20
+
+PartyRole = Literal["leaseholder", "guarantor"]
+LeaseType = Literal["fixed_term", "month_to_month"]
+PARTY_ROLES: tuple[PartyRole, ...] = get_args(PartyRole)
+
+NOTICE_STATUS: UnitStatus = "Notice"
+MOVE_IN_STATUS: UnitStatus = "Occupied"
+
+# What the unit's active transition says of its resident: there is none; stays; leaves today or later; has left.
+Residency = Literal["none", "staying", "leaving", "lapsed"]
+RESIDENCIES: tuple[Residency, ...] = get_args(Residency)
+# What a move-in names as its predecessor: nothing; the active transition; anything else, whether it exists or not.
+Named = Literal["nothing", "active", "other"]
+# What then happens, or why nothing does.
+Outcome = Literal[
+    "departs", "opens", "succeeds", "no_active_resident", "already_occupied", "not_departing", "no_such_outgoing"
+]
+
+NOTICES: Mapping[Residency, Outcome] = {
+    "none": "no_active_resident",
+    "staying": "departs",
+    "leaving": "departs",  # the newer date counts
+    "lapsed": "departs",  # somebody stayed on, or the date was wrong
+}
+MOVE_INS: Mapping[tuple[Residency, Named], Outcome] = {
+    ("none", "nothing"): "opens",
+    ("none", "other"): "no_such_outgoing",
+    ("staying", "nothing"): "already_occupied",
+    ("staying", "active"): "not_departing",
+    ("staying", "other"): "no_such_outgoing",
+    ("leaving", "nothing"): "already_occupied",
+    ("leaving", "active"): "succeeds",
+    ("leaving", "other"): "no_such_outgoing",
+    ("lapsed", "nothing"): "succeeds",
+    ("lapsed", "active"): "succeeds",
+    ("lapsed", "other"): "no_such_outgoing",
+}
+REFUSALS: Mapping[Outcome, str] = {
+    "no_active_resident": "The unit has no active resident; record the move-in before a notice.",
+    "already_occupied": "An active resident already occupies the unit; record a notice, and name the transition that "
+    "ends in predecessor_transition_id.",
+    "not_departing": "The transition in predecessor_transition_id has no move_out_date; record a notice first.",
+    "no_such_outgoing": "No outgoing transition with the id in predecessor_transition_id is visible on this unit; give "
+    "the id of the unit's active transition, or leave it out where the unit has none.",
+}
+
+
+class Party(Protocol):
+    """Somebody who stands in a lease."""
+
+    @property
+    def first_name(self) -> str | None: ...
+    @property
+    def last_name(self) -> str | None: ...
+    @property
+    def email(self) -> str | None: ...
+    @property
+    def role(self) -> PartyRole | None: ...
+
+
+AnyParty = TypeVar("AnyParty", bound=Party)
+
+
+def residency(is_active: bool, move_out_date: datetime.date | None, day: datetime.date) -> Residency:
+    """Where a unit stands on this day, in the company's timezone, by its active transition, if it has one."""
+    if not is_active:
+        return "none"
+    if move_out_date is None:
+        return "staying"
+    return "leaving" if move_out_date >= day else "lapsed"
+
+
+def named(predecessor_id: int | None, active_id: int | None) -> Named:
+    """What a move-in's predecessor_transition_id names; None: it has none."""
+    if predecessor_id is None:
+        return "nothing"
+    return "active" if predecessor_id == active_id else "other"
+
+
+def refused(outcome: Outcome) -> Refusal:
+    """The refusal that an outcome of REFUSALS stands for."""
+    return invalid_request(REFUSALS[outcome], status=422)
+
+
+def record_notice(found: Residency) -> None:
+    """Raises Refusal where nobody lives there who could leave."""
+    outcome = NOTICES[found]
+    if outcome in REFUSALS:
+        raise refused(outcome)
+
+
+def record_move_in(found: Residency, predecessor: Named) -> bool:
+    """Whether the active transition ends with the move-in. Raises Refusal where the unit can't be moved into so."""
+    outcome = MOVE_INS[found, predecessor]
+    if outcome in REFUSALS:
+        raise refused(outcome)
+    return outcome == "succeeds"
+
+
+def lease_type(end_date: datetime.date | None) -> LeaseType:
+    """A lease that has an end is for a fixed term."""
+    return "month_to_month" if end_date is None else "fixed_term"
+
+
+def check_lease(start_date: datetime.date, end_date: datetime.date | None) -> None:
+    """Raises Refusal 422 where the lease would end before it starts."""
+    if end_date is not None and end_date < start_date:
+        raise invalid_request("lease_end_date must be on or after lease_start_date.", "lease_end_date", 422)
+
+
+# One @; before it no blank and no control character; behind it labels of letters, digits and inner hyphens, at least
+# two. Whether mail arrives there, nobody can tell from the address.
+_LABEL = r"[^\W_](?:(?:[^\W_]|-)*[^\W_])?"
+_EMAIL = re.compile(rf"[^@\s\x00-\x1f\x7f]{{1,64}}@{_LABEL}(?:\.{_LABEL})+")
+
+
+def check_parties(parties: Sequence[Party]) -> None:
+    """Raises Refusal: 400 for an e-mail address that is none, 422 where no leaseholder is named."""
+    for index, party in enumerate(parties):
+        if party.email is not None and not _EMAIL.fullmatch(party.email):
+            name = f"parties[{index}].email"
+            raise invalid_request(f"{name} must be an e-mail address.", name)
+    if not any(is_named_leaseholder(party) for party in parties):
+        raise invalid_request("parties must have a leaseholder with first_name and last_name.", "parties", 422)
+
+
+def is_named_leaseholder(party: Party) -> bool:
+    """Whether the party is a leaseholder with a first and a last name."""
+    names = (party.first_name, party.last_name)
+    return party.role == "leaseholder" and all(name is not None and name.strip() for name in names)
+
+
+def stored_order(parties: Sequence[AnyParty]) -> list[AnyParty]:
+    """Named leaseholders first; these and the others each in the order in which they came."""
+    return sorted(parties, key=lambda party: not is_named_leaseholder(party))

@@ -1,0 +1,242 @@
+"""The RPCs of ResidenciesService: identity, rule, statement, record (spec 4.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from asyncpg import Record
+from sqlalchemy import Table
+
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.db.ids import Ids
+from chassis.messaging.outbox import Outbox
+from chassis.records import bodies
+from chassis.records.shapes import encode
+from chassis.refusals import created_by_missing, not_found
+from chassis.schedule import instants
+from chassis.schedule.instants import Clock
+from chassis.writes import idempotency
+from makeready.common.v1.documents_pb2 import WriteReply
+from makeready.occupancy.v1 import residencies_pb2 as pb
+from svc_occupancy import schema
+from svc_occupancy.replicas.fetch import ReplicaFetcher
+from svc_occupancy.residencies import queries, records, rules, tables
+from svc_occupancy.residencies.inputs import MoveInCreate, NoticeCreate
+from svc_occupancy.turns import events as turn_events
+from svc_occupancy.turns import rules as turn_rules
+from svc_occupancy.turns import tables as turn_tables
+from svc_occupancy.turns.queries import HeldUnit, by_column
+from svc_occupancy.turns.records import TURN
+from svc_occupancy.turns.tables import StoredTurn
+from svc_occupancy.units.events import references_of
+from svc_occupancy.units.queries import columns_of_states
+from svc_occupancy.units.rules import UnitStatus
+
+Row = Mapping[str, Any]
+
+
+class _ReplicaLacksError(Exception):
+    """A replica has not got what its owner may have."""
+
+    def __init__(self, what: Literal["unit", "company"]) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+class ResidenciesService:
+    """Takes in what feeds tell of residents."""
+
+    def __init__(
+        self, database: Database, outbox: Outbox, fetcher: ReplicaFetcher, links_url: str, clock: Clock
+    ) -> None:
+        self.database = database
+        self.outbox = outbox
+        self.fetcher = fetcher
+        self.turns = TURN.renderer(links_url)
+        self.notices = records.NOTICE.renderer(links_url)
+        self.move_ins = records.MOVE_IN.renderer(links_url)
+        self.clock = clock
+        # One at a time: a unit's turns stand in the order of their ids, whoever made them. From a block that was
+        # reserved before an import, the successor's id would be below its predecessor's.
+        self.turn_ids = Ids(database, turn_tables.transition_id, block=1)
+        self.lease_ids = Ids(database, tables.lease_id)
+        self.party_ids = Ids(database, tables.party_id)
+
+    async def RecordNotice(self, request: pb.RecordNoticeRequest, call: identity.Call) -> pb.RecordNoticeResponse:
+        notice, canonical = bodies.decode(NoticeCreate, request.body)
+        provider = turn_rules.provider(notice.provider, "provider")
+        claim = _claim(request, call, "notice", canonical)
+
+        def decide(unit: HeldUnit, residency: rules.Residency) -> idempotency.Decision:
+            rules.record_notice(residency)
+            assert unit.turn is not None
+            now = instants.after(self.clock(), unit.turn.updated_at)
+            changes: dict[str, Any] = {
+                "move_out_date": notice.move_out_date,
+                "occupancy_source": provider,
+                "occupancy_fed_at": now,
+                "updated_at": now,
+                "notice_external_id": notice.external_id,
+                "ntv_reason_code": notice.ntv_reason_code,
+                "departure_destination_code": notice.departure_destination_code,
+                "notes": notice.notes,
+                # Somebody is there still, whatever the date: its morning after is to come, or to come again.
+                "vacated_on": None,
+            }
+            turn = msgspec.structs.replace(unit.turn, **changes)
+            values = {f"turn_{name}": value for name, value in changes.items()} | {"turn_id": turn.id}
+            record = self.notices.of_values(by_column(turn))
+            return self._decision(call, unit, turn, rules.NOTICE_STATUS, record, {}, values)
+
+        # Whether the day is over where the unit lies makes no difference to a notice.
+        return pb.RecordNoticeResponse(
+            reply=await self._write(queries.NOTICE, claim, call, request.unit_id, decide, asks_the_day=False)
+        )
+
+    async def RecordMoveIn(self, request: pb.RecordMoveInRequest, call: identity.Call) -> pb.RecordMoveInResponse:
+        wanted, canonical = bodies.decode(MoveInCreate, request.body)
+        provider = turn_rules.provider(wanted.provider, "provider")
+        rules.check_lease(wanted.lease_start_date, wanted.lease_end_date)
+        rules.check_parties(wanted.parties)
+        claim = _claim(request, call, "move-in", canonical)
+        turn_id = await self.turn_ids.next()
+        lease, parties = await self._lease(claim.company_id, turn_id, wanted)
+
+        def decide(unit: HeldUnit, residency: rules.Residency) -> idempotency.Decision:
+            active_id = None if unit.turn is None else unit.turn.id
+            ends = rules.record_move_in(residency, rules.named(wanted.predecessor_transition_id, active_id))
+            now = self.clock()
+            turn = StoredTurn(
+                company_id=claim.company_id,
+                id=turn_id,
+                version=1,
+                property_id=unit.property_id,
+                unit_id=unit.id,
+                status="active",
+                move_out_date=None,
+                move_in_date=wanted.move_in_date,
+                projected_ready_on=None,
+                occupancy_source=provider,
+                occupancy_fed_at=now,
+                created_at=now,
+                updated_at=now,
+                external_id=wanted.external_id,
+                source="api",
+                notice_external_id=None,
+                ntv_reason_code=None,
+                departure_destination_code=None,
+                notes=None,
+                vacated_on=None,
+            )
+            values: dict[str, Any] = {"completed_ids": [], "completed_at": now}
+            if ends and unit.turn is not None:
+                # Its own clock: an import may have stamped it with any instant.
+                completed_at = instants.after(now, unit.turn.updated_at)
+                values = {"completed_ids": [active_id], "completed_at": completed_at}
+            rows: dict[Table, Sequence[Row]] = {
+                turn_tables.transition: [msgspec.structs.asdict(turn)],
+                tables.lease: [lease],
+                tables.party: parties,
+            }
+            of_lease = {column: lease[column.name] for column in tables.lease.c}
+            record = self.move_ins.of_values(by_column(turn) | of_lease | {records.PARTIES: parties})
+            return self._decision(call, unit, turn, rules.MOVE_IN_STATUS, record, rows, values)
+
+        return pb.RecordMoveInResponse(
+            reply=await self._write(queries.MOVE_IN, claim, call, request.unit_id, decide, asks_the_day=True)
+        )
+
+    async def _lease(self, company_id: int, turn_id: int, wanted: MoveInCreate) -> tuple[Row, list[Row]]:
+        """The rows of the lease and of its parties, in their stored order."""
+        of_turn = {"company_id": company_id, "transition_id": turn_id}
+        dates = {"start_date": wanted.lease_start_date, "end_date": wanted.lease_end_date}
+        lease: Row = of_turn | dates | {"id": await self.lease_ids.next()}
+        ids = await self.party_ids.take(len(wanted.parties))
+        parties: list[Row] = [
+            of_turn | msgspec.structs.asdict(party) | {"id": party_id, "position": position}
+            for position, (party_id, party) in enumerate(zip(ids, rules.stored_order(wanted.parties), strict=True))
+        ]
+        return lease, parties
+
+    async def _write(
+        self,
+        form: idempotency.DecideOnce,
+        claim: idempotency.Claim,
+        call: identity.Call,
+        unit_id: int,
+        decide: Callable[[HeldUnit, rules.Residency], idempotency.Decision],
+        *,
+        asks_the_day: bool,
+    ) -> WriteReply:
+        """What `decide` makes of the unit. What a replica lacks is asked for between two tries, each a transaction."""
+        caller, asked = identity.caller(call), set[str]()
+
+        def look(row: Record | None) -> idempotency.Decision:
+            if caller.administrator_id is None:
+                raise created_by_missing()
+            if row is None:
+                raise not_found("unit") if "unit" in asked else _ReplicaLacksError("unit")
+            unit = HeldUnit(claim.company_id, row)
+            move_out_date = None if unit.turn is None else unit.turn.move_out_date
+            if asks_the_day and move_out_date is not None and unit.timezone is None and "company" not in asked:
+                raise _ReplicaLacksError("company")
+            day = instants.local_date(self.clock(), unit.timezone or "UTC")
+            return decide(unit, rules.residency(unit.turn is not None, move_out_date, day))
+
+        while True:
+            try:
+                reply = await form.write(
+                    self.database, claim, unit_id, look, company_id=claim.company_id, unit_id=unit_id
+                )
+            except _ReplicaLacksError as lacking:
+                asked.add(lacking.what)
+                if lacking.what == "unit":
+                    await self.fetcher.fetch_unit(claim.company_id, unit_id)
+                else:
+                    await self.fetcher.fetch_company(claim.company_id)
+            else:
+                self.outbox.wake()
+                return reply
+
+    def _decision(
+        self,
+        call: identity.Call,
+        unit: HeldUnit,
+        turn: StoredTurn,
+        status: UnitStatus,
+        record: records.OccupancyRecord,
+        rows: Mapping[Table, Sequence[Row]],
+        values: Mapping[str, Any],
+    ) -> idempotency.Decision:
+        """The write's own rows and values, and what follows for the unit: its state, and who hears of it."""
+        about: dict[str, Any] = {
+            "company_id": turn.company_id,
+            "occurred_at": turn.updated_at,
+            "request_id": call.request_id,
+        }
+        state = unit.state.became(status, turn.projected_ready_on)
+        states = [] if state is None else [state]
+        events = [self.outbox.references(references_of([one]), **about) for one in states]
+        before = unit.state.unit_status
+        if status != before:
+            change = turn_events.change("unit_status", before, status)
+            shown = encode(self.turns.of_values(unit.shown(turn)))
+            events.append(
+                self.outbox.public("turn.status_changed", entity_id=turn.id, data=shown, change=change, **about)
+            )
+        return idempotency.Decision(
+            201,
+            encode(record),
+            {**rows, schema.outbox: events},
+            {"company_id": turn.company_id, **values, **columns_of_states(states, "state_")},
+        )
+
+
+def _claim(
+    request: pb.RecordNoticeRequest | pb.RecordMoveInRequest, call: identity.Call, verb: str, canonical: bytes
+) -> idempotency.Claim:
+    operation = f"POST /units/{request.unit_id}/{verb}"
+    return idempotency.claim(identity.caller(call), request.idempotency_key, operation, canonical)

@@ -1,0 +1,50 @@
+"""What all aggregates share: the MetaData, the platform's tables, and the replicas of other contexts' rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, MetaData, Text
+
+from chassis.messaging.consumer import inbox_table
+from chassis.messaging.outbox import outbox_table
+from chassis.replicas.tables import company_replica, replica_table
+from chassis.writes.audit import audit_table
+from chassis.writes.idempotency import ledger
+
+metadata = MetaData()
+
+outbox = outbox_table(metadata)
+inbox = inbox_table(metadata)
+idempotency = ledger(metadata)
+audit = audit_table(metadata)
+
+
+def one_of(table: str, column: str, values: Iterable[str]) -> CheckConstraint:
+    listed = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}")
+
+
+def at_most(table: str, **points: int) -> list[CheckConstraint]:
+    """Texts of at most so many code points."""
+    return [
+        CheckConstraint(f"char_length({column}) <= {most}", name=f"{table}_{column}") for column, most in points.items()
+    ]
+
+
+# Replicas: rows of other contexts by their own ids. Version 0 stands for a row that has not arrived yet: a unit may
+# arrive before its property. Nothing refers to a company's row, so the company may arrive last of all.
+
+company = company_replica(metadata)
+
+
+property_ = replica_table(metadata, "property")
+unit = replica_table(
+    metadata,
+    "unit",
+    Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False),
+    Column("unit_number", Text),
+)
+# The turn board goes through a company's units, or a property's.
+Index("unit_page", unit.c.company_id, unit.c.id)
+Index("unit_page_of_property", unit.c.company_id, unit.c.property_id, unit.c.id)

@@ -1,0 +1,1 @@
+"""Make-ready tasks: what is to be done until a turn's unit is ready."""

@@ -1,0 +1,134 @@
+"""The RPCs of TurnTasksService: make-ready tasks, added, changed and brought to their end, once each.
+
+A task has no public record, and so no `RecordEditor`: its message and its audit entries are made of its row.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import msgspec
+
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.imports.importer import Batch, Importer
+from chassis.writes.commands import Command, CommandRunner
+from chassis.writes.editing import EditableFields
+from makeready.occupancy.v1 import turn_tasks_pb2 as pb
+from svc_occupancy.replicas.fetch import ReplicaFetcher
+from svc_occupancy.turn_tasks import queries, records, rules
+from svc_occupancy.turn_tasks.imports import TaskImport
+from svc_occupancy.turn_tasks.inputs import TaskRow
+from svc_occupancy.turn_tasks.tables import StoredTask
+from svc_occupancy.turns import queries as turn_queries
+from svc_occupancy.turns.commands import hold_unit_of
+from svc_occupancy.turns.rules import not_of_company
+
+_FIELDS = EditableFields(TaskRow, "task_type", "scheduled_date")
+_ENDED_AT = {"complete": "completed_at", "cancel": "cancelled_at"}
+_AUDITED_AS: dict[rules.TaskAct, str] = {"change": "changed", "complete": "completed", "cancel": "cancelled"}
+_AUDITED = ("transition_id", "task_type", "status", "scheduled_date")
+
+
+class TurnTasksService:
+    """Keeps the tasks of turns."""
+
+    def __init__(
+        self, database: Database, commands: CommandRunner, importer: Importer, fetcher: ReplicaFetcher
+    ) -> None:
+        self.database = database
+        self.commands = commands
+        self.importer = importer
+        self.fetcher = fetcher
+
+    async def AddTask(self, request: pb.AddTaskRequest, call: identity.Call) -> pb.AddTaskResponse:
+        values = _FIELDS.of(request)
+
+        async def work(command: Command) -> pb.AddTaskResponse:
+            await hold_unit_of(command, request.turn_id)
+            turn = await turn_queries.stored_turn(command.connection, command.company_id, request.turn_id)
+            assert turn is not None
+            rules.check_new_task(turn.status)
+            of_turn = {"transition_id": turn.id, "unit_id": turn.unit_id, "status": "open"}
+            task = await queries.add_task(command.connection, command.company_id, values | of_turn, command.now)
+            await _audit(command, "added", None, task)
+            return pb.AddTaskResponse(task=records.turn_task(task))
+
+        return await self.commands.run(call, request, pb.AddTaskResponse, work)
+
+    async def UpdateTask(self, request: pb.UpdateTaskRequest, call: identity.Call) -> pb.UpdateTaskResponse:
+        values = _FIELDS.of(request)
+
+        async def work(command: Command) -> pb.UpdateTaskResponse:
+            return pb.UpdateTaskResponse(task=await _act(command, request.task_id, "change", values))
+
+        return await self.commands.run(call, request, pb.UpdateTaskResponse, work)
+
+    async def CompleteTask(self, request: pb.CompleteTaskRequest, call: identity.Call) -> pb.CompleteTaskResponse:
+        async def work(command: Command) -> pb.CompleteTaskResponse:
+            return pb.CompleteTaskResponse(task=await _act(command, request.task_id, "complete", {}))
+
+        return await self.commands.run(call, request, pb.CompleteTaskResponse, work)
+
+    async def CancelTask(self, request: pb.CancelTaskRequest, call: identity.Call) -> pb.CancelTaskResponse:
+        async def work(command: Command) -> pb.CancelTaskResponse:
+            return pb.CancelTaskResponse(task=await _act(command, request.task_id, "cancel", {}))
+
+        return await self.commands.run(call, request, pb.CancelTaskResponse, work)
+
+    async def ListTasks(self, request: pb.ListTasksRequest, call: identity.Call) -> pb.ListTasksResponse:
+        company_id = identity.company_id(call)
+        if await turn_queries.stored_turn(self.database, company_id, request.turn_id) is None:
+            raise not_of_company("turn")
+        tasks = await queries.tasks(self.database, company_id, request.turn_id)
+        return pb.ListTasksResponse(tasks=map(records.turn_task, tasks))
+
+    async def ImportTurnTasks(
+        self, request: pb.ImportTurnTasksRequest, call: identity.Call
+    ) -> pb.ImportTurnTasksResponse:
+        work = TaskImport(events=request.events)
+
+        async def prepare(batch: Batch[TaskRow]) -> None:
+            await self.fetcher.fetch_company(batch.company_id)
+
+        results = await self.importer.run(work.save, TaskRow, request, call, prepare)
+        return pb.ImportTurnTasksResponse(results=results)
+
+
+async def cancel_open_tasks(command: Command, turn_id: int) -> None:
+    """What becomes of a turn's tasks when its notice is cancelled."""
+    for task in await queries.open_tasks_for_update(command.connection, command.company_id, turn_id):
+        await _save(command, "cancel", task, msgspec.structs.replace(task, status="cancelled"))
+
+
+async def _act(command: Command, task_id: int, act: rules.TaskAct, values: dict[str, Any]) -> pb.TurnTask:
+    """The task after an act. Its own lock is enough: whether its turn is over makes no difference."""
+    task = await queries.task_for_update(command.connection, command.company_id, task_id)
+    if task is None:
+        raise not_of_company("task")
+    after = msgspec.structs.replace(task, **values, status=rules.after_act(task.status, act))
+    if after != task:
+        after = await _save(command, act, task, after)
+    return records.turn_task(after)
+
+
+async def _save(command: Command, act: rules.TaskAct, before: StoredTask, after: StoredTask) -> StoredTask:
+    """Stores and audits what became of a task that is locked."""
+    at = _next_instant(command, before)
+    stamps = {"updated_at": at} | ({_ENDED_AT[act]: at} if act in _ENDED_AT else {})
+    after = msgspec.structs.replace(after, **stamps)
+    await queries.save_task(command.connection, after)
+    await _audit(command, _AUDITED_AS[act], before, after)
+    return after
+
+
+def _next_instant(command: Command, task: StoredTask) -> datetime.datetime:
+    """After the task's last change, and after it was told of."""
+    return command.next_instant(max(task.updated_at, task.stale_at or task.updated_at))
+
+
+async def _audit(command: Command, action: str, before: StoredTask | None, after: StoredTask) -> None:
+    """before: None where there was no task."""
+    sides = [{name: getattr(side, name) for name in _AUDITED} if side else {} for side in (before, after)]
+    await command.audit(f"turn_task.{action}", "turn_task", after.id, *sides)

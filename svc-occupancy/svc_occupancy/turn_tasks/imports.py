@@ -1,0 +1,71 @@
+"""An import of make-ready tasks."""
+
+from __future__ import annotations
+
+import datetime
+
+from chassis.db.database import Connection
+from chassis.imports.importer import Batch, ImportRow
+from chassis.refusals import invalid_request
+from chassis.schedule import instants
+from makeready.events.v1.events_pb2 import References
+from svc_occupancy.replicas import queries as replica_queries
+from svc_occupancy.turn_tasks import queries, rules
+from svc_occupancy.turn_tasks.inputs import TaskRow
+from svc_occupancy.turns import rules as turn_rules
+
+_DONE: dict[rules.TaskStatus, str] = {"completed": "completed_at", "cancelled": "cancelled_at"}
+
+
+class TaskImport:
+    """One request. events: whether what is overdue already will still be told of."""
+
+    def __init__(self, *, events: bool) -> None:
+        self._events = events
+
+    async def save(self, connection: Connection, batch: Batch[TaskRow]) -> References:
+        """Saves a batch's rows, of which no other context hears."""
+        turns = await queries.turns(connection, batch.company_id, batch.named("turn"))
+        batch.resolve("turn", turns, "transition_id")
+        await batch.lock_existing(connection, queries.TASKS)
+        units = {turn["id"]: turn["unit_id"] for turn in turns.values()}
+        timezone = await replica_queries.timezone(connection, batch.company_id) or "UTC"
+        morning = instants.overdue_before(batch.moment, timezone)
+
+        def examine(line: ImportRow[TaskRow]) -> None:
+            if line.moves("transition_id"):
+                raise invalid_request("A task stays with the turn that it was first imported for.", "turn")
+            line.values["unit_id"] = units[line.values["transition_id"]]
+            _set_status(line, batch.moment)
+            if not self._events and _is_news(line) and _is_overdue(line, morning):
+                line.values["stale_at"] = batch.moment
+
+        batch.each(examine)
+        await batch.save(connection, queries.TASKS, {})
+        return References()
+
+
+def _set_status(line: ImportRow[TaskRow], moment: datetime.datetime) -> None:
+    """Brings the status and its instant to their columns. Raises Refusal with the field."""
+    told = line.row.status
+    status = (line.stored("status") or "open") if told is None else rules.kept_task(told)
+    line.values["status"] = status
+    for ending, column in _DONE.items():
+        given = line.values.pop(column, None)
+        if given is not None and status != ending:
+            shown = rules.shown_task(ending)
+            raise invalid_request(f"{column} belongs to status {shown} alone.", column)
+        line.values[column] = (given or line.stored(column) or moment) if status == ending else None
+
+
+def _is_news(line: ImportRow[TaskRow]) -> bool:
+    before = line.before
+    return before is None or any(
+        line.values.get(name, before[name]) != before[name] for name in queries.TASKS.changeable
+    )
+
+
+def _is_overdue(line: ImportRow[TaskRow], morning: datetime.date) -> bool:
+    """Whether it would be told of at the next sweep."""
+    is_open = line.values["status"] == "open" and line.stored("stale_at") is None
+    return is_open and turn_rules.is_over(line.after("scheduled_date"), morning)

@@ -1,0 +1,26 @@
+"""What people and files say of a task: people's fields are checked as a file's are."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated
+
+import msgspec
+
+from chassis.records.bodies import Text
+from svc_occupancy.turn_tasks import rules
+from svc_occupancy.turns.inputs import ExternalId
+
+
+class TaskRow(msgspec.Struct, kw_only=True):
+    """A make-ready task's row in an import. turn is the external_id of its turn."""
+
+    external_id: ExternalId
+    turn: ExternalId
+    task_type: Annotated[str, Text(longest=rules.TASK_TYPE_POINTS_MAX, blank=False)]
+    scheduled_date: datetime.date | None = None
+    status: rules.ShownTaskStatus | None = None
+    completed_at: datetime.datetime | None = None
+    cancelled_at: datetime.datetime | None = None
+    created_at: datetime.datetime | None = None
+    updated_at: datetime.datetime | None = None

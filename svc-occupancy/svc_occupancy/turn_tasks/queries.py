@@ -1,0 +1,130 @@
+"""The SQL statements of make-ready tasks. The company comes first in each."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from asyncpg import Record
+from sqlalchemy import BigInteger, Text, and_, func, literal_column, select
+from sqlalchemy.sql.elements import ColumnElement
+
+from chassis.db.database import Connection, Database
+from chassis.db.rows import UpdateMany, array_rows
+from chassis.db.statements import Query, Statement, param
+from chassis.imports.importer import ImportTable
+from chassis.writes.editing import EditableTable
+from svc_occupancy import schema
+from svc_occupancy.turn_tasks import records, tables
+from svc_occupancy.turn_tasks.tables import StoredTask
+from svc_occupancy.turns import tables as turn_tables
+
+_company_id = param("company_id", BigInteger)
+
+TASKS = ImportTable(
+    tables.turn_task,
+    "transition_id",
+    "unit_id",
+    "task_type",
+    "status",
+    "scheduled_date",
+    "completed_at",
+    "cancelled_at",
+    "stale_at",
+    "created_at",
+)
+
+
+def _turns() -> Statement:
+    named = array_rows("named", {"external_id": Text()})
+    each = turn_tables.transition.alias("each")
+    one = (
+        select(each.c.id)
+        .where(each.c.company_id == _company_id, each.c.external_id == named.c.external_id)
+        .order_by(each.c.id.desc())
+        .limit(literal_column("1"))
+    )
+    # Literals, for each of them has an index of its own.
+    filed = one.where(each.c.source == literal_column("'import'")).correlate(named).scalar_subquery()
+    fed = one.where(each.c.source != literal_column("'import'")).correlate(named).scalar_subquery()
+    found = select(named.c.external_id, func.coalesce(filed, fed).label("id"))
+    wanted = found.offset(literal_column("0")).subquery("wanted")
+    turn = turn_tables.transition
+    here = and_(turn.c.company_id == _company_id, turn.c.id == wanted.c.id)
+    return Statement(select(wanted.c.external_id, turn.c.id, turn.c.unit_id).select_from(wanted.join(turn, here)))
+
+
+TURNS = _turns()
+
+
+async def turns(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
+    """The turns that bear these external ids, with `id` and `unit_id`: the one that a file made, else the newest that a
+    feed did."""
+    rows = await connection.rows(TURNS, company_id=company_id, external_id=external_ids)
+    return {row["external_id"]: row for row in rows}
+
+
+_task = tables.turn_task
+_of_turn = (_task.c.company_id == _company_id, _task.c.transition_id == param("turn_id", BigInteger))
+_is_open = _task.c.status == literal_column("'open'")  # a literal, or the indexes of open tasks would not serve
+
+_LOCKED = Query(
+    StoredTask,
+    select(_task)
+    .where(_task.c.company_id == _company_id, _task.c.id == param("task_id", BigInteger))
+    .with_for_update(key_share=True),
+)
+_TASKS = Query(StoredTask, select(_task).where(*_of_turn).order_by(_task.c.id))
+_OPEN_LOCKED = Query(
+    StoredTask, select(_task).where(*_of_turn, _is_open).order_by(_task.c.id).with_for_update(key_share=True)
+)
+# What people set or change of a task.
+_EDITABLE = EditableTable(
+    _task, "transition_id", "unit_id", "task_type", "status", "scheduled_date", "completed_at", "cancelled_at"
+)
+
+
+async def task_for_update(connection: Connection, company_id: int, task_id: int) -> StoredTask | None:
+    return await _LOCKED.row(connection, company_id=company_id, task_id=task_id)
+
+
+async def tasks(database: Database, company_id: int, turn_id: int) -> list[StoredTask]:
+    """A turn's tasks, ascending by id."""
+    return await _TASKS.rows(database, company_id=company_id, turn_id=turn_id)
+
+
+async def open_tasks_for_update(connection: Connection, company_id: int, turn_id: int) -> list[StoredTask]:
+    """A turn's open tasks, ascending by id."""
+    return await _OPEN_LOCKED.rows(connection, company_id=company_id, turn_id=turn_id)
+
+
+async def add_task(
+    connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
+) -> StoredTask:
+    """Inserts a task that somebody adds; columns without a value are null."""
+    task_id = await _EDITABLE.insert(connection, company_id, values, at)
+    made = {"company_id": company_id, "id": task_id, "version": 1, "created_at": at, "updated_at": at}
+    row: dict[str, Any] = {**dict.fromkeys(_task.c.keys()), **values, **made, "source": "staff"}
+    return StoredTask(**row)
+
+
+async def save_task(connection: Connection, task: StoredTask) -> None:
+    """Stores what people change of a task, as its next version."""
+    await _EDITABLE.update(connection, msgspec.structs.asdict(task), task.updated_at)
+
+
+def overdue_tasks(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
+    """That a task is to be told of as overdue, in a company where dates before the day are over."""
+    return [_is_open, _task.c.stale_at.is_(None), _task.c.scheduled_date < day]
+
+
+_turn = turn_tables.transition
+# The columns of `records.STALE_TASK`, and behind them those by which a task is marked.
+OVERDUE = records.STALE_TASK.select(
+    _task.join(_turn, and_(_turn.c.company_id == _task.c.company_id, _turn.c.id == _task.c.transition_id))
+    .join(schema.unit, schema.unit.c.id == _turn.c.unit_id)
+    .join(schema.property_, schema.property_.c.id == _turn.c.property_id)
+).add_columns(_task.c.company_id, _task.c.id, _task.c.updated_at)
+MARK_STALE = UpdateMany(_task, ("stale_at",))

@@ -1,0 +1,36 @@
+"""What is shown of a task. Tasks have no public record but the data of turn.task.stale."""
+
+from __future__ import annotations
+
+import msgspec
+
+from chassis.records.shapes import Link, Shape
+from makeready.occupancy.v1 import turn_tasks_pb2
+from svc_occupancy import schema
+from svc_occupancy.messages import filled
+from svc_occupancy.turn_tasks import rules, tables
+from svc_occupancy.turn_tasks.tables import StoredTask
+
+
+class StaleTurnTask(msgspec.Struct, frozen=True, gc=False):
+    """The data of turn.task.stale (spec 6.1). property and unit are names."""
+
+    task_type: str
+    property: str
+    unit: str
+    url: str
+
+
+STALE_TASK = Shape(
+    StaleTurnTask,
+    tables.turn_task,
+    property=schema.property_.c.name,
+    unit=schema.unit.c.name,
+    # A task is opened on its turn's page.
+    url=Link("/turns/{turn}", turn=tables.turn_task.c.transition_id),
+)
+
+
+def turn_task(task: StoredTask) -> turn_tasks_pb2.TurnTask:
+    renamed = {"task_id": task.id, "turn_id": task.transition_id, "status": rules.shown_task(task.status)}
+    return filled(turn_tasks_pb2.TurnTask, msgspec.structs.asdict(task) | renamed)

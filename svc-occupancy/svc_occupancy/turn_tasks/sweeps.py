@@ -1,0 +1,33 @@
+"""What the clock does to tasks: those that are overdue are told of."""
+
+from __future__ import annotations
+
+import datetime
+
+from asyncpg import Record
+
+from chassis.db.database import Database
+from chassis.messaging.outbox import Outbox
+from chassis.records.shapes import Renderer, encode
+from chassis.schedule import instants
+from chassis.schedule.announcing import Announcement, Announcer
+from chassis.schedule.instants import Clock
+from chassis.schedule.overdue import Overdue
+from svc_occupancy import schema
+from svc_occupancy.turn_tasks import queries, tables
+from svc_occupancy.turn_tasks.records import StaleTurnTask
+
+
+def stale_tasks(
+    database: Database, outbox: Outbox, renderer: Renderer[StaleTurnTask], clock: Clock = instants.now
+) -> Announcer:
+    """Tasks that are still open the morning after their scheduled date, whatever became of their turn: each is told of
+    once."""
+
+    def announce(task: Record, _now: datetime.datetime, clock: datetime.datetime) -> Announcement:
+        at = instants.after(clock, task["updated_at"])
+        mark = {"company_id": task["company_id"], "id": task["id"], "stale_at": at}
+        return Announcement(task["company_id"], task["id"], at, encode(renderer.first_of(task)), mark)
+
+    overdue = Overdue(database, schema.company, tables.turn_task, queries.overdue_tasks, queries.OVERDUE)
+    return Announcer("turn.task.stale", overdue, outbox, queries.MARK_STALE, announce, clock)

@@ -1,0 +1,94 @@
+"""The table of make-ready tasks, its rows, and the indexes of their lists and sweeps."""
+
+from __future__ import annotations
+
+import datetime
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Date,
+    DateTime,
+    ForeignKeyConstraint,
+    Index,
+    Sequence,
+    Table,
+    Text,
+    and_,
+    literal_column,
+    text,
+)
+from sqlalchemy.sql.elements import ColumnElement
+
+from svc_occupancy.schema import at_most, metadata, one_of
+from svc_occupancy.turn_tasks import rules
+
+# What is to be done until a unit is ready.
+turn_task_id = Sequence("turn_task_id", metadata=metadata, data_type=BigInteger)
+turn_task = Table(
+    "turn_task",
+    metadata,
+    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
+    Column(
+        "id", BigInteger, primary_key=True, autoincrement=False, server_default=text(f"nextval('{turn_task_id.name}')")
+    ),
+    Column("version", BigInteger, nullable=False, server_default=text("1")),
+    Column("transition_id", BigInteger, nullable=False),
+    # The transition's.
+    Column("unit_id", BigInteger, nullable=False),
+    Column("task_type", Text, nullable=False),
+    # open -> completed; open -> cancelled
+    Column("status", Text, nullable=False),
+    Column("scheduled_date", Date),
+    Column("completed_at", DateTime(timezone=True)),
+    Column("cancelled_at", DateTime(timezone=True)),
+    # When it was told of as overdue, or counted as told of: once for ever.
+    Column("stale_at", DateTime(timezone=True)),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False),
+    Column("external_id", Text),
+    Column("source", Text, nullable=False),
+    ForeignKeyConstraint(["company_id", "transition_id"], ["transition.company_id", "transition.id"]),
+    one_of("turn_task", "status", rules.TASK_STATUSES),
+    one_of("turn_task", "source", rules.TASK_SOURCES),
+    CheckConstraint("(status = 'completed') = (completed_at IS NOT NULL)", name="turn_task_completed_at"),
+    CheckConstraint("(status = 'cancelled') = (cancelled_at IS NOT NULL)", name="turn_task_cancelled_at"),
+    CheckConstraint("updated_at >= created_at", name="turn_task_updated_after_created"),
+    *at_most("turn_task", task_type=rules.TASK_TYPE_POINTS_MAX),
+)
+
+
+class StoredTask(msgspec.Struct, frozen=True, gc=False):
+    """A row of `turn_task`: the columns in their order."""
+
+    company_id: int
+    id: int
+    version: int
+    transition_id: int
+    unit_id: int
+    task_type: str
+    status: rules.TaskStatus
+    scheduled_date: datetime.date | None
+    completed_at: datetime.datetime | None
+    cancelled_at: datetime.datetime | None
+    stale_at: datetime.datetime | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime
+    external_id: str | None
+    source: rules.TaskSource
+
+
+Index("turn_task_external_id", turn_task.c.company_id, turn_task.c.external_id, unique=True)
+Index("turn_task_of_transition", turn_task.c.company_id, turn_task.c.transition_id, turn_task.c.id)
+_open: ColumnElement[bool] = turn_task.c.status == literal_column("'open'")
+Index("turn_task_open_in_unit", turn_task.c.company_id, turn_task.c.unit_id, turn_task.c.id, postgresql_where=_open)
+# Tasks that may become overdue: what a sweep looks through.
+Index(
+    "turn_task_to_tell_of",
+    turn_task.c.company_id,
+    turn_task.c.scheduled_date,
+    turn_task.c.id,
+    postgresql_where=and_(_open, turn_task.c.stale_at.is_(None)),
+)

@@ -1,0 +1,1 @@
+"""Turns: one row for each residency of a unit."""

@@ -1,0 +1,69 @@
+"""What a turn may be (spec 2.10). Pure.
+
+A transition is one residency of one unit, from its move-in to its completion; the API calls it a turn.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Literal, get_args
+
+from chassis.refusals import Refusal, invalid_request
+
+# The column, as an OccupancyRecord shows it (spec 2.6), and its title case, as a Turn shows it (spec 2.10).
+TransitionStatus = Literal["active", "completed", "cancelled"]
+TurnStatus = Literal["Active", "Completed", "Cancelled"]
+Source = Literal["api", "staff", "import"]
+
+TRANSITION_STATUSES: tuple[TransitionStatus, ...] = get_args(TransitionStatus)
+TURN_STATUSES: tuple[TurnStatus, ...] = get_args(TurnStatus)
+SOURCES: tuple[Source, ...] = get_args(Source)
+
+EXTERNAL_ID_POINTS_MAX = 200
+FEED_EXTERNAL_ID_POINTS_MAX = 120  # of what a feed sends; files may name turns at greater length
+PROVIDER_POINTS_MAX = 40
+TEXT_POINTS_MAX = 20_000
+
+_SHOWN: dict[TransitionStatus, TurnStatus] = dict(zip(TRANSITION_STATUSES, TURN_STATUSES, strict=True))
+_KEPT: dict[TurnStatus, TransitionStatus] = dict(zip(TURN_STATUSES, TRANSITION_STATUSES, strict=True))
+
+
+def shown(status: TransitionStatus) -> TurnStatus:
+    """A turn's status as it is served."""
+    return _SHOWN[status]
+
+
+def kept(status: TurnStatus) -> TransitionStatus:
+    """A served status as the column has it."""
+    return _KEPT[status]
+
+
+def provider(text: str | None, field: str) -> str | None:
+    """A feeding system's slug as it is kept: stripped, in lower case (spec 4.5). Raises Refusal with the field."""
+    slug = (text or "").strip().lower()
+    if len(slug) > PROVIDER_POINTS_MAX:
+        raise invalid_request(f"{field} must be at most {PROVIDER_POINTS_MAX} characters.", field)
+    return slug or None
+
+
+def check_turn(
+    move_out_date: datetime.date | None,
+    projected_ready_on: datetime.date | None,
+    occupancy_source: str | None,
+    occupancy_fed_at: datetime.datetime | None,
+) -> None:
+    """Raises Refusal with the field where a turn's parts do not go together."""
+    if projected_ready_on is not None and move_out_date is None:
+        raise invalid_request("projected_ready_on needs a move_out_date.", "projected_ready_on")
+    if occupancy_fed_at is not None and occupancy_source is None:
+        raise invalid_request("occupancy_fed_at tells of a feed; name it in occupancy_source.", "occupancy_fed_at")
+
+
+def not_of_company(noun: str) -> Refusal:
+    """The refusal 404: one sentence for a record that nobody has and for one of another company."""
+    return Refusal(404, "not_found", f"The company has no {noun} with this id.")
+
+
+def is_over(date: datetime.date | None, morning: datetime.date) -> bool:
+    """Whether the morning after a date has come. morning: the last date whose morning has."""
+    return date is not None and date < morning

@@ -1,0 +1,1 @@
+"""What a unit is: its status and its ready date, as its turns and people say."""

@@ -1,0 +1,22 @@
+"""The table of what units are."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Date, ForeignKey, Table, Text
+
+from svc_occupancy.schema import metadata, one_of
+from svc_occupancy.units import rules
+
+# What svc-catalog serves of a unit; a unit that never had a turn has no row. The version tells svc-catalog which of
+# two is the newer.
+unit_state = Table(
+    "unit_state",
+    metadata,
+    Column("company_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("unit_id", BigInteger, ForeignKey("unit.id"), primary_key=True, autoincrement=False),
+    Column("version", BigInteger, nullable=False),
+    Column("unit_status", Text, nullable=False),
+    # Of the unit's active turn.
+    Column("projected_ready_on", Date),
+    one_of("unit_state", "unit_status", rules.UNIT_STATUSES),
+)

@@ -1,0 +1,259 @@
+"""The running services, a company's eyes on them, and what it sends."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import grpc
+from sqlalchemy import select
+
+from chassis.auth.identity import INTEGRATION, OPERATOR, STAFF, Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from makeready.catalog.v1 import places_pb2, places_pb2_grpc
+from makeready.common.v1.audit_pb2 import ListAuditRequest
+from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
+from makeready.common.v1.documents_pb2 import ImportOutcome, ImportResult, ImportRow, WriteReply
+from makeready.common.v1.sweeps_pb2 import RunScheduledSweepsRequest
+from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
+from makeready.events.v1.events_pb2 import CompanyReference, Event, References
+from makeready.occupancy.v1 import (
+    residencies_pb2,
+    residencies_pb2_grpc,
+    turn_board_pb2,
+    turn_board_pb2_grpc,
+    turn_tasks_pb2,
+    turn_tasks_pb2_grpc,
+    turns_pb2,
+    turns_pb2_grpc,
+)
+from svc_occupancy import tables as t
+from svc_occupancy.replicas import consumers
+from testkit.services import RunningService
+
+companies = itertools.count(7_000)
+
+KINDS = {
+    "properties": ("ImportProperties", places_pb2.ImportPropertiesRequest),
+    "units": ("ImportUnits", places_pb2.ImportUnitsRequest),
+    "turns": ("ImportTurns", turns_pb2.ImportTurnsRequest),
+    "turn-tasks": ("ImportTurnTasks", turn_tasks_pb2.ImportTurnTasksRequest),
+}
+
+
+ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}
+
+
+def notice(move_out_date: str = "2999-01-31") -> dict[str, Any]:
+    """The body of a notice with what it must have."""
+    return {"move_out_date": move_out_date, "provider": "feed"}
+
+
+def move_in() -> dict[str, Any]:
+    """The body of a move-in with what it must have."""
+    return {"move_in_date": "2026-01-01", "lease_start_date": "2026-01-01", "provider": "feed", "parties": [ANA]}
+
+
+async def until(found: Callable[[], Awaitable[Any]], expected: Any, seconds: float = 15.0) -> None:
+    """Waits until `found()` answers what is expected."""
+    last = None
+    for _ in range(int(seconds / 0.05)):
+        last = await found()
+        if last == expected:
+            return
+        await asyncio.sleep(0.05)
+    assert last == expected
+
+
+_OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
+
+
+async def told(served: Database, company: Company) -> list[Event]:
+    """The company's events, in the order in which they were recorded, to the millisecond."""
+    events = [Event.FromString(row["message"]) for row in await served.rows(_OUTBOX)]
+    return [event for event in events if event.company_id == company.id]
+
+
+async def fired(served: Database, company: Company, *but: str) -> list[tuple[str, int, Any, Any]]:
+    """The public events, but for those of these keys: key, id of the record, from, to (null: nothing moved)."""
+    found = []
+    for event in await told(served, company):
+        if event.HasField("public") and event.public.event not in but:
+            change = json.loads(event.public.change or b"{}")
+            found.append((event.public.event, event.public.entity_id, change.get("from"), change.get("to")))
+    return found
+
+
+class House:
+    """The two services, called by RPC names."""
+
+    def __init__(
+        self, catalog: RunningService, occupancy: RunningService, channels: Sequence[grpc.aio.Channel]
+    ) -> None:
+        in_catalog, in_occupancy = channels
+        self._stubs: list[tuple[RunningService, Any]] = [
+            (catalog, places_pb2_grpc.PropertiesServiceStub(in_catalog)),
+            (catalog, places_pb2_grpc.UnitsServiceStub(in_catalog)),
+            (occupancy, turns_pb2_grpc.TurnsServiceStub(in_occupancy)),
+            (occupancy, residencies_pb2_grpc.ResidenciesServiceStub(in_occupancy)),
+            (occupancy, turn_board_pb2_grpc.TurnBoardServiceStub(in_occupancy)),
+            (occupancy, turn_tasks_pb2_grpc.TurnTasksServiceStub(in_occupancy)),
+            (occupancy, AuditServiceStub(in_occupancy)),
+            (occupancy, ScheduledSweepsServiceStub(in_occupancy)),
+        ]
+
+    async def __call__(self, rpc: str, request: Any, who: Identity) -> Any:
+        service, stub = next(one for one in self._stubs if hasattr(one[1], rpc))
+        return await service.call(getattr(stub, rpc), request, who)
+
+
+class Company:
+    """One company's eyes on the two services: its callers read, the operator imports for it."""
+
+    def __init__(self, house: House, company_id: int) -> None:
+        self.house = house
+        self.id = company_id
+        self.caller = Identity(INTEGRATION, "gateway", company_id, 1, "read")
+        self.writer = Identity(INTEGRATION, "gateway", company_id, 2, "write", 3)
+        self.operator = Identity(OPERATOR, "operator", company_id)
+        self.staff = Identity(STAFF, "gateway", company_id, staff_id=12)
+        self._keys = itertools.count()
+
+    async def write(self, rpc: str, unit_id: int, body: Any, key: str = "", who: Identity | None = None) -> WriteReply:
+        """The reply of RecordNotice or RecordMoveIn; a new Idempotency-Key unless one is given."""
+        raw = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
+        request = {"unit_id": unit_id, "idempotency_key": key or f"key {next(self._keys)}", "body": raw}
+        reply: WriteReply = (
+            await self.house(rpc, getattr(residencies_pb2, f"{rpc}Request")(**request), who or self.writer)
+        ).reply
+        return reply
+
+    async def notice(self, unit_id: int, move_out_date: str = "2999-01-31", **more: Any) -> dict[str, Any]:
+        """The OccupancyRecord of a notice."""
+        reply = await self.write("RecordNotice", unit_id, notice(move_out_date) | more)
+        assert (reply.status, reply.replayed) == (201, False)
+        return json.loads(reply.body)  # type: ignore[no-any-return]
+
+    async def move_in(self, unit_id: int, **more: Any) -> dict[str, Any]:
+        """The OccupancyRecord of a move-in."""
+        reply = await self.write("RecordMoveIn", unit_id, move_in() | more)
+        assert (reply.status, reply.replayed) == (201, False)
+        return json.loads(reply.body)  # type: ignore[no-any-return]
+
+    async def command(self, rpc: str, who: Identity | None = None, **fields: Any) -> Any:
+        """What somebody (else: a member of staff) is answered on the turn board: the record, or a list of them; a new
+        idempotency key unless one is given."""
+        contract = turn_board_pb2 if hasattr(turn_board_pb2, f"{rpc}Request") else turn_tasks_pb2
+        request = getattr(contract, f"{rpc}Request")(**fields)
+        if "idempotency_key" in request.DESCRIPTOR.fields_by_name and "idempotency_key" not in fields:
+            request.idempotency_key = f"act {next(self._keys)}"
+        response = await self.house(rpc, request, who or self.staff)
+        name = response.DESCRIPTOR.fields[0].name
+        found = getattr(response, name)
+        return json.loads(found.json) if name == "document" else found
+
+    async def audited(self) -> list[tuple[str, str, int, Any, Any]]:
+        """The audit log, the oldest first: actor, action, id of the record, what was, what is."""
+        entries = (await self.house("ListAudit", ListAuditRequest(limit=200), self.operator)).entries
+        return [
+            (one.actor, one.action, one.subject_id, json.loads(one.before), json.loads(one.after))
+            for one in reversed(entries)
+        ]
+
+    async def sweep(self, now: str) -> dict[str, int]:
+        """What the service's sweeps did as of an instant, in all companies."""
+        request = RunScheduledSweepsRequest()
+        request.now.FromJsonString(now)
+        return dict((await self.house("RunScheduledSweeps", request, self.operator)).done)
+
+    async def served_turn(self, turn_id: int) -> bytes:
+        """The turn as GET /turns/{id} serves it."""
+        response = await self.house("GetTurn", turns_pb2.GetTurnRequest(turn_id=turn_id), self.caller)
+        found: bytes = response.document.json
+        return found
+
+    async def results(self, kind: str, rows: Sequence[Any], **options: bool) -> list[ImportResult]:
+        """What became of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
+        rpc, request = KINDS[kind]
+        sent = [
+            ImportRow(line=line, json=row if isinstance(row, bytes) else json.dumps(row).encode())
+            for line, row in enumerate(rows, start=2)
+        ]
+        response = await self.house(rpc, request(rows=sent, **options), self.operator)
+        assert [result.line for result in response.results] == [row.line for row in sent]
+        return list(response.results)
+
+    async def put(self, kind: str, *rows: Any, **options: bool) -> list[str]:
+        """The outcomes in lower case, and for a rejected row its field."""
+        outcomes = []
+        for result in await self.results(kind, rows, **options):
+            name = ImportOutcome.Name(result.outcome).removeprefix("IMPORT_OUTCOME_").lower()
+            assert bool(result.reason) == (name == "rejected")
+            outcomes.append(f"{name} {result.field}".strip())
+        return outcomes
+
+    async def make_units(self, *external_ids: str) -> None:
+        """Units of these external ids in a property of the same company, P1."""
+        await self.put("properties", {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"})
+        made = await self.put(
+            "units", *({"external_id": u, "property": "P1", "name": f"Unit {u}"} for u in external_ids)
+        )
+        assert set(made) == {"created"}
+
+    async def page(self, after_id: int = 0, limit: int = 200, **filters: Any) -> Any:
+        request = turns_pb2.ListTurnsRequest(after_id=after_id, limit=limit, **filters)
+        return (await self.house("ListTurns", request, self.caller)).page
+
+    async def turns(self, **filters: Any) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((await self.page(**filters)).data)
+        return found
+
+    async def turn(self, external_id: str) -> dict[str, Any]:
+        (found,) = [one for one in await self.turns() if one["external_id"] == external_id]
+        return found
+
+    async def units(self) -> dict[str, tuple[str | None, str | None]]:
+        """What svc-catalog serves of each unit: its status and its ready date, by external_id."""
+        request = places_pb2.ListUnitsRequest(limit=200)
+        data = (await self.house("ListUnits", request, self.caller)).page.data
+        return {one["external_id"]: (one["unit_status"], one["projected_ready_on"]) for one in json.loads(data)}
+
+    async def unit_ids(self) -> dict[str, int]:
+        request = places_pb2.ListUnitsRequest(limit=200)
+        data = (await self.house("ListUnits", request, self.caller)).page.data
+        return {one["external_id"]: one["entity_id"] for one in json.loads(data)}
+
+    async def know(self, database: Database, *, timezone: str, active: bool = True) -> None:
+        """What svc-occupancy, whose database this is, hears of the company."""
+        version = await database.value(Statement(select(t.company.c.version).where(t.company.c.id == self.id)))
+        one = CompanyReference(id=self.id, version=version + 1, name="C", active=active, timezone=timezone)
+        async with database.transaction() as connection:
+            await consumers.put_references(connection, [References(companies=[one])])
+
+    async def known_unit(self, database: Database) -> int:
+        """A unit without any turn that svc-occupancy, whose database this is, knows already."""
+        await self.make_units("U1")
+        unit_id = (await self.unit_ids())["U1"]
+        there = Statement(select(t.unit.c.id).where(t.unit.c.id == unit_id, t.unit.c.version > 0))
+
+        async def found() -> Any:
+            return await database.value(there)
+
+        await until(found, unit_id)
+        return unit_id
+
+
+# In Toronto the clocks go forward on 2980-03-12 at 02:00 and back on 2980-11-05, as long as the law stands.
+LEFT, BEFORE_SIX, SIX = "2980-03-11", "2980-03-12T09:59:59Z", "2980-03-12T10:00:00Z"
+
+
+async def lived_in(company: Company, served: Database, move_out_date: str = LEFT) -> tuple[int, int]:
+    """A unit and the turn of its resident, who leaves then."""
+    unit_id = await company.known_unit(served)
+    turn_id = (await company.move_in(unit_id))["entity_id"]
+    await company.notice(unit_id, move_out_date)
+    return unit_id, turn_id

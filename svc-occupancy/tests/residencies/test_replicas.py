@@ -1,0 +1,90 @@
+"""Writes on a unit or of a company that the replicas lack: the owner is asked once, and nobody else waits for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import pytest
+
+from chassis.db.database import Database
+from chassis.refusals import Refusal
+from makeready.events.v1 import events_pb2
+from makeready_local.nats import Nats
+from svc_occupancy.replicas import consumers
+from testkit.services import RunningService
+
+from ..harness import Company, move_in, until
+
+
+async def code_of(work: Any) -> grpc.StatusCode:
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await work
+    found: grpc.StatusCode = failed.value.code()
+    return found
+
+
+async def test_a_unit_that_has_not_arrived_is_asked_for(company: Company, no_nats: Nats) -> None:
+    await company.make_units("U1", "U2")
+    ids = await company.unit_ids()
+    with pytest.raises(Refusal, match="no active resident"):
+        await company.notice(ids["U2"])
+    record = await company.move_in(ids["U1"])
+    (turn,) = await company.turns()
+    assert turn["entity_id"] == record["entity_id"]
+    assert (turn["unit"]["name"], turn["property"]["name"]) == ("Unit U1", "Elm Court")
+
+
+async def test_a_unit_that_came_before_its_property_is_asked_for_too(
+    company: Company, no_nats: Nats, served: Database
+) -> None:
+    await company.make_units("U1")
+    unit_id = (await company.unit_ids())["U1"]
+    # The newer version: the outboxes, which are compared now and then, may have brought the first.
+    early = events_pb2.UnitReference(
+        id=unit_id, version=2, company_id=company.id, property_id=unit_id + 10**15, name="Unit U1"
+    )
+    async with served.transaction() as connection:
+        await consumers.put_references(connection, [events_pb2.References(units=[early])])
+    with pytest.raises(Refusal, match="No unit with that id"):
+        await company.move_in(unit_id)
+
+
+async def test_while_the_owner_is_away_known_units_are_written_to_and_replays_answered(
+    company: Company, catalog: RunningService, served: Database
+) -> None:
+    unit_id = await company.known_unit(served)
+    first = await company.write("RecordMoveIn", unit_id, move_in(), key="once")
+    catalog.kill()
+    try:
+        again = await company.write("RecordMoveIn", unit_id, move_in(), key="once")
+        assert (again.body, again.replayed) == (first.body, True)
+        await company.notice(unit_id)
+        assert await code_of(company.move_in(unit_id + 10**15)) is grpc.StatusCode.UNAVAILABLE
+    finally:
+        catalog.start()
+
+    async def refused() -> str:
+        try:
+            await company.move_in(unit_id + 10**15)
+        except Refusal as refusal:
+            return refusal.code
+        except grpc.aio.AioRpcError as error:
+            return str(error.code())
+        return ""
+
+    await until(refused, "not_found")
+
+
+async def test_a_company_that_has_not_arrived_is_asked_for_where_the_day_counts(company: Company) -> None:
+    """No gateway runs here, so that asking fails: what does not ask goes on."""
+    unknown = Company(company.house, 9_500_001)
+    await unknown.make_units("U1", "U2")
+    ids = await unknown.unit_ids()
+    first = await unknown.move_in(ids["U1"])
+    await unknown.notice(ids["U1"])
+    await unknown.notice(ids["U1"], "2020-01-31")
+    assert await code_of(unknown.move_in(ids["U1"])) is grpc.StatusCode.UNAVAILABLE
+    second = await unknown.move_in(ids["U2"])
+    active = [turn["entity_id"] for turn in await unknown.turns(status=1)]
+    assert active == [first["entity_id"], second["entity_id"]]

@@ -1,0 +1,301 @@
+"""Every state of a unit met by every notice and move-in; the order of parties; what is refused of a body alone."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chassis.records import bodies
+from chassis.refusals import Refusal
+from svc_occupancy.residencies import rules as residency_rules
+from svc_occupancy.residencies.inputs import MoveInCreate, NoticeCreate, PartyCreate
+from svc_occupancy.turns import rules as turn_rules
+
+TODAY = datetime.date(2026, 3, 1)
+DAY = datetime.timedelta(days=1)
+
+# The contract's table, spelled out once more. An input: what a move-in names as its predecessor.
+OCCUPIED, NO_SUCH, NOT_DEPARTING = "already occupies", "No outgoing transition", "has no move_out_date"
+EXPECTED: dict[tuple[str, str], bool | str] = {
+    ("none", "nothing"): False,
+    ("none", "another turn of the unit"): NO_SUCH,
+    ("none", "a turn of another unit"): NO_SUCH,
+    ("none", "an id that nobody has"): NO_SUCH,
+    ("staying", "nothing"): OCCUPIED,
+    ("staying", "the active turn"): NOT_DEPARTING,
+    ("staying", "another turn of the unit"): NO_SUCH,
+    ("staying", "a turn of another unit"): NO_SUCH,
+    ("staying", "an id that nobody has"): NO_SUCH,
+    ("leaving", "nothing"): OCCUPIED,
+    ("leaving", "the active turn"): True,
+    ("leaving", "another turn of the unit"): NO_SUCH,
+    ("leaving", "a turn of another unit"): NO_SUCH,
+    ("leaving", "an id that nobody has"): NO_SUCH,
+    ("lapsed", "nothing"): True,
+    ("lapsed", "the active turn"): True,
+    ("lapsed", "another turn of the unit"): NO_SUCH,
+    ("lapsed", "a turn of another unit"): NO_SUCH,
+    ("lapsed", "an id that nobody has"): NO_SUCH,
+}
+ACTIVE_ID = 7
+IDS = {
+    "nothing": None,
+    "the active turn": ACTIVE_ID,
+    "another turn of the unit": 6,
+    "a turn of another unit": 9,
+    "an id that nobody has": 0,
+}
+
+
+@pytest.mark.parametrize(("state", "named"), EXPECTED)
+def test_every_unit_met_by_every_move_in(state: Any, named: str) -> None:
+    expected = EXPECTED[state, named]
+    predecessor = residency_rules.named(IDS[named], None if state == "none" else ACTIVE_ID)
+    if isinstance(expected, bool):
+        assert residency_rules.record_move_in(state, predecessor) is expected
+        return
+    with pytest.raises(Refusal, match=expected) as refused:
+        residency_rules.record_move_in(state, predecessor)
+    assert (refused.value.status, refused.value.code) == (422, "invalid_request")
+
+
+@pytest.mark.parametrize("state", residency_rules.RESIDENCIES)
+def test_every_unit_met_by_a_notice(state: Any) -> None:
+    if state != "none":
+        residency_rules.record_notice(state)
+        return
+    with pytest.raises(Refusal, match="no active resident") as refused:
+        residency_rules.record_notice(state)
+    assert (refused.value.status, refused.value.code) == (422, "invalid_request")
+
+
+def test_the_tables_know_every_case_and_every_refusal_is_one_sentence() -> None:
+    cases = set(itertools.product(residency_rules.RESIDENCIES, get_args(residency_rules.Named))) - {("none", "active")}
+    assert set(residency_rules.MOVE_INS) == cases and {state for state, _ in EXPECTED} == set(
+        residency_rules.RESIDENCIES
+    )
+    assert set(residency_rules.NOTICES) == set(residency_rules.RESIDENCIES)
+    outcomes = {*residency_rules.NOTICES.values(), *residency_rules.MOVE_INS.values()}
+    assert outcomes == set(get_args(residency_rules.Outcome)) and residency_rules.REFUSALS.keys() < outcomes
+    for sentence in residency_rules.REFUSALS.values():
+        assert sentence.endswith(".") and sentence.count(". ") == 0
+
+
+@pytest.mark.parametrize(
+    ("active", "move_out_date", "expected"),
+    [
+        (False, None, "none"),
+        (True, None, "staying"),
+        (True, TODAY + DAY, "leaving"),
+        (True, TODAY, "leaving"),
+        (True, TODAY - DAY, "lapsed"),
+        (True, datetime.date.max, "leaving"),
+        (True, datetime.date.min, "lapsed"),
+    ],
+)
+def test_the_day_of_the_departure_is_still_the_residents(
+    active: bool, move_out_date: datetime.date | None, expected: str
+) -> None:
+    assert residency_rules.residency(active, move_out_date, TODAY) == expected
+
+
+@dataclass(frozen=True)
+class Party:
+    number: int
+    role: Any
+    first_name: str | None
+    last_name: str | None
+    email: str | None = None
+
+
+NAMES = st.sampled_from([None, "", " ", "\t\n", "Ana", " Bo "])
+PARTIES = st.lists(
+    st.builds(Party, st.integers(), st.sampled_from([None, *residency_rules.PARTY_ROLES]), NAMES, NAMES), max_size=20
+)
+
+
+@given(PARTIES)
+def test_named_leaseholders_come_first_and_nobody_else_changes_places(parties: list[Party]) -> None:
+    def is_first(party: Party) -> bool:
+        return party.role == "leaseholder" and bool(
+            (party.first_name or "").strip() and (party.last_name or "").strip()
+        )
+
+    stored = residency_rules.stored_order(parties)
+    first = [party for party in parties if is_first(party)]
+    assert stored == first + [party for party in parties if not is_first(party)]
+    assert residency_rules.stored_order(stored) == stored
+    if first:
+        residency_rules.check_parties(parties)
+    else:
+        with pytest.raises(Refusal) as refused:
+            residency_rules.check_parties(parties)
+        assert (refused.value.status, refused.value.field) == (422, "parties")
+
+
+MOVE_IN: dict[str, Any] = {
+    "move_in_date": "2026-03-01",
+    "lease_start_date": "2026-03-01",
+    "provider": "feed",
+    "parties": [{"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}],
+}
+CAPS = {
+    "first_name": residency_rules.PARTY_NAME_POINTS_MAX,
+    "last_name": residency_rules.PARTY_NAME_POINTS_MAX,
+    "email": residency_rules.PARTY_EMAIL_POINTS_MAX,
+    "phone": residency_rules.PARTY_PHONE_POINTS_MAX,
+    "external_id": turn_rules.FEED_EXTERNAL_ID_POINTS_MAX,
+}
+# Of the contract, not of the code.
+assert CAPS == {"first_name": 80, "last_name": 80, "email": 150, "phone": 20, "external_id": 120}
+
+
+@given(
+    st.sampled_from(list(CAPS)),
+    st.integers(0, 19),
+    st.integers(1, 400),
+    st.sampled_from("aß漢🚿\u0301 "),
+)
+def test_a_party_over_a_cap_is_told_its_index_field_and_cap(field: str, index: int, over: int, letter: str) -> None:
+    parties = [dict(MOVE_IN["parties"][0]) for _ in range(20)]
+    cap = CAPS[field]
+    parties[index][field] = letter * cap if field != "email" else None
+    bodies.check(MoveInCreate, MOVE_IN | {"parties": parties})
+    parties[index][field] = letter * (cap + over)
+    with pytest.raises(Refusal) as refused:
+        bodies.check(MoveInCreate, MOVE_IN | {"parties": parties})
+    assert (refused.value.status, refused.value.code) == (400, "invalid_request")
+    assert refused.value.message == f"parties[{index}].{field} must be at most {cap} characters."
+
+
+@pytest.mark.parametrize("count", [0, 21, 1000])
+def test_parties_are_1_to_20(count: int) -> None:
+    with pytest.raises(Refusal) as refused:
+        bodies.check(MoveInCreate, MOVE_IN | {"parties": MOVE_IN["parties"] * count})
+    assert (refused.value.status, refused.value.message) == (400, "parties must have from 1 to 20 entries.")
+
+
+@pytest.mark.parametrize("kind", [MoveInCreate, NoticeCreate])
+def test_the_external_id_of_a_write_has_its_cap(kind: Any) -> None:
+    good = MOVE_IN if kind is MoveInCreate else {"move_out_date": "2026-03-31", "provider": "feed"}
+    assert bodies.check(kind, good | {"external_id": "x" * 120}).external_id == "x" * 120
+    with pytest.raises(Refusal) as refused:
+        bodies.check(kind, good | {"external_id": "x" * 121})
+    assert (refused.value.status, refused.value.message) == (400, "external_id must be at most 120 characters.")
+
+
+@pytest.mark.parametrize("field", ["ntv_reason_code", "departure_destination_code", "notes"])
+def test_what_a_notice_says_has_the_cap_of_all_texts(field: str) -> None:
+    good = {"move_out_date": "2026-03-31", "provider": "feed"}
+    assert getattr(bodies.check(NoticeCreate, good | {field: "x" * 20_000}), field) == "x" * 20_000
+    with pytest.raises(Refusal) as refused:
+        bodies.check(NoticeCreate, good | {field: "x" * 20_001})
+    assert (refused.value.status, refused.value.field) == (400, field)
+
+
+@pytest.mark.parametrize(
+    "email",
+    [
+        "ana@example.com",
+        "ana.ortiz+lease@mail.example.co.uk",
+        "o'brien@example.com",
+        "#!$%&'*+-/=?^_`{|}~@a.bc",
+        "x" * 64 + "@example.com",
+        "ana@xn--bcher-kva.example",
+        "用户@例子.中国",
+        "ana@123.example",
+    ],
+)
+def test_an_email_address_is_taken(email: str) -> None:
+    residency_rules.check_parties([Party(0, "leaseholder", "Ana", "Ortiz", email)])
+
+
+@pytest.mark.parametrize(
+    "email",
+    [
+        *"plain @ @x.com ana@ ana@x ana@.com ana@x. ana@x..com ana@-x.com ana@x-.com a@b@c.com ana@x.com,".split(),
+        "ana@[1.2.3.4]",
+        "ana@ex_ample.com",
+        "",
+        " ",
+        "a na@example.com",
+        "ana@exa mple.com",
+        "ana@example.com\n",
+        "\x00ana@example.com",
+        "x" * 65 + "@x.com",
+    ],
+)
+def test_what_is_no_email_address_is_refused_by_index(email: str) -> None:
+    good = Party(0, "leaseholder", "Ana", "Ortiz")
+    with pytest.raises(Refusal) as refused:
+        residency_rules.check_parties([good, Party(1, None, None, None, email)])
+    assert (refused.value.status, refused.value.message) == (400, "parties[1].email must be an e-mail address.")
+
+
+@given(st.emails())
+def test_an_address_of_the_standard_is_taken(email: str) -> None:
+    residency_rules.check_parties([Party(0, "leaseholder", "Ana", "Ortiz", email)])
+
+
+@given(st.text(max_size=150) | st.text("a-.@", max_size=150))
+def test_a_refused_address_is_never_repeated(text: str) -> None:
+    try:
+        residency_rules.check_parties([Party(0, "leaseholder", "Ana", "Ortiz", text)])
+    except Refusal as refused:
+        assert (refused.status, refused.message) == (400, "parties[0].email must be an e-mail address.")
+
+
+@given(st.dates(), st.dates() | st.none())
+def test_a_lease_ends_on_its_first_day_or_later(start: datetime.date, end: datetime.date | None) -> None:
+    assert residency_rules.lease_type(end) == ("month_to_month" if end is None else "fixed_term")
+    if end is None or end >= start:
+        residency_rules.check_lease(start, end)
+        return
+    with pytest.raises(Refusal) as refused:
+        residency_rules.check_lease(start, end)
+    assert (refused.value.status, refused.value.field) == (422, "lease_end_date")
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "field"),
+    [
+        ({"parties": [{"role": "tenant"}]}, 422, "parties[0].role"),
+        ({"parties": [{"role": 1}]}, 400, "parties[0].role"),
+        ({"parties": [{"age": 1}]}, 400, "parties[0]"),
+        ({"parties": {}}, 400, "parties"),
+        ({"parties": ["Ana"]}, 400, "parties[0]"),
+        ({"parties": None}, 400, "parties"),
+        ({"predecessor_transition_id": "7"}, 400, "predecessor_transition_id"),
+        ({"predecessor_transition_id": 7.0}, 400, "predecessor_transition_id"),
+        ({"predecessor_transition_id": True}, 400, "predecessor_transition_id"),
+        ({"lease_end_date": "2026-02-30"}, 400, "lease_end_date"),
+        ({"lease_start_date": None}, 400, "lease_start_date"),
+        ({"move_in_date": "2026-03-01T00:00:00Z"}, 400, "move_in_date"),
+        ({"provider": " \t"}, 400, "provider"),
+        ({"provider": 5}, 400, "provider"),
+        ({"move_out_date": "2026-03-01"}, 400, ""),
+    ],
+)
+def test_a_move_in_is_refused_by_field(change: dict[str, Any], status: int, field: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        bodies.decode(MoveInCreate, json.dumps(MOVE_IN | change).encode())
+    assert (refused.value.status, refused.value.field, refused.value.code) == (status, field, "invalid_request")
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**63, 10**400])
+def test_an_id_that_no_transition_can_have_is_one_that_nobody_has(number: int) -> None:
+    wanted = bodies.check(MoveInCreate, MOVE_IN | {"predecessor_transition_id": number})
+    assert residency_rules.named(wanted.predecessor_transition_id, ACTIVE_ID) == "other"
+
+
+def test_null_is_absent() -> None:
+    wanted = bodies.check(MoveInCreate, MOVE_IN | {"lease_end_date": None, "predecessor_transition_id": None})
+    assert (wanted.lease_end_date, wanted.predecessor_transition_id) == (None, None)
+    assert bodies.check(PartyCreate, {"role": None, "email": None}) == PartyCreate()

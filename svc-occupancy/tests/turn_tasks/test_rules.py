@@ -1,0 +1,35 @@
+"""Every state of a task met by every act."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from chassis.refusals import Refusal
+from svc_occupancy.turn_tasks import rules as task_rules
+from svc_occupancy.turn_tasks.rules import TASK_ACTS, TASK_STATUSES
+
+# The table, spelled out once more; what is not in it is refused.
+BECOMES = {
+    ("open", "change"): "open",
+    ("open", "complete"): "completed",
+    ("open", "cancel"): "cancelled",
+    ("completed", "complete"): "completed",
+    ("cancelled", "cancel"): "cancelled",
+}
+
+
+@pytest.mark.parametrize(("status", "act"), list(itertools.product(TASK_STATUSES, TASK_ACTS)))
+def test_every_act_on_every_task(status: task_rules.TaskStatus, act: task_rules.TaskAct) -> None:
+    if (status, act) in BECOMES:
+        assert task_rules.after_act(status, act) == BECOMES[status, act]
+        return
+    with pytest.raises(Refusal) as refused:
+        task_rules.after_act(status, act)
+    assert refused.value.status == 422 and status in refused.value.message
+
+
+def test_a_task_s_status_is_shown_and_read_back() -> None:
+    assert [task_rules.kept_task(task_rules.shown_task(one)) for one in TASK_STATUSES] == list(TASK_STATUSES)
+    assert [task_rules.shown_task(one) for one in TASK_STATUSES] == [one.title() for one in TASK_STATUSES]

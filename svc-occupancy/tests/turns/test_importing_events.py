@@ -1,0 +1,100 @@
+"""The public events of an import of turns: none unless they are asked for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import select
+
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from makeready.events.v1.events_pb2 import Event
+from makeready.occupancy.v1 import turns_pb2
+from svc_occupancy import tables as t
+
+from ..harness import Company
+
+_OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
+STATUS, SCHEDULE = "turn.status_changed", "turn.schedule_changed"
+
+
+class Told:
+    """The public events of a company, a step at a time."""
+
+    def __init__(self, served: Database, company: Company) -> None:
+        self._served = served
+        self._company = company
+        self._known = 0
+
+    async def __call__(self) -> list[tuple[Any, ...]]:
+        """What is new: event, the turn's external_id, from and to. Its data are what GET /turns/{id} shows now."""
+        events = [Event.FromString(row["message"]) for row in await self._served.rows(_OUTBOX)]
+        public = [one for one in events if one.company_id == self._company.id and one.HasField("public")]
+        new, self._known = public[self._known :], len(public)
+        found = []
+        for event in new:
+            request = turns_pb2.GetTurnRequest(turn_id=event.public.entity_id)
+            shown = await self._company.house("GetTurn", request, self._company.caller)
+            assert event.public.data == shown.document.json and event.request_id == "req-test"
+            change = json.loads(event.public.change)
+            named = {STATUS: "unit_status", SCHEDULE: "projected_ready_on"}[event.public.event]
+            assert list(change) == ["field", "from", "to"] and change["field"] == named
+            external_id = json.loads(event.public.data)["external_id"]
+            found.append((event.public.event, external_id, change["from"], change["to"]))
+        return sorted(found, key=lambda one: (one[1], one[0]))
+
+
+TURN = {"external_id": "T1", "unit": "U1"}
+
+
+async def test_an_import_is_silent_unless_events_are_asked_for(company: Company, served: Database) -> None:
+    told = Told(served, company)
+    await company.make_units("U1")
+    await company.put("turns", TURN)
+    await company.put("turns", TURN | {"move_out_date": "2999-01-31", "projected_ready_on": "2999-02-09"})
+    assert await told() == []
+    await company.put("turns", TURN | {"move_out_date": "", "projected_ready_on": ""}, events=True, dry_run=True)
+    assert await told() == []
+
+
+async def test_each_change_of_a_unit_and_of_a_ready_date_is_an_event(company: Company, served: Database) -> None:
+    told = Told(served, company)
+    await company.make_units("U1", "U2")
+    steps: list[tuple[dict[str, str], list[tuple[Any, ...]]]] = [
+        ({}, [(STATUS, "T1", None, "Occupied")]),
+        ({}, []),
+        ({"move_in_date": "2024-04-01"}, []),
+        (
+            {"move_out_date": "2999-01-31", "projected_ready_on": "2999-02-09"},
+            [(SCHEDULE, "T1", None, "2999-02-09"), (STATUS, "T1", "Occupied", "Notice")],
+        ),
+        ({"projected_ready_on": "2999-02-12"}, [(SCHEDULE, "T1", "2999-02-09", "2999-02-12")]),
+        ({"projected_ready_on": ""}, [(SCHEDULE, "T1", "2999-02-12", None)]),
+        ({"unit_status": "Down"}, [(STATUS, "T1", "Notice", "Down")]),
+        ({"status": "Completed"}, []),
+    ]
+    for change, expected in steps:
+        await company.put("turns", TURN | change, events=True)
+        assert await told() == expected, change
+    new = {"external_id": "T2", "unit": "U2", "move_out_date": "2020-01-31", "projected_ready_on": "2020-02-09"}
+    await company.put("turns", {"external_id": "T3", "unit": "U1"}, new, events=True)
+    assert await told() == [(STATUS, "T2", None, "Vacant Not Ready"), (STATUS, "T3", "Down", "Occupied")]
+
+
+async def test_a_unit_without_an_active_turn_speaks_by_its_newest(company: Company, served: Database) -> None:
+    told = Told(served, company)
+    await company.make_units("U1")
+    old = {"external_id": "T0", "unit": "U1", "status": "Completed"}
+    await company.put("turns", old, TURN, {"external_id": "T2", "unit": "U1", "status": "Cancelled"}, events=True)
+    assert await told() == [(STATUS, "T1", None, "Occupied")]
+    await company.put("turns", TURN | {"status": "Completed"}, events=True)
+    assert await told() == [(STATUS, "T2", "Occupied", "Vacant Not Ready")]
+
+
+async def test_a_rejected_row_is_no_event(company: Company, served: Database) -> None:
+    told = Told(served, company)
+    await company.make_units("U1")
+    rows = [TURN, {"external_id": "T2", "unit": "U1"}, {"external_id": "T3", "unit": "nowhere"}]
+    assert await company.put("turns", *rows, events=True) == ["created", "rejected unit", "rejected unit"]
+    assert await told() == [(STATUS, "T1", None, "Occupied")]

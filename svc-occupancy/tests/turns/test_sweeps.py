@@ -1,0 +1,129 @@
+"""Residents' mornings after, told of by the running service's sweeps."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+from typing import Any
+
+import pytest
+
+from chassis.db.database import Database
+from chassis.schedule import instants
+
+from ..harness import BEFORE_SIX, LEFT, SIX, Company, fired, lived_in, told, until
+
+
+async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company, served: Database) -> None:
+    unit_id, turn_id = await lived_in(going, served)
+    await going.command("ScheduleTurn", turn_id=turn_id, projected_ready_on="2980-03-20")
+    before = await fired(served, going)
+    for moment in (f"{LEFT}T12:00:00Z", BEFORE_SIX):
+        await going.sweep(moment)
+    assert await fired(served, going) == before
+    done = await going.sweep(SIX)
+    assert done["unit.vacated"] == done["turn.status_changed"] >= 1
+    event = [one for one in await told(served, going) if one.HasField("public")][-1]
+    assert event.public.data == await going.served_turn(turn_id)
+    assert event.public.change == b'{"field":"unit_status","from":"Notice","to":"Vacant Not Ready"}'
+    turn = json.loads(event.public.data)
+    assert (turn["status"], turn["move_out_date"]) == ("Active", LEFT)
+    assert instants.printed(event.occurred_at.ToDatetime(datetime.UTC)) == turn["updated_at"]
+    # The clock, not the instant that was asked for.
+    assert turn["updated_at"] < "2900"
+    await until(going.units, {"U1": ("Vacant Not Ready", "2980-03-20")}, seconds=1.0)
+    assert (await going.audited())[-1] == (
+        "svc-occupancy",
+        "unit.vacated",
+        unit_id,
+        {"unit_status": "Notice"},
+        {"unit_status": "Vacant Not Ready"},
+    )
+    rows = len(await told(served, going))
+    for moment in (SIX, "2980-03-13T00:00:00Z", "2985-01-01T00:00:00Z"):
+        await going.sweep(moment)
+    assert len(await told(served, going)) == rows
+
+
+@pytest.mark.parametrize("said", ["Vacant Ready", "Down"])
+async def test_what_somebody_has_said_of_the_unit_stays(going: Company, served: Database, said: str) -> None:
+    unit_id, turn_id = await lived_in(going, served)
+    await going.command("SetUnitStatus", unit_id=unit_id, unit_status=said)
+    turn, events = await going.served_turn(turn_id), await fired(served, going)
+    await going.sweep(SIX)
+    assert (await going.served_turn(turn_id), await fired(served, going)) == (turn, events)
+
+
+@pytest.mark.parametrize("said", ["Occupied", "Notice"])
+async def test_a_resident_who_stayed_on_is_not_moved_out_again(going: Company, served: Database, said: str) -> None:
+    unit_id, turn_id = await lived_in(going, served)
+    await going.sweep(SIX)
+    await going.command("SetUnitStatus", unit_id=unit_id, unit_status=said)
+    events = await fired(served, going)
+    await going.sweep("2980-04-01T00:00:00Z")
+    assert await fired(served, going) == events
+    # Another notice, on the same day even, has a morning of its own.
+    await going.notice(unit_id, LEFT)
+    await going.sweep("2980-04-02T00:00:00Z")
+    assert (await fired(served, going))[-1] == ("turn.status_changed", turn_id, "Notice", "Vacant Not Ready")
+
+
+async def test_a_date_that_moves_takes_the_morning_with_it(going: Company, served: Database) -> None:
+    unit_id, turn_id = await lived_in(going, served)
+    await going.notice(unit_id, "2980-11-04")
+    events = await fired(served, going)
+    for moment in (SIX, "2980-11-05T10:59:59Z"):
+        await going.sweep(moment)
+        assert await fired(served, going) == events
+    await going.sweep("2980-11-05T11:00:00Z")
+    assert (await fired(served, going))[len(events) :] == [
+        ("turn.status_changed", turn_id, "Notice", "Vacant Not Ready")
+    ]
+
+
+async def test_a_cancelled_notice_and_a_successor_leave_nothing_to_do(going: Company, served: Database) -> None:
+    unit_id, turn_id = await lived_in(going, served)
+    await going.command("CancelNotice", unit_id=unit_id)
+    await going.sweep(SIX)
+    await going.notice(unit_id, LEFT)
+    await going.move_in(unit_id, predecessor_transition_id=turn_id)
+    events = await fired(served, going)
+    await going.sweep("2981-01-01T00:00:00Z")
+    assert await fired(served, going) == events
+    assert events[-1][2:] == ("Notice", "Occupied")
+
+
+async def test_companies_that_are_inactive_or_unknown_are_left_alone(company: Company, served: Database) -> None:
+    _, turn_id = await lived_in(company, served)
+    task = await company.command("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)
+    events = await fired(served, company)
+    await company.sweep("2980-04-01T00:00:00Z")
+    assert await fired(served, company) == events
+    # Once it goes on, what fell due meanwhile is made good.
+    await company.know(served, timezone="UTC")
+    await company.sweep("2980-04-01T00:00:00Z")
+    assert sorted((await fired(served, company))[len(events) :]) == [
+        ("turn.status_changed", turn_id, "Notice", "Vacant Not Ready"),
+        ("turn.task.stale", task.task_id, None, None),
+    ]
+
+
+async def test_many_sweeps_at_once_do_each_thing_once(going: Company, served: Database) -> None:
+    names = [f"U{n}" for n in range(130)]
+    await going.make_units(*names)
+    rows = [{"external_id": f"T{name}", "unit": name, "move_out_date": LEFT} for name in names]
+    assert set(await going.put("turns", *rows)) == {"created"}
+    tasks: list[Any] = [
+        {"external_id": f"K{name}", "turn": f"T{name}", "task_type": "Paint", "scheduled_date": LEFT} for name in names
+    ]
+    assert set(await going.put("turn-tasks", *tasks)) == {"created"}
+    done = await asyncio.gather(*(going.sweep("2980-03-13T10:00:00Z") for _ in range(6)))
+    ids = {one["entity_id"] for one in await going.turns()}
+    events = await fired(served, going)
+    status = [one for one in events if one[0] == "turn.status_changed"]
+    assert len(status) == len(ids) == 130 and {one[1] for one in status} == ids
+    assert len(events) == 260 and len(set(events)) == 260
+    for name in ("unit.vacated", "turn.task.stale"):
+        assert sum(one[name] for one in done) >= 130
+    await until(going.units, dict.fromkeys(names, ("Vacant Not Ready", None)))

@@ -1,0 +1,1 @@
+"""Preventive-maintenance tasks: planned, completed, imported, announced when overdue."""

@@ -1,0 +1,197 @@
+"""The RPCs of preventive-maintenance tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from asyncpg import Record
+from google.protobuf.message import Message
+
+from chassis.auth.identity import Call, company_id
+from chassis.db.database import Database
+from chassis.imports.importer import Importer
+from chassis.records import bodies
+from chassis.refusals import Refusal, invalid_request
+from chassis.schedule.instants import Clock
+from chassis.writes.commands import Command, CommandRunner, fields
+from chassis.writes.editing import LockedRecord, RecordEditor
+from makeready.tickets.v1 import pm_tasks_pb2 as pb
+from svc_tickets.maintenance import inputs, rules
+from svc_tickets.maintenance import queries as q
+from svc_tickets.maintenance.imports import CatchUp, PmTaskImport
+from svc_tickets.maintenance.records import PmTask, PmTaskRenderer, message
+from svc_tickets.replicas import places
+from svc_tickets.replicas.fetch import ReplicaFetcher
+
+ROWS_MAX = 1000
+CALLED = "preventive-maintenance task"
+_REQUIRED = ("task_name", "due_date")
+# What is no longer what it was where the other is given.
+_INSTEAD = {
+    "unit_id": "area",
+    "area": "unit_id",
+    "repeat_days": "repeat_months",
+    "repeat_months": "repeat_days",
+}
+
+Response = TypeVar("Response", bound=Message)
+LockedTask = LockedRecord[PmTask]
+
+
+class PmTasksService:
+    """Adds, changes, completes, cancels, lists and imports preventive-maintenance tasks."""
+
+    def __init__(
+        self,
+        commands: CommandRunner,
+        database: Database,
+        replicas: ReplicaFetcher,
+        renderer: PmTaskRenderer,
+        catch_up: CatchUp,
+        clock: Clock,
+    ) -> None:
+        """catch_up: takes in what other contexts have told; asked where a company's timezone is not here yet."""
+        self.commands = commands
+        self.database = database
+        self.replicas = replicas
+        self.renderer = renderer
+        self.catch_up = catch_up
+        self.importer = Importer(database, commands.outbox, clock)
+        self.editor = RecordEditor(
+            "pm_task", q.EDITABLE, q.EDITED, renderer, audited_columns=q.AUDITED, called=CALLED, missing=_no_such_task
+        )
+
+    async def AddPmTask(self, request: pb.AddPmTaskRequest, call: Call) -> pb.AddPmTaskResponse:
+        wanted = bodies.check(inputs.PmTaskNew, fields(request, *inputs.PmTaskNew.__struct_fields__))
+        rules.check_place(wanted.unit_id, wanted.area)
+        comes = rules.round_of(wanted.due_date, wanted.repeat_days, wanted.repeat_months)
+        place = (wanted.property_id, wanted.unit_id, wanted.asset_id)
+        await places.find(self.database, self.replicas, company_id(call), *place)
+        values = msgspec.structs.asdict(wanted) | {"day_of_month": comes.day_of_month}
+
+        async def work(command: Command) -> pb.AddPmTaskResponse:
+            saved = await self.editor.save_new(command, values)
+            return pb.AddPmTaskResponse(task=message(saved.record))
+
+        return await self.commands.run(call, request, pb.AddPmTaskResponse, work)
+
+    async def UpdatePmTask(self, request: pb.UpdatePmTaskRequest, call: Call) -> pb.UpdatePmTaskResponse:
+        names = fields(request, *inputs.PmTaskChange.__struct_fields__)
+        wanted = bodies.check(inputs.PmTaskChange, names)
+        given = {name: getattr(wanted, name) for name in names}
+        for name in _REQUIRED:
+            if name in given and given[name] is None:
+                raise invalid_request(f"{name} can't be cleared.", name)
+        rules.check_place(wanted.unit_id, wanted.area)
+        await self._find_of(company_id(call), request.pm_task_id, given)
+
+        async def change(command: Command, locked: LockedTask) -> PmTask:
+            row = locked.row
+            rules.check_open(row["status"])
+            after = _changed(row, given)
+            place = (row["property_id"], given.get("unit_id"), given.get("asset_id"))
+            fault = await places.fault(command.connection, command.company_id, *place)
+            if fault is not None:  # its property changed since
+                raise fault
+            return (await self.editor.save(command, locked, after, action="changed")).record
+
+        return await self._change(call, request, pb.UpdatePmTaskResponse, change)
+
+    async def CompletePmTask(self, request: pb.CompletePmTaskRequest, call: Call) -> pb.CompletePmTaskResponse:
+        async def complete(command: Command, locked: LockedTask) -> PmTask:
+            row = locked.row
+            if not rules.closes(row["status"], "Completed"):
+                return locked.record
+            at = command.next_instant(row["updated_at"])
+            values = {"status": "Completed", "completed_at": at}
+            task = (await self.editor.save(command, locked, values, action="completed", at=at)).record
+            comes = rules.Round(row["repeat_days"], row["repeat_months"], row["day_of_month"])
+            due_date = rules.next_due(row["due_date"], comes)
+            # A file may have opened it again; what came after it the first time goes on by itself.
+            if due_date is None or task.next_pm_task_id is not None:
+                return task
+            planned = {name: row[name] for name in ("property_id", *q.PLANNED)}
+            successor = planned | {"due_date": due_date, "external_id": None, "previous_id": row["id"]}
+            await self.editor.save_new(command, successor, at=at)
+            task, _ = await self.editor.rendered(command, row["id"])
+            return task
+
+        return await self._change(call, request, pb.CompletePmTaskResponse, complete)
+
+    async def CancelPmTask(self, request: pb.CancelPmTaskRequest, call: Call) -> pb.CancelPmTaskResponse:
+        async def cancel(command: Command, locked: LockedTask) -> PmTask:
+            if not rules.closes(locked.row["status"], "Cancelled"):
+                return locked.record
+            at = command.next_instant(locked.row["updated_at"])
+            values = {"status": "Cancelled", "cancelled_at": at}
+            return (await self.editor.save(command, locked, values, action="cancelled", at=at)).record
+
+        return await self._change(call, request, pb.CancelPmTaskResponse, cancel)
+
+    async def ListPmTasks(self, request: pb.ListPmTasksRequest, call: Call) -> pb.ListPmTasksResponse:
+        limit = request.limit if request.HasField("limit") else ROWS_MAX
+        if not 1 <= limit <= ROWS_MAX:
+            raise invalid_request(f"limit must be from 1 to {ROWS_MAX}.", "limit")
+        rows = await q.tasks_page(
+            self.database,
+            company_id(call),
+            request.after_id,
+            limit + 1,
+            request.open if request.HasField("open") else None,
+            request.property_id if request.HasField("property_id") else None,
+        )
+        answer = pb.ListPmTasksResponse(tasks=[message(self.renderer.record(row)) for row in rows[:limit]])
+        if len(rows) > limit:
+            answer.next_after_id = answer.tasks[-1].pm_task_id
+        return answer
+
+    async def ImportPmTasks(self, request: pb.ImportPmTasksRequest, call: Call) -> pb.ImportPmTasksResponse:
+        work = PmTaskImport(self.database, self.replicas, self.catch_up, events=request.events)
+        results = await self.importer.run(work.save, inputs.PmTaskRow, request, call, work.prepare)
+        return pb.ImportPmTasksResponse(results=results)
+
+    async def _change(
+        self,
+        call: Call,
+        request: Any,
+        response: Callable[..., Response],
+        work: Callable[[Command, LockedTask], Awaitable[PmTask]],
+    ) -> Response:
+        """Does the work with the task as it is under its lock, and answers the task that it makes."""
+
+        async def run(command: Command) -> Response:
+            locked = await self.editor.lock(command, request.pm_task_id)
+            return response(task=message(await work(command, locked)))
+
+        return await self.commands.run(call, request, response, run)  # type: ignore[arg-type]
+
+    async def _find_of(self, company: int, pm_task_id: int, given: Mapping[str, Any]) -> None:
+        """Finds the places that a change of a task names. Raises Refusal 404."""
+        if not any(given.get(name) for name in ("unit_id", "asset_id")):
+            return
+        property_id = await q.property_of(self.database, company, pm_task_id)
+        if property_id is None:
+            raise _no_such_task()
+        place = (property_id, given.get("unit_id"), given.get("asset_id"))
+        await places.find(self.database, self.replicas, company, *place)
+
+
+def _changed(row: Record, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The planned columns as they will be. What is given takes the place of what it does not go with. Raises
+    Refusal."""
+    after: dict[str, Any] = {name: row[name] for name in q.PLANNED} | dict(given)
+    for name, other in _INSTEAD.items():
+        if given.get(name) is not None and given.get(other) is None:
+            after[other] = None
+    comes = rules.round_of(after["due_date"], after["repeat_days"], after["repeat_months"])
+    if row["repeat_months"] is None or after["due_date"] != row["due_date"]:
+        after["day_of_month"] = comes.day_of_month
+    elif after["repeat_months"] is None:
+        after["day_of_month"] = None
+    return after
+
+
+def _no_such_task() -> Refusal:
+    return Refusal(404, "not_found", f"The company has no {CALLED} with that id.", "pm_task_id")

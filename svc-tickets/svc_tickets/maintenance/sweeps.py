@@ -1,0 +1,41 @@
+"""Maintenance that is overdue (spec 6.1): open tasks on the morning after their due date.
+
+The instant of a sweep decides what is due. When the event occurred is what the clock says, after the record's last
+change.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from asyncpg import Record
+
+from chassis.db.database import Database
+from chassis.messaging.outbox import Outbox
+from chassis.records.shapes import encode
+from chassis.schedule.announcing import Announcement, Announcer
+from chassis.schedule.instants import Clock, after
+from chassis.schedule.overdue import Overdue
+from svc_tickets import schema
+from svc_tickets.maintenance import queries
+from svc_tickets.maintenance import tables as t
+from svc_tickets.maintenance.records import StalePmTaskRenderer
+
+
+class OverdueMaintenance(Announcer):
+    """Publishes `pm.stale` the morning after a task's due date, once for each task."""
+
+    def __init__(self, database: Database, outbox: Outbox, renderer: StalePmTaskRenderer, clock: Clock) -> None:
+        overdue = Overdue(database, schema.company, t.pm_task, queries.due, queries.OVERDUE)
+        super().__init__("pm.stale", overdue, outbox, queries.MARK, self._announcement, clock)
+        self._renderer = renderer
+
+    def _announcement(self, row: Record, _now: datetime.datetime, clock: datetime.datetime) -> Announcement:
+        at = after(clock, row["last_updated_at"])
+        return Announcement(
+            company_id=row["company_id"],
+            entity_id=row["pm_task_id"],
+            occurred_at=at,
+            data=encode(self._renderer.first_of(row)),
+            mark={"company_id": row["company_id"], "id": row["pm_task_id"], "stale_at": at},
+        )

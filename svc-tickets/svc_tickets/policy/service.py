@@ -1,0 +1,41 @@
+"""Changes of a company's ticket policy."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from chassis.auth.identity import Call, company_id
+from chassis.db.database import Connection, Database
+from chassis.refusals import invalid_request
+from chassis.writes.commands import CommandRunner
+from svc_tickets.policy import queries as q
+from svc_tickets.policy import rules
+
+NewThreshold = Callable[[Connection, int, int], Awaitable[None]]
+
+
+async def update(
+    database: Database, commands: CommandRunner, call: Call, changes: dict[str, Any], new_threshold: NewThreshold
+) -> dict[str, Any]:
+    """Stores the changes of `queries.Policy`, audited where they change anything; returns the whole policy.
+
+    The same changes again change nothing, so they need no key. new_threshold: called in the transaction where the
+    hours change, with the company's id and its new hours. Raises Refusal 400 for a number of hours out of bounds.
+    """
+    if not 1 <= changes.get("stale_after_hours", 1) <= rules.STALE_AFTER_HOURS_MAX:
+        raise invalid_request(
+            f"stale_after_hours must be from 1 to {rules.STALE_AFTER_HOURS_MAX}.", "stale_after_hours"
+        )
+    company = company_id(call)
+    async with database.transaction() as connection:
+        before = (await q.policy_for_update(connection, company))._asdict()
+        after = before | changes
+        if after != before:
+            await q.save_policy(connection, company, **after)
+            if after["stale_after_hours"] != before["stale_after_hours"]:
+                await new_threshold(connection, company, after["stale_after_hours"])
+            await commands.audit.add(
+                connection, call, company, "ticket_policy.updated", "ticket_policy", company, before, after
+            )
+    return after

@@ -1,0 +1,1 @@
+"""Companies, places, staff and vendors of other contexts, as this one knows them."""

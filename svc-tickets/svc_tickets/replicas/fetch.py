@@ -1,0 +1,83 @@
+"""Asking the owners: what a replica lacks is fetched once, before any transaction, and kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
+
+from chassis.auth.clients import ServiceClient
+from chassis.db.database import Database
+from makeready.catalog.v1 import places_pb2
+from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceStub
+from makeready.events.v1.events_pb2 import References
+from makeready.identity.v1 import staff_pb2
+from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
+from svc_tickets.replicas.consumer import put_references
+
+if TYPE_CHECKING:  # names of the stub files alone
+    from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub
+    from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub
+
+
+class ReplicaFetcher:
+    """svc-catalog, asked for properties, units, assets and vendors; the gateway, asked for staff."""
+
+    def __init__(self, database: Database, catalog: ServiceClient, gateway: ServiceClient) -> None:
+        self._database = database
+        self._catalog = catalog
+        self._gateway = gateway
+        self._references: ReferencesServiceAsyncStub = ReferencesServiceStub(catalog.channel)
+        self._staff: StaffServiceAsyncStub = StaffServiceStub(gateway.channel)
+
+    async def fetch(
+        self,
+        company_id: int,
+        *,
+        property_ids: Sequence[int] = (),
+        unit_ids: Sequence[int] = (),
+        asset_ids: Sequence[int] = (),
+        vendor_ids: Sequence[int] = (),
+        staff_ids: Sequence[int] = (),
+        property_external_ids: Sequence[str] = (),
+        unit_external_ids: Sequence[str] = (),
+        asset_external_ids: Sequence[str] = (),
+        vendor_external_ids: Sequence[str] = (),
+        staff_external_ids: Sequence[str] = (),
+    ) -> None:
+        """Takes into the replicas whatever of these exists. Raises Unavailable where an owner does not answer."""
+        of_catalog = places_pb2.BatchGetReferencesRequest(
+            property_ids=_possible(property_ids),
+            unit_ids=_possible(unit_ids),
+            asset_ids=_possible(asset_ids),
+            vendor_ids=_possible(vendor_ids),
+            property_external_ids=property_external_ids,
+            unit_external_ids=unit_external_ids,
+            asset_external_ids=asset_external_ids,
+            vendor_external_ids=vendor_external_ids,
+        )
+        asked: list[Awaitable[References]] = []
+        if of_catalog.ListFields():
+            of_catalog.company_id = company_id
+            asked.append(self._ask_catalog(of_catalog))
+        of_gateway = staff_pb2.BatchGetStaffRequest(ids=_possible(staff_ids), external_ids=staff_external_ids)
+        if of_gateway.ListFields():
+            of_gateway.company_id = company_id
+            asked.append(self._ask_gateway(of_gateway))
+        found = await asyncio.gather(*asked)
+        if found:
+            async with self._database.transaction() as connection:
+                await put_references(connection, found)
+
+    async def _ask_catalog(self, request: places_pb2.BatchGetReferencesRequest) -> References:
+        answer = await self._catalog.call(self._references.BatchGetReferences, request, company_id=request.company_id)
+        return answer.references
+
+    async def _ask_gateway(self, request: staff_pb2.BatchGetStaffRequest) -> References:
+        answer = await self._gateway.call(self._staff.BatchGetStaff, request, company_id=request.company_id)
+        return References(staff=answer.staff)
+
+
+def _possible(ids: Sequence[int]) -> list[int]:
+    """Without those that nobody has."""
+    return [one for one in ids if one > 0]

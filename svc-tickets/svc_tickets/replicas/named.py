@@ -1,0 +1,53 @@
+"""The records of other contexts that the rows of an import name by external_id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from asyncpg import Record
+
+from chassis.db.database import Database
+from chassis.imports.importer import Batch, ExternalIds
+from svc_tickets import schema
+from svc_tickets.replicas.fetch import ReplicaFetcher
+
+# By the field of a row. In a replica those count that have arrived.
+_KNOWN = {
+    "property": ExternalIds(schema.property_, replica=True),
+    "unit": ExternalIds(schema.unit, "property_id", "unit_number", replica=True),
+    "asset": ExternalIds(schema.asset, "property_id", replica=True),
+    "assignee": ExternalIds(schema.staff, replica=True),
+    "assigned_vendor": ExternalIds(schema.vendor, replica=True),
+}
+# What asks their owners for them.
+_ASKED = {
+    "property": "property_external_ids",
+    "unit": "unit_external_ids",
+    "asset": "asset_external_ids",
+    "assignee": "staff_external_ids",
+    "assigned_vendor": "vendor_external_ids",
+}
+
+Named = Mapping[str, Mapping[str, Record]]
+
+
+async def find(database: Database, replicas: ReplicaFetcher, batch: Batch[Any], fields: Sequence[str]) -> Named:
+    """The records that the rows name, by field and external_id; their owners are asked once for what the replicas
+    lack. Raises Unavailable where an owner does not answer."""
+    wanted = {field: batch.named(field) for field in fields}
+    found = await _look_up(database, batch.company_id, wanted)
+    lacking: dict[str, Any] = {
+        _ASKED[field]: [name for name in wanted[field] if name not in found[field]] for field in fields
+    }
+    if not any(lacking.values()):
+        return found
+    await replicas.fetch(batch.company_id, **lacking)
+    return await _look_up(database, batch.company_id, wanted)
+
+
+async def _look_up(database: Database, company_id: int, wanted: Mapping[str, Sequence[str]]) -> Named:
+    async with database.connection() as connection:
+        return {
+            field: await _KNOWN[field].by_external_id(connection, company_id, names) for field, names in wanted.items()
+        }

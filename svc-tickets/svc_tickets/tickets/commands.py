@@ -1,0 +1,262 @@
+"""The RPCs of the back office of tickets: each one command, once and audited."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from asyncpg import Record
+from google.protobuf.message import Message
+
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.records import bodies
+from chassis.refusals import Refusal, invalid_request
+from chassis.writes.commands import Command, CommandRunner
+from chassis.writes.commands import fields as given_fields
+from chassis.writes.editing import LockedRecord, RecordEditor
+from makeready.tickets.v1 import ticket_commands_pb2 as pb
+from svc_tickets.policy.queries import stale_after_hours
+from svc_tickets.replicas import places
+from svc_tickets.replicas.fetch import ReplicaFetcher
+from svc_tickets.tickets import inputs, records
+from svc_tickets.tickets.opening import NewTicket, TicketOpener
+from svc_tickets.tickets.queries import read, write
+from svc_tickets.tickets.queries.numbering import take_number
+from svc_tickets.tickets.rules import fields, staleness, status
+from svc_tickets.tickets.status_change import TicketFacts, decide, staleness_after, state_of
+
+_STATUS_LABELS = dict(enumerate(fields.STATUSES, start=1))
+_OPENERS = dict(enumerate(fields.SOURCES_OF_OPENERS, start=1))
+_AUTHORS = dict(enumerate(fields.AUTHORS, start=1))
+
+Response = TypeVar("Response", bound=Message)
+LockedTicket = LockedRecord[records.Ticket]
+# The new values of a ticket's columns: of the command, the ticket's row under its lock, and the instant of the change.
+Decide = Callable[[Command, Record, datetime.datetime], Awaitable[dict[str, Any]]]
+
+
+class TicketCommandsService:
+    """Opens, assigns, comments on, photographs and moves tickets for people of the company."""
+
+    def __init__(
+        self,
+        commands: CommandRunner,
+        database: Database,
+        replicas: ReplicaFetcher,
+        renderer: records.TicketRenderer,
+        opener: TicketOpener,
+    ) -> None:
+        self.commands = commands
+        self.database = database
+        self.replicas = replicas
+        self.opener = opener
+        self.editor = RecordEditor(
+            "ticket",
+            write.EDITABLE,
+            write.EDITED,
+            renderer,
+            audited_columns=write.AUDITED,
+            missing=fields.no_such_ticket,
+        )
+
+    async def OpenTicket(self, request: pb.OpenTicketRequest, call: identity.Call) -> pb.OpenTicketResponse:
+        given = given_fields(request, *inputs.TicketOpening.__struct_fields__)
+        wanted = bodies.check(inputs.TicketOpening, given)
+        opener = _label(_OPENERS, request, "by")
+        source = fields.SOURCES_OF_OPENERS[opener]
+        if wanted.photo_url is not None:
+            fields.check_photo_url(wanted.photo_url)
+        place = (wanted.property_id, wanted.unit_id, wanted.asset_id)
+        await places.find(self.database, self.replicas, identity.company_id(call), *place)
+        values = {name: getattr(wanted, name) for name in wanted.__struct_fields__}
+        values["description"] = wanted.description or ""
+
+        async def work(command: Command) -> pb.OpenTicketResponse:
+            # As a sequence's value is, it is taken at once and for good: nobody else who opens a ticket there waits.
+            async with self.database.connection() as beside:
+                number = await take_number(beside, wanted.property_id)
+            hours = await stale_after_hours(command.connection, command.company_id)
+            new = NewTicket.of(command.company_id, source, command.now, values, hours)
+            return pb.OpenTicketResponse(
+                document=await self.opener.open(command.connection, command.call, new, number, opener)
+            )
+
+        return await self.commands.run(call, request, pb.OpenTicketResponse, work)
+
+    async def AssignTicket(self, request: pb.AssignTicketRequest, call: identity.Call) -> pb.AssignTicketResponse:
+        given = given_fields(request, "assignee_id", "vendor_id")
+        wanted = bodies.check(inputs.Assignment, given)
+        if not given:
+            raise invalid_request("Give assignee_id or vendor_id, or clear one of them.")
+        after = {name: getattr(wanted, name) for name in given}
+        await self._find_people(
+            identity.company_id(call), {name: one for name, one in after.items() if one is not None}
+        )
+
+        async def assign(command: Command, ticket: Record, _at: datetime.datetime) -> dict[str, Any]:
+            vendor_id = after.get("vendor_id")
+            on_hold = vendor_id is not None and await write.is_on_hold(
+                command.connection, command.company_id, vendor_id
+            )
+            fields.check_vendor(ticket["vendor_id"], vendor_id, on_hold=on_hold)
+            return after
+
+        return await self._change(request, call, pb.AssignTicketResponse, "assigned", fields.STAFF, assign)
+
+    async def _find_people(self, company_id: int, named: Mapping[str, int]) -> None:
+        lacking = await write.lacking(self.database, company_id, named)
+        if lacking:
+            await self.replicas.fetch(
+                company_id,
+                staff_ids=[named[name] for name in lacking if name == "assignee_id"],
+                vendor_ids=[named[name] for name in lacking if name == "vendor_id"],
+            )
+            for name in await write.lacking(self.database, company_id, named):
+                noun = {"assignee_id": "member of staff", "vendor_id": "vendor"}[name]
+                raise Refusal(404, "not_found", f"The company has no {noun} with that id.", name)
+
+    async def CommentOnTicket(
+        self, request: pb.CommentOnTicketRequest, call: identity.Call
+    ) -> pb.CommentOnTicketResponse:
+        wanted = bodies.check(inputs.Comment, given_fields(request, "body"))
+        author = _label(_AUTHORS, request, "by")
+
+        async def work(command: Command) -> pb.CommentOnTicketResponse:
+            locked = await self.editor.lock(command, request.ticket_id)
+            at = command.next_instant(locked.row["updated_at"])
+            comment_id = await _add_comment(command, locked.row["id"], fields.COMMENT, wanted.body, author, at)
+            # The record is what it was: neither its version nor its instant moves.
+            columns = _staleness_after(locked, author, at)
+            if columns:
+                await write.save_staleness(command.connection, command.company_id, locked.row["id"], columns)
+            told = {"comment_id": comment_id, "author": author}
+            await command.audit("ticket.commented", "ticket", locked.row["id"], {}, told)
+            return pb.CommentOnTicketResponse(document=locked.document)
+
+        return await self.commands.run(call, request, pb.CommentOnTicketResponse, work)
+
+    async def AddTicketPhoto(self, request: pb.AddTicketPhotoRequest, call: identity.Call) -> pb.AddTicketPhotoResponse:
+        wanted = bodies.check(inputs.Photo, given_fields(request, "photo_url"))
+        fields.check_photo_url(wanted.photo_url)
+        author = _label(_AUTHORS, request, "by")
+
+        async def photograph(command: Command, ticket: Record, at: datetime.datetime) -> dict[str, Any]:
+            if ticket["photo_url"] != wanted.photo_url:
+                await _add_comment(command, ticket["id"], fields.PHOTO, wanted.photo_url, author, at)
+            return {"photo_url": wanted.photo_url}
+
+        return await self._change(request, call, pb.AddTicketPhotoResponse, "photographed", author, photograph)
+
+    async def SetTicketStatus(
+        self, request: pb.SetTicketStatusRequest, call: identity.Call
+    ) -> pb.SetTicketStatusResponse:
+        given = given_fields(request, "note", "cancellation_reason_code", "cancellation_notes")
+        given["status"] = _label(_STATUS_LABELS, request, "status")
+        sent = bodies.check(inputs.StatusChange, given)
+        wanted = status.wanted_change(sent.status, sent.note, sent.cancellation_reason_code, sent.cancellation_notes)
+
+        async def work(command: Command) -> pb.SetTicketStatusResponse:
+            locked = await self.editor.lock(command, request.ticket_id)
+            ticket = _facts(locked)
+            clock = command.next_instant(ticket.updated_at)
+            made = decide(command.company_id, request.ticket_id, ticket, wanted, clock)
+            if made is None:
+                return pb.SetTicketStatusResponse(document=locked.document)
+            comment_id, also = None, {}
+            if made.comment is not None:
+                kind = made.comment_kind
+                comment_id = await _add_comment(command, made.ticket_id, kind, made.comment, fields.STAFF, made.at)
+                also["comment_id"] = comment_id
+            values = made.state() | staleness_after(ticket, made)
+            document = await self.editor.change(
+                command, locked, values, touched=True, action="status_changed", at=made.at, also=also
+            )
+            by, request_id = command.call.identity, command.call.request_id
+            await write.add_entry(command.connection, by, made.entry(comment_id, request_id))
+            outbox = self.commands.outbox
+            await outbox.add_many(command.connection, made.events(outbox, document.json, request_id))
+            return pb.SetTicketStatusResponse(document=document)
+
+        return await self.commands.run(call, request, pb.SetTicketStatusResponse, work)
+
+    async def ListTicketComments(
+        self, request: pb.ListTicketCommentsRequest, call: identity.Call
+    ) -> pb.ListTicketCommentsResponse:
+        company_id = identity.company_id(call)
+        rows = await read.comments(self.database, company_id, request.ticket_id, request.after_comment_id)
+        if rows is None:
+            raise fields.no_such_ticket()
+        shown = rows[: read.COMMENT_ROWS]
+        answer = pb.ListTicketCommentsResponse(comments=map(records.comment, shown))
+        if len(rows) > len(shown):
+            answer.next_after_comment_id = shown[-1].id or 0
+        return answer
+
+    async def _change(
+        self,
+        request: Any,
+        call: identity.Call,
+        response: type[Response],
+        action: str,
+        author: str,
+        decide_values: Decide,
+    ) -> Response:
+        """Gives a ticket new values of its own columns, and serves it."""
+        answered: Callable[..., Response] = response
+
+        async def work(command: Command) -> Response:
+            locked = await self.editor.lock(command, request.ticket_id)
+            at = command.next_instant(locked.row["updated_at"])
+            values = await decide_values(command, locked.row, at)
+            if all(locked.row[name] == value for name, value in values.items()):
+                return answered(document=locked.document)
+            values = values | _staleness_after(locked, author, at)
+            return answered(document=await self.editor.change(command, locked, values, action=action, at=at))
+
+        return await self.commands.run(call, request, response, work)
+
+
+def _facts(locked: LockedTicket) -> TicketFacts:
+    row, facts = locked.row, locked.facts
+    return TicketFacts(
+        version=row["version"],
+        updated_at=row["updated_at"],
+        source=row["source"],
+        state=state_of(row),
+        photo_required=facts["photo_required"],
+        has_photo=facts["has_photo"],
+        stale_after_hours=facts["stale_after_hours"],
+    )
+
+
+def _staleness_after(locked: LockedTicket, author: str, at: datetime.datetime) -> dict[str, Any]:
+    """The columns of `staleness.Staleness` once somebody did something about a ticket; none where they stay."""
+    source, its_status, hours = locked.row["source"], locked.row["status"], locked.facts["stale_after_hours"]
+    found = staleness.staleness_after(author, source, its_status, at, hours)
+    return {} if found is None else found._asdict()
+
+
+def _label(labels: Mapping[int, str], request: Any, name: str) -> str:
+    """The word for an enum's number; the first one where the field is absent. Raises Refusal 422 for no such number."""
+    absent = request.DESCRIPTOR.fields_by_name[name].has_presence and not request.HasField(name)
+    label = labels.get(1 if absent else getattr(request, name))
+    if label is None:
+        raise invalid_request(f"{name} must be one of: {', '.join(labels.values())}.", name, 422)
+    return label
+
+
+async def _add_comment(
+    command: Command, ticket_id: int, kind: str, body: str, author: str, at: datetime.datetime
+) -> int:
+    return await write.add_comment(
+        command.connection,
+        command.call.identity,
+        company_id=command.company_id,
+        ticket_id=ticket_id,
+        kind=kind,
+        body=body,
+        created_at=at,
+        author=author,
+    )

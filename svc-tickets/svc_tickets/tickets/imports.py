@@ -1,0 +1,243 @@
+"""One batch of an import of tickets: what its rows name, what they make of the tickets that are there, what fires."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from asyncpg import Record
+
+from chassis.db.database import Connection, Database
+from chassis.imports.importer import CHANGED, CREATED, Batch, ImportRow
+from chassis.messaging.outbox import Outbox
+from chassis.refusals import invalid_request
+from chassis.schedule.instants import after as instant_after
+from makeready.events.v1.events_pb2 import References
+from svc_tickets.policy.queries import stale_after_hours
+from svc_tickets.replicas import named
+from svc_tickets.replicas.fetch import ReplicaFetcher
+from svc_tickets.tickets import inputs, records
+from svc_tickets.tickets.opening import NewTicket
+from svc_tickets.tickets.queries import imports as q
+from svc_tickets.tickets.queries import read
+from svc_tickets.tickets.queries.numbering import take_numbers
+from svc_tickets.tickets.rules import fields, staleness, status
+from svc_tickets.tickets.status_change import STATE, StatusChange, state_of
+
+TicketLine = ImportRow[inputs.TicketRow]
+
+# What a row names by external_id, and the column that takes the id.
+_NAMED = {
+    "property": "property_id",
+    "unit": "unit_id",
+    "asset": "asset_id",
+    "assignee": "assignee_id",
+    "assigned_vendor": "vendor_id",
+}
+# What a column that must have a value has where the file clears it; the source stays.
+_DEFAULTS: dict[str, Any] = {
+    "priority": fields.DEFAULT_PRIORITY,
+    "status": fields.FIRST_STATUS,
+    "permission_to_enter": False,
+}
+# What staff or a vendor do, where a file brings it.
+_WORK = ("status", "assignee_id", "vendor_id")
+_CLOSING = tuple(name for name in STATE if name != "status")
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """A ticket that the file changes: its row as it is and as it will be."""
+
+    line: TicketLine
+    before: Record
+    after: dict[str, Any]
+
+    def status_change(self) -> StatusChange | None:
+        """None where the file leaves its status and the reason of a cancellation."""
+        before, after = state_of(self.before), state_of(self.after)
+        told = ("status", "cancellation_reason_code")
+        if all(getattr(before, name) == getattr(after, name) for name in told):
+            return None
+        row = self.after
+        return StatusChange(row["company_id"], row["id"], row["version"], row["updated_at"], before, after)
+
+
+class TicketImport:
+    """One request: `prepare` before the transaction, `save` in it. events: whether the public events fire."""
+
+    def __init__(
+        self,
+        database: Database,
+        replicas: ReplicaFetcher,
+        outbox: Outbox,
+        renderer: records.TicketRenderer,
+        *,
+        events: bool,
+        request_id: str,
+    ) -> None:
+        self._database = database
+        self._replicas = replicas
+        self._outbox = outbox
+        self._renderer = renderer
+        self._events = events
+        self._request_id = request_id
+        self._named: named.Named = {}
+
+    async def prepare(self, batch: Batch[inputs.TicketRow]) -> None:
+        """Finds what the rows name."""
+        self._named = await named.find(self._database, self._replicas, batch, tuple(_NAMED))
+
+    async def save(self, connection: Connection, batch: Batch[inputs.TicketRow]) -> References:
+        """Inserts and updates what differs. No other context keeps anything of a ticket."""
+        for field, column in _NAMED.items():
+            batch.resolve(field, self._named[field], column)
+        batch.each(self._check_places)
+        await batch.lock_existing(connection, q.TICKETS)
+        opened: list[NewTicket] = []
+        changed: list[_Changed] = []
+
+        def compare(line: TicketLine) -> None:
+            _check_move(line)
+            if line.before is None:
+                opened.append(_new(line, batch))
+                line.result.outcome = CREATED
+            elif after := _changed(line, line.before, batch):
+                changed.append(_Changed(line, line.before, after))
+                line.result.outcome = CHANGED
+
+        batch.each(compare)
+        await self._save_staleness(connection, batch, opened, changed)
+        await _number(connection, opened, changed)
+        await q.TICKETS.insert(connection, [new.row for new in opened])
+        await q.TICKETS.update(connection, [one.after for one in changed])
+        moved = [made for one in changed if (made := one.status_change()) is not None]
+        await q.INSERT_CHANGES.run(connection, [made.entry(None, self._request_id) for made in moved])
+        if self._events:
+            await self._publish(connection, batch, opened, moved)
+        return References()
+
+    async def _save_staleness(
+        self,
+        connection: Connection,
+        batch: Batch[inputs.TicketRow],
+        opened: Sequence[NewTicket],
+        changed: Sequence[_Changed],
+    ) -> None:
+        """Since when the residents' tickets are quiet, and when they are stale."""
+        rows: list[tuple[Record | None, dict[str, Any]]] = [(None, new.row) for new in opened]
+        rows += [(one.before, one.after) for one in changed]
+        of_residents = any(row["source"] == staleness.RESIDENT_SOURCE for _, row in rows)
+        hours = await stale_after_hours(connection, batch.company_id) if of_residents else 0
+        for before, row in rows:
+            found = staleness.NEVER_STALE
+            if row["source"] == staleness.RESIDENT_SOURCE:
+                ticket = _imported(before, row)
+                found = staleness.staleness_on_import(ticket, hours, batch.moment, events=self._events)
+            row.update(found._asdict())
+
+    def _check_places(self, line: TicketLine) -> None:
+        for kind in ("unit", "asset"):
+            name = getattr(line.row, kind)
+            if name is not None and self._named[kind][name]["property_id"] != line.values["property_id"]:
+                raise invalid_request(f"The {kind} lies in another property.", kind)
+        if line.row.unit is not None and line.row.unit_number is None:
+            line.values["unit_number"] = self._named["unit"][line.row.unit]["unit_number"]
+
+    async def _publish(
+        self,
+        connection: Connection,
+        batch: Batch[inputs.TicketRow],
+        opened: Sequence[NewTicket],
+        moved: Sequence[StatusChange],
+    ) -> None:
+        """The events of the tickets that the file opened, and of those whose status it changed."""
+        ids = [*(new.row["id"] for new in opened), *(made.ticket_id for made in moved)]
+        rows = await read.tickets(connection, batch.company_id, ids) if ids else []
+        data = {row[0]: self._renderer.json(row) for row in rows}
+        events: list[dict[str, Any]] = []
+        for new in opened:
+            ticket_id = new.row["id"]
+            events.append(new.created(self._outbox, ticket_id, batch.moment, data[ticket_id], self._request_id))
+        for made in moved:
+            events += made.events(self._outbox, data[made.ticket_id], self._request_id)
+        await self._outbox.add_many(connection, events)
+
+
+def _check_move(line: TicketLine) -> None:
+    """Raises Refusal where the ticket would leave its unit or asset behind in another property."""
+    if not line.moves("property_id"):
+        return
+    for kind in ("unit", "asset"):
+        if kind not in line.given and line.stored(f"{kind}_id") is not None:
+            raise invalid_request(f"The ticket moves to another property; give its {kind} there.", kind)
+
+
+def _given(line: TicketLine) -> dict[str, Any]:
+    """The columns that the row gives."""
+    return {name: line.values[name] for name in q.CHANGEABLE if name in line.values}
+
+
+def _new(line: TicketLine, batch: Batch[inputs.TicketRow]) -> NewTicket:
+    row, values = line.row, _given(line)
+    created_at = values.get("created_at") or batch.moment
+    # Without a word in the file it is the import's moment: a sync by updated_since must hear of what is backfilled.
+    values["updated_at"] = max(created_at, row.updated_at or batch.moment)
+    values["external_id"] = row.external_id
+    new = NewTicket.of(batch.company_id, row.source or "import", created_at, values)
+    # The file's last word about it.
+    new.row["quiet_since"] = max(created_at, row.updated_at or created_at)
+    new.row.update(_closing(new.row))
+    return new
+
+
+def _changed(line: TicketLine, before: Record, batch: Batch[inputs.TicketRow]) -> dict[str, Any] | None:
+    """The whole row as it will be; None where the file says nothing new."""
+    values = _given(line)
+    after: dict[str, Any] = {"company_id": batch.company_id, **before, **values}
+    for name, default in _DEFAULTS.items():
+        if after[name] is None:
+            after[name] = default
+    after["source"] = after["source"] or before["source"]
+    after["created_at"] = after["created_at"] or before["created_at"]
+    if after["status"] != before["status"]:
+        # What belonged to the status that the ticket leaves goes with it, unless the file says otherwise.
+        after |= {name: values.get(name) for name in _CLOSING}
+    instant = max(instant_after(batch.moment, before["updated_at"]), after["created_at"])
+    kept = {"updated_at": before["updated_at"]} if after["status"] == before["status"] else {"updated_at": instant}
+    after |= _closing({**after, **kept})
+    if all(after[name] == before[name] for name in q.CHANGEABLE):
+        return None
+    return after | {"updated_at": instant, "version": before["version"] + 1}
+
+
+def _imported(before: Record | None, row: Mapping[str, Any]) -> staleness.Imported:
+    if before is None:
+        return staleness.Imported(row["status"], False, row["quiet_since"], None)
+    worked_on = any(before[name] != row[name] for name in _WORK)
+    quiet_since = row["updated_at"] if worked_on else before["quiet_since"] or before["updated_at"]
+    return staleness.Imported(row["status"], worked_on, quiet_since, before["stale_due_at"])
+
+
+def _closing(ticket: Mapping[str, Any]) -> dict[str, Any]:
+    state = status.state_on_import(
+        ticket["status"],
+        ticket["completed_at"],
+        ticket["cancelled_at"],
+        ticket["cancellation_reason_code"],
+        ticket["updated_at"],
+    )
+    return {name: getattr(state, name) for name in _CLOSING}
+
+
+async def _number(connection: Connection, opened: Sequence[NewTicket], changed: Sequence[_Changed]) -> None:
+    """Numbers new tickets, and anew those that move to another property, where theirs may be taken."""
+    moved = [one.after for one in changed if one.before["property_id"] != one.after["property_id"]]
+    unnumbered = [*(new.row for new in opened), *moved]
+    counts = Counter(row["property_id"] for row in unnumbered)
+    following = await take_numbers(connection, dict(sorted(counts.items()))) if counts else {}
+    for row in unnumbered:
+        row["ticket_number"] = following[row["property_id"]]
+        following[row["property_id"]] += 1

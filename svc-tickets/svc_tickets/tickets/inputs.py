@@ -1,0 +1,117 @@
+"""What requests and rows of imports say of a ticket (spec 4.2)."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from chassis.records.bodies import LongText, RecordId, Text
+from svc_tickets.tickets.rules import fields
+
+ShortText = Annotated[str, Text(longest=200)]
+PhotoUrl = Annotated[str, Text(longest=2000, blank=False)]
+
+
+class TicketCreate(msgspec.Struct, kw_only=True):
+    """A ticket to open. Its status is always Open."""
+
+    refused_keys: ClassVar[dict[str, str]] = {
+        "status": "status can't be set when a ticket is created; it is always Open then, so leave it out."
+    }
+
+    unit_id: RecordId
+    """The unit that the ticket is for; it must be visible to the key."""
+    title: Annotated[str, Text(longest=fields.TITLE_POINTS_MAX, over=422, blank=False)]
+    """What is the matter, in one line."""
+    category: fields.Category
+    """The trade that the ticket is for."""
+    asset_id: RecordId | None = None
+    """The asset that the ticket is about; it must be on the unit's property."""
+    description: LongText | None = None
+    """Everything there is to tell. Left out: empty."""
+    priority: fields.Priority | None = None
+    """How urgent it is. Left out: Medium."""
+
+
+class StatusChange(msgspec.Struct, kw_only=True):
+    """The status that a ticket is to have, and what belongs to it."""
+
+    unknown_keys_status: ClassVar[int] = 422
+
+    status: fields.Status
+    """The status that the ticket is to have; every status can follow every other one."""
+    note: LongText | None = None
+    """What was done, in 5 or more words. Needed with status Completed, refused with any other."""
+    cancellation_reason_code: fields.CancellationReason | None = None
+    """Why the ticket is cancelled. Needed with status Cancelled, refused with any other."""
+    cancellation_notes: LongText | None = None
+    """Why, in 5 or more words of one's own. Needed with cancellation_reason_code see_notes, refused with any other."""
+
+
+class TicketRow(msgspec.Struct, kw_only=True):
+    """A ticket's row in an import. property, unit, asset, assignee (a member of staff) and assigned_vendor are the
+    external_id of those records."""
+
+    external_id: Annotated[str, Text(longest=200, blank=False)]
+    property: ShortText
+    title: Annotated[str, Text(longest=fields.TITLE_POINTS_MAX, blank=False)]
+    category: fields.Category
+    unit: ShortText | None = None
+    asset: ShortText | None = None
+    description: LongText | None = None
+    subcategory: ShortText | None = None
+    priority: fields.Priority | None = None
+    status: fields.Status | None = None
+    unit_number: ShortText | None = None
+    room: ShortText | None = None
+    room_instance: ShortText | None = None
+    permission_to_enter: bool | None = None
+    preferred_access_time: ShortText | None = None
+    assignee: ShortText | None = None
+    assigned_vendor: ShortText | None = None
+    photo_url: Annotated[str, Text(longest=2000)] | None = None
+    created_at: datetime.datetime | None = None
+    updated_at: datetime.datetime | None = None
+    completed_at: datetime.datetime | None = None
+    cancelled_at: datetime.datetime | None = None
+    cancellation_reason_code: fields.CancellationReason | None = None
+    source: fields.Source | None = None
+
+
+class TicketOpening(msgspec.Struct, kw_only=True):
+    """A ticket to open; as in `TicketCreate`, but of a property, with a unit or without."""
+
+    property_id: RecordId
+    title: Annotated[str, Text(longest=fields.TITLE_POINTS_MAX, over=422, blank=False)]
+    category: fields.Category
+    unit_id: RecordId | None = None
+    asset_id: RecordId | None = None
+    subcategory: ShortText | None = None
+    priority: fields.Priority | None = None
+    description: LongText | None = None
+    room: ShortText | None = None
+    room_instance: ShortText | None = None
+    permission_to_enter: bool | None = None
+    preferred_access_time: ShortText | None = None
+    photo_url: PhotoUrl | None = None
+
+
+class Assignment(msgspec.Struct, kw_only=True):
+    """Who is to have a ticket; what is not given stays."""
+
+    assignee_id: RecordId | None = None
+    vendor_id: RecordId | None = None
+
+
+class Comment(msgspec.Struct, kw_only=True):
+    """A comment to add."""
+
+    body: Annotated[str, Text(blank=False)]
+
+
+class Photo(msgspec.Struct, kw_only=True):
+    """A photo to add."""
+
+    photo_url: PhotoUrl

@@ -1,0 +1,157 @@
+"""Ticket numbers: the next ones of a property; the place of a ticket over the API with the number it takes there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import BigInteger, Integer, Text, and_, func, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from chassis.db.database import Connection, Database
+from chassis.db.rows import array_rows
+from chassis.db.statements import Query, Statement, param
+from chassis.lists.updated_since import is_of
+from chassis.writes.coalescing import Coalescer
+from svc_tickets.schema import asset, property_, unit
+from svc_tickets.tickets import tables as t
+
+
+def _take_numbers() -> Statement:
+    ids = param("property_ids", ARRAY(BigInteger))
+    counts = param("counts", ARRAY(Integer))
+    wanted = func.unnest(ids, counts).table_valued("property_id", "many").render_derived()
+    put = insert(t.ticket_number).from_select(
+        ["property_id", "last"], select(wanted.c.property_id, wanted.c.many).order_by(wanted.c.property_id)
+    )
+    return Statement(
+        put.on_conflict_do_update(
+            index_elements=["property_id"], set_={"last": t.ticket_number.c.last + put.excluded.last}
+        ).returning(t.ticket_number.c.property_id, t.ticket_number.c.last)
+    )
+
+
+_TAKE_NUMBERS = _take_numbers()
+
+
+async def take_numbers(connection: Connection, counts: Mapping[int, int]) -> dict[int, int]:
+    """Takes as many ticket numbers of each property; returns the first of each."""
+    rows = await connection.rows(_TAKE_NUMBERS, property_ids=list(counts), counts=list(counts.values()))
+    return {row["property_id"]: row["last"] - counts[row["property_id"]] + 1 for row in rows}
+
+
+async def take_number(connection: Connection, property_id: int) -> int:
+    """Takes the next ticket number of a property."""
+    return (await take_numbers(connection, {property_id: 1}))[property_id]
+
+
+# An import holds the counters of its properties until its batch is stored. Who shares a statement with one that waits
+# for such a counter soon goes on without it; alone, it waits as long as any statement does.
+TOGETHER_WAIT, ALONE_WAIT = "50ms", "3s"
+
+
+class NumberedPlace(NamedTuple):
+    """The place of a new ticket, and the number that the ticket takes there. asset_id: null where it is not there."""
+
+    n: int
+    unit_id: int
+    unit_name: str
+    unit_external_id: str | None
+    unit_number: str | None
+    property_id: int
+    property_name: str
+    property_external_id: str | None
+    asset_id: int | None
+    ticket_number: int
+
+
+def _places_and_numbers() -> Query[NumberedPlace]:
+    """Of each unit that is there: itself, its property, whether the asset is there, and the property's next number.
+
+    Numbers are taken as a sequence's are: at once, for good, and unused where the create is refused. Their commit
+    need not wait for the disk: the tickets' own commit, which follows in the log, makes it durable.
+    """
+    keys = dict.fromkeys(("company_id", "unit_id", "asset_id"), BigInteger())
+    asked = array_rows("given_asked", keys, prefix="asked_", numbered=True)
+    # By their keys alone: to a planner that knows few of them, the company's index looks as good.
+    beside = is_of([(asset.c.property_id, unit.c.property_id), (asset.c.company_id, unit.c.company_id)])
+    its_asset = and_(asset.c.id == asked.c.asset_id, *beside, asset.c.version > 0)
+    own_unit = and_(unit.c.id == asked.c.unit_id, *is_of([(unit.c.company_id, asked.c.company_id)]))
+    following = func.row_number().over(partition_by=property_.c.id, order_by=asked.c.n.desc())
+    place = (
+        select(
+            asked.c.n,
+            unit.c.id.label("unit_id"),
+            unit.c.name.label("unit_name"),
+            unit.c.external_id.label("unit_external_id"),
+            unit.c.unit_number,
+            property_.c.id.label("property_id"),
+            property_.c.name.label("property_name"),
+            property_.c.external_id.label("property_external_id"),
+            asset.c.id.label("asset_id"),
+            (following - text("1")).label("before_the_last"),
+        )
+        .select_from(
+            asked.join(unit, own_unit).join(property_, property_.c.id == unit.c.property_id).outerjoin(asset, its_asset)
+        )
+        .where(unit.c.version > 0, property_.c.version > 0)
+        .cte("place")
+    )
+    settings = select(
+        func.set_config("synchronous_commit", "off", True).label("unhurried"),
+        func.set_config("lock_timeout", param("wait", Text), True).label("wait"),
+    ).cte("settings")
+    # In the order of the properties, in which everybody takes their locks.
+    counted = (
+        select(place.c.property_id, func.count())
+        .select_from(place.join(settings, text("true")))
+        .group_by(place.c.property_id)
+        .order_by(place.c.property_id)
+    )
+    take = insert(t.ticket_number).from_select(["property_id", "last"], counted)
+    number = (
+        take.on_conflict_do_update(
+            index_elements=["property_id"], set_={"last": t.ticket_number.c.last + take.excluded.last}
+        )
+        .returning(t.ticket_number.c.property_id, t.ticket_number.c.last)
+        .cte("number")
+    )
+    taken = (number.c.last - place.c.before_the_last).label("ticket_number")
+    columns = [column for column in place.c if column.name != "before_the_last"]
+    rows = select(*columns, taken).select_from(place.join(number, number.c.property_id == place.c.property_id))
+    return Query(NumberedPlace, rows)
+
+
+PLACES_AND_NUMBERS = _places_and_numbers()
+
+
+class _Asked(NamedTuple):
+    database: Database
+    company_id: int
+    unit_id: int
+    asset_id: int
+
+
+async def _several(some: Sequence[_Asked], wait: str = TOGETHER_WAIT) -> list[NumberedPlace | None]:
+    rows = await PLACES_AND_NUMBERS.rows(
+        some[0].database,
+        asked_company_id=[one.company_id for one in some],
+        asked_unit_id=[one.unit_id for one in some],
+        asked_asset_id=[one.asset_id for one in some],
+        wait=wait,
+    )
+    found = {row.n: row for row in rows}
+    return [found.get(n) for n in range(1, len(some) + 1)]
+
+
+async def _alone(one: _Asked) -> NumberedPlace | None:
+    (row,) = await _several([one], ALONE_WAIT)
+    return row
+
+
+_COALESCER: Coalescer[_Asked, NumberedPlace | None] = Coalescer(_several, _alone)
+
+
+async def place_and_number(database: Database, company_id: int, unit_id: int, asset_id: int) -> NumberedPlace | None:
+    """None where the unit is not in the replica."""
+    return await _COALESCER.ask(_Asked(database, company_id, unit_id, asset_id))

@@ -1,0 +1,74 @@
+"""The SQL statements around stale tickets: whose threshold, which are due, when they are due next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Interval, case, func, literal_column, select, text, update
+
+from chassis.db.database import Connection
+from chassis.db.rows import UpdateMany
+from chassis.db.statements import Statement, param
+from svc_tickets.policy.rules import STALE_AFTER_HOURS
+from svc_tickets.policy.tables import ticket_policy
+from svc_tickets.tickets import tables as t
+from svc_tickets.tickets.queries.read import TICKETS
+from svc_tickets.tickets.rules import staleness
+
+_company_id = param("company_id", BigInteger)
+_default = text(str(STALE_AFTER_HOURS))
+_of_company = select(ticket_policy.c.stale_after_hours).where(ticket_policy.c.company_id == t.ticket.c.company_id)
+_threshold = func.coalesce(_of_company.scalar_subquery(), _default)
+# Of a ticket that a resident filed; the policy is not looked at for any other.
+THRESHOLD_OF_RESIDENTS = case(
+    (t.ticket.c.source == literal_column(f"'{staleness.RESIDENT_SOURCE}'"), _threshold), else_=_default
+).label("stale_after_hours")
+
+
+def _restart() -> Statement:
+    # In the order of their ids, in which everybody locks many.
+    held = (
+        select(t.ticket.c.id)
+        .where(t.ticket.c.company_id == _company_id, t.ticket.c.stale_due_at.is_not(None))
+        .order_by(t.ticket.c.id)
+        .with_for_update(key_share=True)
+        .cte("held")
+    )
+    threshold = param("stale_after_hours", BigInteger) * literal_column("interval '1 hour'", Interval)
+    return Statement(
+        update(t.ticket)
+        .where(
+            t.ticket.c.company_id == _company_id,
+            t.ticket.c.id == held.c.id,
+            t.ticket.c.stale_due_at.is_not(None),
+        )
+        .values(stale_due_at=t.ticket.c.quiet_since + threshold)
+    )
+
+
+_RESTART = _restart()
+
+
+async def restart(connection: Connection, company_id: int, stale_after_hours: int) -> None:
+    """Makes the company's open tickets due by a new threshold, counted from when they fell quiet."""
+    await connection.execute(_RESTART, company_id=company_id, stale_after_hours=stale_after_hours)
+
+
+def due(_day: Any, now: Any) -> tuple[Any, ...]:
+    """See `chassis.schedule.overdue.Due`."""
+    return (t.ticket.c.stale_due_at <= now,)
+
+
+# Of a ticket that is due: the columns that are served, then what the rules ask.
+SHOWN = TICKETS.add_columns(
+    t.ticket.c.company_id.label("company_id"),
+    t.ticket.c.id.label("ticket_id"),
+    t.ticket.c.status.label("status"),
+    t.ticket.c.source.label("source"),
+    t.ticket.c.updated_at.label("last_updated_at"),
+    t.ticket.c.quiet_since.label("quiet_since"),
+    THRESHOLD_OF_RESIDENTS,
+)
+
+# Neither version nor updated_at moves: nothing that is served did.
+MARK = UpdateMany(t.ticket, ("stale_due_at",))

@@ -1,0 +1,174 @@
+"""The SQL statements that change tickets, and add to their comments and history."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, func, insert, literal_column, select, text, true, update
+
+from chassis.auth.identity import Identity
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Statement, param
+from chassis.writes.editing import EditableTable
+from chassis.writes.idempotency import DecideOnce
+from svc_tickets import schema
+from svc_tickets.policy.queries import PHOTO_REQUIRED
+from svc_tickets.tickets import tables as t
+from svc_tickets.tickets.queries.read import SAME_TICKET, TICKETS
+from svc_tickets.tickets.queries.stale import THRESHOLD_OF_RESIDENTS
+from svc_tickets.tickets.rules import staleness
+
+_company_id = param("company_id", BigInteger)
+
+# The status of a ticket, over the API.
+
+# What counts as a photo of a ticket where the company wants one before a ticket is completed.
+HAS_PHOTO = func.coalesce(t.ticket.c.photo_url, text("''")).op("~")(literal_column("'[^[:space:]]'")).label("has_photo")
+# A served ticket, then what the rules ask: the policy as it is while the ticket is locked.
+_ticket_to_change = TICKETS.add_columns(PHOTO_REQUIRED, HAS_PHOTO, THRESHOLD_OF_RESIDENTS)
+
+# What a change of status over the API stores, besides the version.
+_CHANGED = ("status", "updated_at", "completed_at", "cancelled_at", "cancellation_reason_code", *staleness.COLUMNS)
+
+# A version that is the ticket's already, where nothing is new, changes no row.
+_change_ticket = (
+    update(t.ticket)
+    .where(*SAME_TICKET, t.ticket.c.version < param("new_version", BigInteger))
+    .values(
+        version=param("new_version", BigInteger),
+        **{name: param(f"new_{name}", t.ticket.c[name].type) for name in _CHANGED},
+    )
+)
+
+CHANGE_STATUS = DecideOnce(
+    schema.idempotency,
+    t.ticket,
+    _ticket_to_change.where(*SAME_TICKET),
+    inserts=(t.ticket_comment, t.ticket_status_change, schema.outbox),
+    updates=(_change_ticket,),
+)
+
+# In the back office.
+
+EDITABLE = EditableTable(
+    t.ticket,
+    "status",
+    "completed_at",
+    "cancelled_at",
+    "cancellation_reason_code",
+    "assignee_id",
+    "vendor_id",
+    "photo_url",
+    *staleness.COLUMNS,
+)
+# What an entry of the audit log holds of a change.
+AUDITED = ("status", "cancellation_reason_code", "assignee_id", "vendor_id", "photo_url")
+EDITED = Statement(
+    _ticket_to_change.where(t.ticket.c.company_id == _company_id, t.ticket.c.id == param("entity_id", BigInteger))
+)
+_SAVE_STALENESS = Statement(
+    update(t.ticket)
+    .where(*SAME_TICKET)
+    .values({name: param(f"new_{name}", t.ticket.c[name].type) for name in staleness.COLUMNS})
+)
+
+
+async def save_staleness(
+    connection: Connection, company_id: int, ticket_id: int, columns: Mapping[str, datetime.datetime | None]
+) -> None:
+    """columns: those of `staleness.Staleness`. Nothing that is served changes, nor does the version."""
+    values = {f"new_{name}": columns[name] for name in staleness.COLUMNS}
+    await connection.execute(_SAVE_STALENESS, company_id=company_id, ticket_id=ticket_id, **values)
+
+
+# Whom a ticket may be given to.
+
+
+def _known(table: Any) -> Statement:
+    mine = (table.c.company_id == _company_id, table.c.id == param("id", BigInteger), table.c.version > 0)
+    return Statement(select(true()).where(*mine))
+
+
+_KNOWN = {"assignee_id": _known(schema.staff), "vendor_id": _known(schema.vendor)}
+
+
+async def lacking(database: Database, company_id: int, named: Mapping[str, int]) -> list[str]:
+    """Which of assignee_id and vendor_id the replicas do not have."""
+    async with database.connection() as connection:
+        return [
+            name
+            for name, entity_id in named.items()
+            if not await connection.value(_KNOWN[name], company_id=company_id, id=entity_id)
+        ]
+
+
+_ON_HOLD = Statement(
+    select(schema.vendor.c.on_hold).where(
+        schema.vendor.c.company_id == _company_id, schema.vendor.c.id == param("id", BigInteger)
+    )
+)
+
+
+async def is_on_hold(connection: Connection, company_id: int, vendor_id: int) -> bool:
+    return bool(await connection.value(_ON_HOLD, company_id=company_id, id=vendor_id))
+
+
+# Comments, and the history of a ticket's status.
+
+
+def _insert(table: Any, names: Sequence[str], **more: Any) -> Any:
+    return insert(table).values({name: param(name, table.c[name].type) for name in names} | more)
+
+
+_COMMENT = ("company_id", "ticket_id", "kind", "body", "created_at", "administrator_id", "author", "actor")
+_ADD_COMMENT = Statement(
+    _insert(t.ticket_comment, _COMMENT, id=t.comment_id.next_value()).returning(t.ticket_comment.c.id)
+)
+_ENTRY = (
+    "company_id",
+    "ticket_id",
+    "version",
+    "occurred_at",
+    "from_status",
+    "to_status",
+    "cancellation_reason_code",
+    "comment_id",
+    "administrator_id",
+    "actor",
+    "request_id",
+)
+_ADD_ENTRY = Statement(_insert(t.ticket_status_change, _ENTRY))
+
+
+async def add_comment(
+    connection: Connection,
+    by: Identity,
+    *,
+    company_id: int,
+    ticket_id: int,
+    kind: str,
+    body: str,
+    created_at: datetime.datetime,
+    author: str,
+) -> int:
+    """Inserts a comment of the back office, and returns its id. author: whose words or photo it is; by: who brought
+    it."""
+    comment_id: int = await connection.value(
+        _ADD_COMMENT,
+        company_id=company_id,
+        ticket_id=ticket_id,
+        kind=kind,
+        body=body,
+        created_at=created_at,
+        administrator_id=by.administrator_id,
+        author=author,
+        actor=by.actor,
+    )
+    return comment_id
+
+
+async def add_entry(connection: Connection, by: Identity, entry: Mapping[str, Any]) -> None:
+    """Adds to the history of a ticket's status. entry: see `status_change.StatusChange`."""
+    await connection.execute(_ADD_ENTRY, administrator_id=by.administrator_id, actor=by.actor, **entry)

@@ -1,0 +1,174 @@
+"""What svc-tickets shows of a ticket: the public record (spec 2.3), an event's change, its history and its comments."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from chassis.records.shapes import Link, Nested, Renderer, Shape, encode
+from makeready.tickets.v1 import ticket_commands_pb2, tickets_pb2
+from svc_tickets import schema
+from svc_tickets.tickets import tables as t
+from svc_tickets.tickets.rules import fields
+
+
+class Named(msgspec.Struct, frozen=True, gc=False):
+    """Another record, named inside one that belongs to it."""
+
+    id: int
+    """The other record's id."""
+    name: str
+    """The other record's name."""
+    external_id: str | None
+
+
+class Assignee(msgspec.Struct, frozen=True, gc=False):
+    """The member of staff who has the work."""
+
+    id: int
+    """The person's id."""
+    name: str
+    """The person's name."""
+
+
+class Ticket(msgspec.Struct, frozen=True, gc=False):
+    """A maintenance ticket."""
+
+    schema_version: Literal[1]
+    entity_type: Literal["ticket"]
+    entity_id: int
+    ticket_number: int | None
+    """The number that staff and residents see. Unique within one property only, so it finds a ticket together with
+    the property."""
+    title: str
+    """What is the matter, in one line."""
+    description: str | None
+    """Everything that was reported."""
+    category: fields.Category
+    """The trade that the ticket is for."""
+    subcategory: str | None
+    """A narrower kind of work, in the company's own words."""
+    priority: fields.Priority
+    """How urgent it is."""
+    status: fields.Status
+    """Where the ticket stands. Every status can follow every other one, also after Completed and Cancelled."""
+    property: Named
+    """The property that the ticket belongs to."""
+    unit: Named | None
+    """The unit that the ticket is tied to; null for work elsewhere on the property."""
+    unit_number: str | None
+    """The unit number that was typed in when the ticket was opened; it may name no unit that is on record."""
+    room: str | None
+    """The room where the work is, for example Kitchen."""
+    room_instance: str | None
+    """Tells rooms of the same kind apart, for example 2 for the second bathroom."""
+    permission_to_enter: bool
+    """Whether the resident allows staff to enter while nobody is at home."""
+    preferred_access_time: str | None
+    """When the resident would like the visit, in their own words."""
+    assignee: Assignee | None
+    """The member of staff who has the ticket; null while nobody has."""
+    assigned_vendor: Named | None
+    """The vendor who has the ticket; null while none has."""
+    photo_url: str | None
+    """Where a photo of the matter is."""
+    created_at: str
+    """When the ticket was opened."""
+    updated_at: str
+    """When the ticket last changed; what `updated_since` looks at."""
+    completed_at: str | None
+    """When it was completed; null unless status is Completed."""
+    cancelled_at: str | None
+    """When it was cancelled; null unless status is Cancelled."""
+    cancellation_reason_code: fields.CancellationReason | None
+    """Why it was cancelled; null unless status is Cancelled."""
+    external_id: str | None
+    source: fields.Source
+    """How the ticket was opened: over this API, by staff, by a resident in the portal, from an inspection, or by an
+    import."""
+    url: str
+
+
+TICKET = Shape(
+    Ticket,
+    t.ticket,
+    property=Nested(Named, schema.property_),
+    unit=Nested(Named, schema.unit, optional=True),
+    assignee=Nested(Assignee, schema.staff, optional=True),
+    assigned_vendor=Nested(Named, schema.vendor, optional=True),
+    url=Link("/tickets/{entity_id}"),
+    version=t.ticket.c.version,
+)
+TicketRenderer = Renderer[Ticket]
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """An event's `change` (spec 6.2). `from` is a word of Python's, hence the other name here."""
+
+    field: str
+    from_: str | None = msgspec.field(name="from")
+    to: str | None
+
+
+def change(field: str, before: str | None, after: str | None) -> bytes:
+    return encode(Change(field, before, after))
+
+
+class HistoryRow(NamedTuple):
+    """An entry of a ticket's history; all null for a ticket without any."""
+
+    version: int | None
+    occurred_at: datetime.datetime
+    from_status: str
+    to_status: str
+    cancellation_reason_code: str | None
+    note: str | None
+    api_key_id: int | None
+    administrator_id: int | None
+    actor: str | None
+    request_id: str
+
+
+class CommentRow(NamedTuple):
+    """A comment of a ticket, or a photo; all null for a ticket without any."""
+
+    id: int | None
+    created_at: datetime.datetime
+    kind: str
+    body: str
+    author: str | None
+    actor: str | None
+    api_key_id: int | None
+
+
+def _actor_of(row: HistoryRow | CommentRow) -> str:
+    """Who did it: the actor where somebody in the back office did, else the key; nobody for an import."""
+    if row.actor is not None:
+        return row.actor
+    return "" if row.api_key_id is None else f"caller:{row.api_key_id}"
+
+
+def history_entry(row: HistoryRow) -> tickets_pb2.TicketChange:
+    entry = tickets_pb2.TicketChange(
+        version=row.version or 0,
+        from_status=row.from_status,
+        to_status=row.to_status,
+        cancellation_reason_code=row.cancellation_reason_code or "",
+        note=row.note or "",
+        api_key_id=row.api_key_id or 0,
+        administrator_id=row.administrator_id or 0,
+        request_id=row.request_id,
+        actor=_actor_of(row),
+    )
+    entry.occurred_at.FromDatetime(row.occurred_at)
+    return entry
+
+
+def comment(row: CommentRow) -> ticket_commands_pb2.TicketComment:
+    shown = ticket_commands_pb2.TicketComment(
+        comment_id=row.id or 0, kind=row.kind, body=row.body, author=row.author or "", actor=_actor_of(row)
+    )
+    shown.created_at.FromDatetime(row.created_at)
+    return shown

@@ -1,0 +1,103 @@
+"""What the fields of a ticket may be (spec 2.3, 4.2), and what the back office may put in them. Pure."""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import Literal, get_args
+
+from chassis.refusals import Refusal, invalid_request
+
+Status = Literal["Open", "In Progress", "On Hold", "Completed", "Cancelled"]
+Priority = Literal["Low", "Medium", "High", "Emergency"]
+Category = Literal[
+    "HVAC",
+    "Plumbing",
+    "Electrical",
+    "Mechanical",
+    "Life Safety",
+    "Elevator",
+    "Appliance",
+    "Doors/Windows",
+    "Flooring",
+    "Painting",
+    "Roofing",
+    "Leak",
+    "Pest Control",
+    "Structural",
+    "Grounds",
+    "Parking Garage",
+    "Pool",
+    "Security",
+    "Common Area",
+    "General",
+    "Other",
+]
+CancellationReason = Literal[
+    "duplicate_ticket",
+    "no_access_repeated",
+    "resident_cancelled",
+    "resolved_independently",
+    "scheduled_for_later",
+    "see_notes",
+    "wrong_property",
+]
+Source = Literal["api", "staff", "resident_portal", "inspection", "import"]
+
+STATUSES: tuple[str, ...] = get_args(Status)
+PRIORITIES: tuple[str, ...] = get_args(Priority)
+CATEGORIES: tuple[str, ...] = get_args(Category)
+CANCELLATION_REASONS: tuple[str, ...] = get_args(CancellationReason)
+SOURCES: tuple[str, ...] = get_args(Source)
+
+FIRST_STATUS: Status = "Open"
+DEFAULT_PRIORITY: Priority = "Medium"
+TITLE_POINTS_MAX = 150
+# What a comment that came with a change of status is, by the status.
+COMMENT_KINDS: dict[str, str] = {"Completed": "closing_note", "Cancelled": "cancellation_notes"}
+# What is added to a ticket by itself; other kinds come with a change of its status.
+COMMENT, PHOTO = "comment", "photo"
+
+Author = Literal["staff", "vendor", "resident"]
+AUTHORS: tuple[str, ...] = get_args(Author)
+STAFF: Author = "staff"  # whose words come with a change of status
+# The source of a ticket that the back office opens, by who asked for it.
+SOURCES_OF_OPENERS: dict[str, Source] = {"staff": "staff", "resident": "resident_portal"}
+
+UNKNOWN_CATEGORY: Category = "Other"
+UNTITLED = "Failed at an inspection"
+
+
+def no_such_ticket() -> Refusal:
+    """As people of the company are told it."""
+    return Refusal(404, "not_found", "The company has no ticket with that id.")
+
+
+def check_photo_url(photo_url: str) -> None:
+    """Raises Refusal where it can't be the address of a photo. Pages show it as a link: no other scheme gets in."""
+    try:
+        parts = urllib.parse.urlsplit(photo_url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        good = False
+    if not good or any(sign.isspace() or not sign.isprintable() for sign in photo_url):
+        raise invalid_request("photo_url must be an absolute http or https address.", "photo_url")
+
+
+def check_vendor(before: int | None, after: int | None, *, on_hold: bool) -> None:
+    """Raises Refusal where a vendor on hold would get new work; what a vendor already has, stays."""
+    if after is not None and after != before and on_hold:
+        raise invalid_request(
+            "The vendor is on hold and gets no new work; release the vendor or choose another.", "vendor_id", 422
+        )
+
+
+def of_failed_row(title: str, category: str, priority: str) -> tuple[str, str, str]:
+    """Title, category and priority of the ticket that a failed inspection row opens.
+
+    The inspection's words are its own service's: what this release does not know must not keep the ticket away.
+    """
+    return (
+        (title.strip() or UNTITLED)[:TITLE_POINTS_MAX],
+        category if category in CATEGORIES else UNKNOWN_CATEGORY,
+        priority if priority in PRIORITIES else DEFAULT_PRIORITY,
+    )

@@ -1,0 +1,140 @@
+"""How the status of a ticket changes (spec 3.1, 4.2). Pure."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from chassis.refusals import invalid_request
+from svc_tickets.tickets.rules.fields import CANCELLATION_REASONS
+from svc_tickets.tickets.rules.words import words
+
+NOTE_WORDS_MIN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TicketState:
+    """A ticket's status and the fields that belong to it."""
+
+    status: str
+    completed_at: datetime.datetime | None
+    cancelled_at: datetime.datetime | None
+    cancellation_reason_code: str | None
+
+
+def state_on_import(
+    status: str,
+    completed_at: datetime.datetime | None,
+    cancelled_at: datetime.datetime | None,
+    cancellation_reason_code: str | None,
+    updated_at: datetime.datetime,
+) -> TicketState:
+    """The state that a row of a file describes; a closed ticket without its instant closed when last updated.
+
+    Raises Refusal, with the field, where a field belongs to another status.
+    """
+    if completed_at is not None and status != "Completed":
+        raise invalid_request("completed_at belongs to status Completed alone.", "completed_at")
+    if cancelled_at is not None and status != "Cancelled":
+        raise invalid_request("cancelled_at belongs to status Cancelled alone.", "cancelled_at")
+    if cancellation_reason_code is not None and status != "Cancelled":
+        raise invalid_request("cancellation_reason_code belongs to status Cancelled alone.", "cancellation_reason_code")
+    return TicketState(
+        status,
+        (completed_at or updated_at) if status == "Completed" else None,
+        (cancelled_at or updated_at) if status == "Cancelled" else None,
+        cancellation_reason_code,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A change of status whose fields fit each other. comment: the note, or the notes of a cancellation."""
+
+    status: str
+    cancellation_reason_code: str | None
+    comment: str | None
+
+
+def wanted_change(
+    status: str, note: str | None, cancellation_reason_code: str | None, cancellation_notes: str | None
+) -> Wanted:
+    """What a request asks for, from what stands in it alone (the field table of spec 4.2). Raises Refusal with the
+    first field at fault, in their order; None stands for a field that was not sent.
+    """
+    completes, cancels = status == "Completed", status == "Cancelled"
+    if note is not None and not completes:
+        raise invalid_request("note is accepted with status Completed alone; leave it out.", "note", 422)
+    if completes:
+        _check_words("note", note, "status Completed")
+    if not cancels:
+        for field, value in (
+            ("cancellation_reason_code", cancellation_reason_code),
+            ("cancellation_notes", cancellation_notes),
+        ):
+            if value is not None:
+                raise invalid_request(f"{field} is accepted with status Cancelled alone; leave it out.", field, 422)
+        return Wanted(status, None, note)
+    if cancellation_reason_code is None:
+        raise invalid_request(
+            f"cancellation_reason_code is required with status Cancelled: one of {', '.join(CANCELLATION_REASONS)}.",
+            "cancellation_reason_code",
+            422,
+        )
+    if cancellation_reason_code == "see_notes":
+        _check_words("cancellation_notes", cancellation_notes, "cancellation_reason_code see_notes")
+    elif cancellation_notes is not None:
+        raise invalid_request(
+            "cancellation_notes is accepted with cancellation_reason_code see_notes alone; leave it out.",
+            "cancellation_notes",
+        )
+    return Wanted(status, cancellation_reason_code, cancellation_notes)
+
+
+def _check_words(field: str, text: str | None, needed_with: str) -> None:
+    if text is None:
+        raise invalid_request(f"{field} is required with {needed_with}: {NOTE_WORDS_MIN} or more words.", field, 422)
+    if words(text) < NOTE_WORDS_MIN:
+        raise invalid_request(f"{field} must have {NOTE_WORDS_MIN} or more words.", field, 422)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What becomes of a ticket. at: the one instant of the change; None where nothing is new."""
+
+    state: TicketState
+    at: datetime.datetime | None
+    moved: bool
+
+
+def change_status(
+    before: TicketState,
+    updated_at: datetime.datetime,
+    wanted: Wanted,
+    clock: datetime.datetime,
+    *,
+    photo_required: bool,
+    has_photo: bool,
+) -> Changed:
+    """Every status follows every other, itself too. What belongs to the status that the ticket leaves goes with it:
+    its past is in its history. The instant lies after the last change, whatever the clock says.
+
+    Raises Refusal where the company wants a photo of what is completed.
+    """
+    if wanted.status == "Completed" and photo_required and not has_photo:
+        raise invalid_request(
+            "The company requires a photo to complete a ticket and this one has none; add one (photo_url) first.",
+            "photo_url",
+            422,
+        )
+    moved = wanted.status != before.status
+    if not moved and wanted.comment is None and wanted.cancellation_reason_code == before.cancellation_reason_code:
+        return Changed(before, None, False)
+    at = max(clock, updated_at + datetime.timedelta(microseconds=1))
+    state = TicketState(
+        wanted.status,
+        (before.completed_at or at) if wanted.status == "Completed" else None,
+        (before.cancelled_at or at) if wanted.status == "Cancelled" else None,
+        wanted.cancellation_reason_code,
+    )
+    return Changed(state, at, moved)

@@ -1,0 +1,47 @@
+"""Tickets that have become stale (spec 6.1): residents' tickets that nobody has done anything about for too long.
+
+The instant of a sweep decides what is due. When the event occurred is what the clock says, after the record's last
+change.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from asyncpg import Record
+
+from chassis.db.database import Database
+from chassis.messaging.outbox import Outbox
+from chassis.records.shapes import encode
+from chassis.schedule.announcing import Announcement, Announcer
+from chassis.schedule.instants import Clock, after
+from chassis.schedule.overdue import Overdue
+from svc_tickets import schema
+from svc_tickets.tickets import tables as t
+from svc_tickets.tickets.queries import stale
+from svc_tickets.tickets.records import TicketRenderer
+from svc_tickets.tickets.rules import staleness
+
+
+class StaleTickets(Announcer):
+    """Publishes `ticket.stale`, and again each time that a further threshold has passed."""
+
+    def __init__(self, database: Database, outbox: Outbox, renderer: TicketRenderer, clock: Clock) -> None:
+        overdue = Overdue(database, schema.company, t.ticket, stale.due, stale.SHOWN)
+        super().__init__("ticket.stale", overdue, outbox, stale.MARK, self._announcement, clock)
+        self._renderer = renderer
+
+    def _announcement(self, row: Record, now: datetime.datetime, clock: datetime.datetime) -> Announcement:
+        """By the policy of today: where that allows more hours than when it became due, it is due later instead."""
+        quiet_since, hours = row["quiet_since"], row["stale_after_hours"]
+        due = staleness.stale_due_at(row["source"], row["status"], quiet_since, hours)
+        is_stale = due is not None and due <= now
+        if is_stale:
+            due = staleness.next_stale_due_at(quiet_since, hours, now)
+        return Announcement(
+            company_id=row["company_id"],
+            entity_id=row["ticket_id"],
+            occurred_at=after(clock, row["last_updated_at"]),
+            data=encode(self._renderer.first_of(row)) if is_stale else None,
+            mark={"company_id": row["company_id"], "id": row["ticket_id"], "stale_due_at": due},
+        )

@@ -1,0 +1,169 @@
+"""What is lost on the way of a change of status: a claim at the last moment, a connection, a process that stands
+still. It happens once, or not at all (spec 4.13)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from sqlalchemy import text
+
+from chassis.auth.identity import Identity
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.records import bodies
+from chassis.refusals import Refusal
+from chassis.writes import idempotency
+from svc_tickets import tables as t
+from svc_tickets.tickets import inputs
+
+from .changing import (
+    SENT,
+    change,
+    events_of,
+    history_of,
+    kept,
+    opened,
+    refusal_of,
+    served,
+)
+from .lossy_route import LossyRoute
+
+pytestmark = pytest.mark.usefixtures("places")
+
+
+@pytest.fixture(scope="module")
+def strikes(service: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file that says where the next write holds."""
+    file = tmp_path_factory.mktemp("strikes") / "strike"
+    service.stop()
+    service.start(MAKEREADY_STRIKE_FILE=str(file))
+    yield file
+    service.stop()
+    service.start()
+
+
+def state_of(pid: int) -> str:
+    """ "T" where the process stands still."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def strike(strikes: Path, point: str) -> None:
+    """The next write holds at the point."""
+    strikes.write_text(f"{point} hold")
+
+
+@asynccontextmanager
+async def stopped(service: Any) -> AsyncIterator[None]:
+    """Within, the process stands still; afterwards it goes on."""
+    async with asyncio.timeout(10):
+        while state_of(service.process.pid) != "T":  # noqa: ASYNC110 - polling
+            await asyncio.sleep(0.01)
+    try:
+        yield
+    finally:
+        os.kill(service.process.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["same", "other"])
+async def test_where_the_claim_is_taken_at_the_last_moment_its_keeper_is_right(
+    service: Any, client: Any, database: Database, operator: Any, strikes: Path, same: bool
+) -> None:
+    """The primary key is the guard, whoever got past the lock: for example a retention that was too early."""
+    ticket_id, key = await opened(client), secrets.token_hex(8)
+    _, canonical = bodies.decode(inputs.StatusChange, json.dumps(SENT["Completed" if same else "Open"]).encode())
+    caller = Identity("caller", "gateway", 7, 1, "write", 3)
+    claim = idempotency.claim(caller, key, f"PATCH /tickets/{ticket_id}", canonical)
+    strike(strikes, "write-decided")
+    first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
+    async with stopped(service):
+        row = {name.removeprefix("claim_"): value for name, value in claim.whole(200, b'{"kept":1}').items()}
+        await database.execute(Statement(t.idempotency.insert().values(row)))
+    if same:
+        reply = await first
+        assert (reply.status, reply.body, reply.replayed) == (200, b'{"kept":1}', True)
+    else:
+        assert (await refusal_of(first)).code == "idempotency_mismatch"
+    assert json.loads(await served(client, ticket_id))["status"] == "Open"
+    assert await history_of(client, operator, ticket_id) == [] and len(await events_of(database, ticket_id)) == 1
+
+
+@pytest.mark.parametrize("point", ["write-locked", "write-decided", "write-before-commit"])
+async def test_a_connection_that_ends_before_the_commit_leaves_nothing(
+    service: Any, client: Any, database: Database, operator: Any, strikes: Path, point: str
+) -> None:
+    ticket_id, key = await opened(client), secrets.token_hex(8)
+    strike(strikes, point)
+    first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
+    async with stopped(service):
+        ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+        assert await database.value(Statement(text(ended + " AND application_name = 'svc-tickets'"))) >= 1
+    with pytest.raises(grpc.aio.AioRpcError) as fault:
+        await first
+    assert fault.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert await kept(database, key) == 0 and await history_of(client, operator, ticket_id) == []
+    assert not (await change(client, ticket_id, SENT["Completed"], key)).replayed
+    assert len(await history_of(client, operator, ticket_id)) == 1
+
+
+async def test_a_process_that_stands_still_holds_a_ticket_for_a_moment_only(
+    service: Any, client: Any, database: Database, operator: Any, strikes: Path
+) -> None:
+    ticket_id, key = await opened(client), secrets.token_hex(8)
+    strike(strikes, "write-before-commit")
+    first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
+    # By somebody who would wait longer than ours do.
+    async with stopped(service), database.transaction("SET LOCAL lock_timeout = '15s'") as connection:
+        await connection.execute(Statement(text(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")))
+    with pytest.raises(grpc.aio.AioRpcError):
+        await first
+    assert not (await change(client, ticket_id, SENT["Completed"], key)).replayed
+    assert len(await history_of(client, operator, ticket_id)) == 1
+
+
+@pytest.fixture(scope="module")
+async def lossy(service: Any) -> AsyncIterator[LossyRoute]:
+    """The service's way to its database, which loses a commit where it is told to."""
+    with LossyRoute(service.database_url).open() as route:
+        service.stop()
+        await asyncio.to_thread(service.start, MAKEREADY_DATABASE_URL=route.url)
+        yield route
+        service.stop()
+        service.start()
+
+
+@pytest.mark.parametrize("lost", ["before", "after"])
+async def test_a_connection_lost_around_the_commit_is_told_as_it_ended(
+    client: Any, database: Database, operator: Any, lossy: LossyRoute, lost: str
+) -> None:
+    ticket_id, key = await opened(client), secrets.token_hex(8)
+    lossy.lose = lost
+    try:
+        first = await change(client, ticket_id, SENT["Completed"], key)
+    except grpc.aio.AioRpcError as fault:
+        assert (lost, fault.code()) == ("before", grpc.StatusCode.UNAVAILABLE)
+    except Refusal as refused:
+        # The server holds the claim until it has noticed, or until the commit is done.
+        assert refused.code == "idempotency_in_progress"
+    else:
+        assert (lost, first.status, first.body) == ("after", 200, await served(client, ticket_id))
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                again = await change(client, ticket_id, SENT["Completed"], key)
+                break
+            except Refusal as refused:
+                assert refused.code == "idempotency_in_progress"
+                await asyncio.sleep(0.01)
+    assert lossy.lose == "" and again.replayed is (lost == "after")
+    assert again.body == await served(client, ticket_id)
+    assert len(await history_of(client, operator, ticket_id)) == 1 and len(await events_of(database, ticket_id)) == 2

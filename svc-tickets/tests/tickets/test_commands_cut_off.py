@@ -1,0 +1,45 @@
+"""Killed here? What somebody does in the back office is done once, however it was cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import Any
+
+import grpc
+import pytest
+
+from chassis.db.database import Database
+
+from .changing import NOTE, events_of, history_of, opened, served
+from .commands import audited, comments_of, request_of
+
+pytestmark = pytest.mark.usefixtures("places")
+
+
+@pytest.mark.parametrize("point", ["write-decided", "write-before-commit", "write-after-commit"])
+async def test_a_change_cut_off_at_any_point_happens_once(
+    service: Any, client: Any, staff: Any, administrator: Any, database: Database, point: str
+) -> None:
+    ticket_id = await opened(client)
+    key = secrets.token_hex(8)
+    done = request_of("SetTicketStatus", ticket_id=ticket_id, status="Completed", note=NOTE, idempotency_key=key)
+    service.stop()
+    service.start(MAKEREADY_KILL_AT=point)
+    try:
+        with pytest.raises(grpc.aio.AioRpcError):
+            await client("SetTicketStatus", done, staff)
+        await asyncio.to_thread(service.process.wait, 20)
+        assert service.process.returncode == -9, f"{point} was not reached"
+    finally:
+        service.kill()
+        service.start()
+    happened = point == "write-after-commit"
+    assert len(await audited(client, administrator, "ticket", ticket_id)) == happened
+    first, again = [(await client("SetTicketStatus", done, staff)).document for _ in range(2)]
+    assert first == again and first.json == await served(client, ticket_id)
+    assert len(await audited(client, administrator, "ticket", ticket_id)) == 1
+    assert len(await history_of(client, staff, ticket_id)) == 1
+    assert [kind for kind, *_ in await comments_of(client, staff, ticket_id)] == ["closing_note"]
+    told = [event.public.event for event in await events_of(database, ticket_id)]
+    assert told == ["ticket.created", "ticket.status_changed"]

@@ -1,0 +1,64 @@
+"""What a page costs does not grow with the table, the depth or the other companies' rows (spec 4.12)."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from svc_tickets.tickets.queries import numbering, read
+from testkit.plans import explained, lists_of
+from testkit.skewed_rows import BEGAN, IN_ORDER, analyze, check_pages, make_crowd
+
+FILLS = (
+    "property (id, company_id, version, name) SELECT id, company_id, 1, 'x'",
+    "unit (id, company_id, version, name, property_id) SELECT id, company_id, 1, 'x', place",
+    "staff (id, company_id, version, name) SELECT id, company_id, 1, 'x'",
+    "vendor (id, company_id, version, name) SELECT id, company_id, 1, 'x'",
+    "ticket (id, company_id, version, ticket_number, title, category, priority, status, property_id, unit_id,"
+    " assignee_id, vendor_id, permission_to_enter, created_at, updated_at, source)"
+    " SELECT id, company_id, 1, n + 1, 'x', 'Leak', 'Low', (ARRAY['Open', 'In Progress', 'On Hold'])[1 + commonness],"
+    " place, place, id, id, true, '2020-01-01', updated_at, 'import'",
+)
+STATUSES = ("Open", "On Hold")
+REQUIRES = {"ticket_number": "property_id"}
+LISTS = lists_of(read)
+
+
+@pytest.fixture(scope="module")
+async def crowd(database: Database) -> Database:
+    # What the planner knows before: companies of one unit each.
+    for table, more in (("property", ""), ("unit", ", property_id")):
+        ids = "SELECT n, n, 1, 'x'" + (", n" if more else "") + " FROM generate_series(900001, 900003) n"
+        await database.execute(Statement(text(f"INSERT INTO {table} (id, company_id, version, name{more}) {ids}")))
+    await make_crowd(database, FILLS)
+    return database
+
+
+@pytest.mark.usefixtures("crowd")
+async def test_a_new_ticket_finds_its_place_by_keys_alone(database: Database) -> None:
+    last = f"SELECT max(id) FROM unit WHERE company_id = {IN_ORDER}"
+    asked = {"asked_company_id": [IN_ORDER], "asked_unit_id": [await database.value(Statement(text(last)))]}
+    async with explained(database, numbering.PLACES_AND_NUMBERS.statement) as explain:
+        plan = await explain(**asked, asked_asset_id=[0], wait="3s")
+    assert plan.rows_met <= 10 and {"unit_pkey", "property_pkey"} <= set(plan.indexes), (plan.rows_met, plan.indexes)
+
+
+@pytest.mark.parametrize("name", LISTS)
+async def test_a_page_costs_the_same_wherever_it_is(crowd: Database, name: str) -> None:
+    assert await check_pages(crowd, LISTS[name], STATUSES, REQUIRES, with_changes=False)  # by yesterday's statistics
+    await analyze(crowd)
+    assert await check_pages(crowd, LISTS[name], STATUSES, REQUIRES, with_changes=True)
+
+
+async def test_no_call_plans_its_statement_anew(crowd: Database) -> None:
+    filters = {"status": "Open", "updated_since": BEGAN}
+    statement = read.TICKETS_PAGE.statement(frozenset(filters))
+    async with crowd.connection() as connection:
+        for _ in range(8):
+            await connection.rows(statement, company_id=IN_ORDER, after_id=0, rows=51, **filters)
+        plans = await connection.raw.fetchrow(
+            "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement = $1", statement.sql
+        )
+    assert plans["generic_plans"] >= 8 and plans["custom_plans"] == 0

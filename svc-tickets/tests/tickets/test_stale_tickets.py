@@ -1,0 +1,278 @@
+"""`ticket.stale`: fires for residents' tickets that nobody does anything about, and again while that goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import select, text
+
+from chassis.db.database import Database
+from chassis.db.statements import Statement
+from chassis.messaging.outbox import Outbox
+from chassis.schedule import instants
+from svc_tickets import tables as t
+from svc_tickets.tickets.queries.stale import restart
+from svc_tickets.tickets.records import TICKET
+from svc_tickets.tickets.sweeps import StaleTickets
+from testkit.plans import statement_plan
+from testkit.services import RunningService
+
+from ..companies import Company, fired, import_tickets, new_company, sweep, tell
+from .changing import SENT, change, opened, served
+from .commands import request_of
+
+HOUR = datetime.timedelta(hours=1)
+THRESHOLD = 72 * HOUR
+# Long after the tests, so that the service's own clock makes nothing due.
+OPENED = datetime.datetime(2040, 1, 1, 9, tzinfo=datetime.UTC)
+FILED = {"source": "resident_portal", "created_at": OPENED.isoformat(), "updated_at": OPENED.isoformat()}
+
+
+async def state_of(database: Database, company: Company) -> list[Any]:
+    """(id, version, updated_at, quiet_since, stale_due_at) of the company's tickets."""
+    columns = (t.ticket.c[name] for name in ("id", "version", "updated_at", "quiet_since", "stale_due_at"))
+    rows = Statement(select(*columns).where(t.ticket.c.company_id == company.id).order_by(t.ticket.c.id))
+    return [tuple(row) for row in await database.rows(rows)]
+
+
+async def stale(database: Database, company: Company) -> list[Any]:
+    return await fired(database, company, "ticket.stale")
+
+
+async def test_it_fires_once_the_threshold_has_passed_with_the_ticket_as_it_is_served(
+    service: RunningService, client: Any, database: Database
+) -> None:
+    company = await new_company(database)
+    await import_tickets(client, company, FILED | {"assignee": "S", "unit": "U"}, events=True)
+    before = await state_of(database, company)
+    await sweep(service, OPENED + THRESHOLD - HOUR)
+    assert await stale(database, company) == []
+    assert (await sweep(service, OPENED + THRESHOLD))["ticket.stale"] >= 1
+    (event,) = await stale(database, company)
+    ((ticket_id, *_),) = before
+    assert event.public.data == await served(client, ticket_id, company.caller)
+    assert (event.public.entity_id, event.public.change) == (ticket_id, b"")
+    assert event.occurred_at.ToDatetime(datetime.UTC) > OPENED
+    ((_, *same, due),) = await state_of(database, company)
+    assert (same, due) == ([*before[0][1:4]], OPENED + 2 * THRESHOLD)
+
+
+async def test_it_fires_again_at_each_further_threshold_and_once_for_all_that_an_outage_missed(
+    service: RunningService, client: Any, database: Database
+) -> None:
+    company = await new_company(database)
+    await import_tickets(client, company, FILED, events=True)
+    fires_at = {72: 1, 143: 1, 144: 2, 145: 2, 500: 3, 503: 3, 504: 4}
+    for hours, many in fires_at.items():
+        for _ in range(2):
+            await sweep(service, OPENED + hours * HOUR)
+        assert len(await stale(database, company)) == many, hours
+
+
+async def test_only_open_tickets_of_residents_fire(service: RunningService, client: Any, database: Database) -> None:
+    company = await new_company(database)
+    rows = [FILED | {"source": source} for source in ("api", "staff", "inspection", "import")]
+    rows += [FILED | {"status": "Completed"}, FILED | {"status": "Cancelled"}]
+    rows += [FILED | {"status": status, "title": status} for status in ("In Progress", "On Hold")]
+    await import_tickets(client, company, *rows, events=True)
+    await sweep(service, OPENED + THRESHOLD)
+    statuses = {
+        event.public.data.decode().split('"status":"')[1].split('"')[0] for event in await stale(database, company)
+    }
+    assert statuses == {"In Progress", "On Hold"} and len(await stale(database, company)) == 2
+
+
+async def test_a_change_of_status_over_the_api_ends_the_silence(client: Any, database: Database) -> None:
+    company = await new_company(database)
+    await import_tickets(client, company, FILED | {"created_at": "2020-01-01", "updated_at": "2020-01-01"})
+    ((ticket_id, *_),) = await state_of(database, company)
+    await change(client, ticket_id, SENT["In Progress"], who=company.caller)
+    ((_, _, updated_at, quiet_since, due),) = await state_of(database, company)
+    assert (quiet_since, due) == (updated_at, updated_at + THRESHOLD)
+    # Again the same: nothing happened.
+    await change(client, ticket_id, SENT["In Progress"], who=company.caller)
+    assert (await state_of(database, company))[0][2:] == (updated_at, quiet_since, due)
+    await change(client, ticket_id, SENT["Completed"], who=company.caller)
+    assert (await state_of(database, company))[0][4] is None
+    await change(client, ticket_id, SENT["Open"], who=company.caller)
+    ((_, _, updated_at, quiet_since, due),) = await state_of(database, company)
+    assert (quiet_since, due) == (updated_at, updated_at + THRESHOLD)
+
+
+async def test_a_ticket_that_no_resident_filed_keeps_no_watch(client: Any, database: Database) -> None:
+    company = await new_company(database)
+    ticket_id = await opened(client, company.caller, company.id)
+    await change(client, ticket_id, SENT["On Hold"], who=company.caller)
+    assert [row[3:] for row in await state_of(database, company)] == [(None, None)]
+
+
+async def test_an_import_without_events_counts_what_has_been_quiet_as_told(client: Any, database: Database) -> None:
+    company = await new_company(database)
+    began = instants.now()
+    await import_tickets(client, company, FILED | {"created_at": "2020-01-01", "updated_at": "2020-01-01"})
+    ((_, _, _, quiet_since, due),) = await state_of(database, company)
+    assert quiet_since == datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    assert began < due <= instants.now() + THRESHOLD
+    assert (due - quiet_since) % THRESHOLD == datetime.timedelta()
+
+
+async def test_an_import_with_events_leaves_it_to_the_next_sweep(
+    service: RunningService, client: Any, database: Database
+) -> None:
+    company = await new_company(database)
+    await import_tickets(client, company, {"source": "resident_portal", "created_at": "2020-01-01"}, events=True)
+    now = instants.now()
+    await sweep(service, now)
+    assert len(await stale(database, company)) == 1
+    await sweep(service, now)
+    assert len(await stale(database, company)) == 1
+
+
+async def test_a_file_ends_the_silence_where_it_brings_what_staff_did(client: Any, database: Database) -> None:
+    company = await new_company(database)
+    row = FILED | {"external_id": "X", "created_at": "2020-01-01", "updated_at": "2020-01-01"}
+    await import_tickets(client, company, row)
+    ((_, _, _, *quiet),) = await state_of(database, company)
+    await import_tickets(client, company, row | {"title": "Lift stuck again"})
+    assert [*(await state_of(database, company))[0][3:]] == quiet
+    await import_tickets(client, company, row | {"assignee": "S"})
+    ((_, _, updated_at, quiet_since, due),) = await state_of(database, company)
+    assert (quiet_since, due) == (updated_at, updated_at + THRESHOLD)
+    await import_tickets(client, company, row | {"source": "staff"})
+    assert (await state_of(database, company))[0][3:] == (None, None)
+    await import_tickets(client, company, row | {"source": "resident_portal"})
+    ((_, _, _, quiet_since, due),) = await state_of(database, company)
+    assert quiet_since is not None and due > instants.now()
+
+
+async def test_a_new_threshold_counts_from_when_the_ticket_fell_quiet(
+    service: RunningService, client: Any, database: Database
+) -> None:
+    company = await new_company(database)
+    await import_tickets(client, company, FILED, FILED | {"status": "Completed"}, events=True)
+    async with database.transaction() as connection:
+        await connection.raw.execute(
+            "INSERT INTO ticket_policy (company_id, stale_after_hours) VALUES ($1, 24)", company.id
+        )
+        await restart(connection, company.id, 24)
+    assert [row[4] for row in await state_of(database, company)] == [OPENED + 24 * HOUR, None]
+    await sweep(service, OPENED + 60 * HOUR)
+    await sweep(service, OPENED + 60 * HOUR)
+    assert len(await stale(database, company)) == 1
+    assert (await state_of(database, company))[0][4] == OPENED + 72 * HOUR
+
+
+async def test_the_policy_of_the_day_decides_under_the_lock(
+    service: RunningService, client: Any, database: Database
+) -> None:
+    """Where a change of the policy and a change of the ticket have passed each other."""
+    company = await new_company(database)
+    await import_tickets(client, company, FILED, events=True)
+    async with database.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO ticket_policy (company_id, stale_after_hours) VALUES ($1, 100)", company.id
+        )
+    await sweep(service, OPENED + THRESHOLD)
+    assert await stale(database, company) == []
+    await sweep(service, OPENED + 100 * HOUR)
+    assert len(await stale(database, company)) == 1
+
+
+async def test_inactive_and_unknown_companies_have_no_sweeps(
+    service: RunningService, client: Any, database: Database
+) -> None:
+    inactive, unknown = await new_company(database), await new_company(database, known=False)
+    for company in (inactive, unknown):
+        await import_tickets(client, company, FILED, events=True)
+    await tell(database, inactive.id, 2, "UTC", active=False)
+    await sweep(service, OPENED + THRESHOLD)
+    assert await stale(database, inactive) == await stale(database, unknown) == []
+    await tell(database, inactive.id, 3, "UTC")
+    await tell(database, unknown.id, 1, "UTC")
+    await sweep(service, OPENED + THRESHOLD)
+    assert len(await stale(database, inactive)) == len(await stale(database, unknown)) == 1
+
+
+def _replica(database: Database) -> StaleTickets:
+    renderer = TICKET.renderer("https://app.test")
+    return StaleTickets(database, Outbox("svc-tickets", t.outbox), renderer, instants.now)
+
+
+async def test_several_replicas_at_once_fire_each_once(client: Any, database: Database) -> None:
+    company = await new_company(database)
+    for _ in range(3):
+        await import_tickets(client, company, *[FILED] * 120, events=True)
+    replicas = [_replica(database) for _ in range(4)]
+    done = await asyncio.gather(*(replica.sweep(OPENED + THRESHOLD) for replica in replicas))
+    events = await stale(database, company)
+    assert len({event.public.entity_id for event in events}) == len(events) == 360
+    assert sum(one["ticket.stale"] for one in done) >= 360
+
+
+@pytest.mark.parametrize("who", ["staff", "caller", "file"])
+async def test_what_waited_while_it_fired_happened_after_it(
+    service: RunningService, client: Any, database: Database, who: str
+) -> None:
+    company = await new_company(database)
+    row = {"external_id": "X", "source": "resident_portal", "created_at": "2020-01-01"}
+    await import_tickets(client, company, row, events=True)
+    ((ticket_id, *_),) = await state_of(database, company)
+    moving: dict[str, Callable[[], Any]] = {
+        "staff": lambda: client(
+            "SetTicketStatus", request_of("SetTicketStatus", ticket_id=ticket_id, status="In Progress"), company.staff
+        ),
+        "caller": lambda: change(client, ticket_id, SENT["In Progress"], who=company.caller),
+        "file": lambda: import_tickets(client, company, row | {"status": "In Progress"}, events=True),
+    }
+    async with database.transaction() as connection:
+        await connection.raw.execute(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")
+        waiting = []
+        for act in (sweep(service, instants.now()), moving[who]()):
+            waiting.append(asyncio.create_task(act))
+            await waits(database, len(waiting))
+    await asyncio.gather(*waiting)
+    told = [(await fired(database, company, f"ticket.{name}"))[0] for name in ("stale", "status_changed")]
+    # The order of the instants is the order of what happened.
+    assert [json.loads(event.public.data)["status"] for event in told] == ["Open", "In Progress"]
+    assert told[0].occurred_at.ToNanoseconds() < told[1].occurred_at.ToNanoseconds()
+
+
+async def waits(database: Database, count: int) -> None:
+    """Until as many wait for a lock of a row."""
+    waiting = Statement(
+        text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+    )
+    async with asyncio.timeout(20):
+        while await database.value(waiting) < count:  # noqa: ASYNC110 - polling
+            await asyncio.sleep(0.02)
+
+
+async def test_what_a_sweep_costs_grows_with_what_is_stale(database: Database, client: Any) -> None:
+    """Not with the table, and not with the companies' other tickets."""
+    company = await new_company(database)
+    await import_tickets(client, company, *[FILED] * 5, events=True)
+    async with database.connection() as connection:
+        await connection.raw.execute(
+            "INSERT INTO ticket (company_id, ticket_number, title, category, priority, status, property_id,"
+            " permission_to_enter, created_at, updated_at, source, quiet_since, stale_due_at)"
+            " SELECT $1, n, 'x', 'Leak', 'Low', 'Open', $1, false, at, at, 'resident_portal', at,"
+            " CASE WHEN n % 2 = 0 THEN at + interval '9000 days' END"
+            " FROM generate_series(1001, 11000) n, (SELECT $2::timestamptz AS at) began",
+            company.id,
+            OPENED,
+        )
+    companies = await database.value(Statement(text("SELECT count(*) FROM company WHERE active AND version > 0")))
+    find: Any = _replica(database)._overdue._find
+    values = {"zones": ["UTC"], "days": [OPENED.date()], "first_company_id": company.id, "rows": 100}
+    plan = await statement_plan(database, find, **values, now=OPENED + THRESHOLD)
+    assert plan.returned == 5
+    assert "ticket_stale_due" in plan.indexes and "ticket" not in plan.whole_tables
+    assert plan.rows_met <= 5 + 2 * companies
+
+
+pytestmark = pytest.mark.usefixtures("places")

@@ -1,0 +1,64 @@
+"""When a resident's ticket has been quiet for too long, and when that is told again (spec 6.1)."""
+
+from __future__ import annotations
+
+import datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc_tickets.tickets.rules import fields, staleness
+
+MOMENTS = st.datetimes(datetime.datetime(2020, 1, 1), datetime.datetime(2060, 1, 1), timezones=st.just(datetime.UTC))
+THRESHOLDS = st.integers(1, 8760)
+HOUR = datetime.timedelta(hours=1)
+
+
+def test_only_what_a_resident_filed_and_nobody_closed_goes_stale() -> None:
+    can = {(source, status) for source in fields.SOURCES for status in fields.STATUSES}
+    can = {pair for pair in can if staleness.may_go_stale(*pair)}
+    assert can == {("resident_portal", status) for status in ("Open", "In Progress", "On Hold")}
+
+
+@given(MOMENTS, THRESHOLDS)
+def test_it_is_due_when_the_threshold_has_passed(quiet_since: datetime.datetime, hours: int) -> None:
+    assert staleness.stale_due_at("resident_portal", "Open", quiet_since, hours) == quiet_since + hours * HOUR
+    assert staleness.stale_due_at("resident_portal", "Completed", quiet_since, hours) is None
+    assert staleness.stale_due_at("staff", "Open", quiet_since, hours) is None
+
+
+@given(MOMENTS, THRESHOLDS, st.timedeltas(datetime.timedelta(), datetime.timedelta(days=2000)))
+def test_it_is_due_again_at_the_next_multiple_of_the_threshold(
+    quiet_since: datetime.datetime, hours: int, silence: datetime.timedelta
+) -> None:
+    now = quiet_since + silence
+    due = staleness.next_stale_due_at(quiet_since, hours, now)
+    assert now < due <= now + hours * HOUR
+    assert (due - quiet_since) % (hours * HOUR) == datetime.timedelta()
+
+
+@given(MOMENTS, THRESHOLDS, st.timedeltas(datetime.timedelta(days=-400), datetime.timedelta()))
+def test_it_is_never_due_before_it_was_quiet_for_a_threshold(
+    quiet_since: datetime.datetime, hours: int, ahead: datetime.timedelta
+) -> None:
+    due = staleness.next_stale_due_at(quiet_since, hours, quiet_since + ahead)
+    assert due == quiet_since + hours * HOUR
+
+
+@given(MOMENTS, THRESHOLDS, st.lists(st.timedeltas(datetime.timedelta(0), datetime.timedelta(days=30)), max_size=20))
+def test_a_sweep_tells_once_of_all_that_passed_since_the_last(
+    quiet_since: datetime.datetime, hours: int, steps: list[datetime.timedelta]
+) -> None:
+    """Whatever the rhythm of the sweeps: as often as they find a multiple passed that none before has seen."""
+    due = staleness.stale_due_at("resident_portal", "Open", quiet_since, hours)
+    now, seen, fired, expected = quiet_since, 0, 0, 0
+    for step in steps:
+        now += step
+        multiples = (now - quiet_since) // (hours * HOUR)
+        if multiples > seen:
+            seen, expected = multiples, expected + 1
+        assert due is not None
+        if due <= now:
+            fired += 1
+            due = staleness.next_stale_due_at(quiet_since, hours, now)
+    assert fired == expected

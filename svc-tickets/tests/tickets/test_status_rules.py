@@ -1,0 +1,189 @@
+"""The rules of a ticket's status (spec 3.1, 4.2) by themselves: the table of fields, words, what no sequence breaks."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chassis.refusals import Refusal
+from svc_tickets.tickets.rules import fields as ticket_fields
+from svc_tickets.tickets.rules import status as status_rules
+from svc_tickets.tickets.rules.status import TicketState
+from svc_tickets.tickets.rules.words import words
+
+from .changing import ANSWERS, TABLE
+
+NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
+TICK = datetime.timedelta(microseconds=1)
+
+
+def test_the_table_is_whole() -> None:
+    assert len(TABLE) == 5 * 27 and len({fields for fields, _ in TABLE}) == len(TABLE)
+    assert set(ANSWERS) == set(ticket_fields.STATUSES)
+
+
+@pytest.mark.parametrize(("fields", "answer"), TABLE)
+def test_fields_are_accepted_as_the_contract_says(fields: tuple[str, Any, Any, Any], answer: int) -> None:
+    if answer == 200:
+        wanted = status_rules.wanted_change(*fields)
+        assert (wanted.status, wanted.cancellation_reason_code) == (fields[0], fields[2])
+        assert wanted.comment == (fields[1] or fields[3])
+        return
+    with pytest.raises(Refusal) as refused:
+        status_rules.wanted_change(*fields)
+    found = refused.value
+    assert (found.status, found.code) == (answer, "invalid_request")
+    assert found.field in ("note", "cancellation_reason_code", "cancellation_notes") and found.field in found.message
+    assert found.message.endswith(".") and ". " not in found.message
+    # What is at fault is repaired by doing what the sentence says of the field that it names.
+    sent = dict(zip(("note", "cancellation_reason_code", "cancellation_notes"), fields[1:], strict=True))
+    if "leave it out" in found.message:
+        assert sent[found.field] is not None
+    elif "is required" in found.message:
+        assert sent[found.field] is None
+    else:
+        assert words(str(sent[found.field])) < status_rules.NOTE_WORDS_MIN
+
+
+def test_an_empty_text_was_sent_too() -> None:
+    for fields in (("Open", "", None, None), ("Cancelled", "", "wrong_property", None), ("On Hold", None, None, "")):
+        with pytest.raises(Refusal, match="leave it out"):
+            status_rules.wanted_change(*fields)
+
+
+@pytest.mark.parametrize("photo_required", [False, True])
+@pytest.mark.parametrize("has_photo", [False, True])
+@pytest.mark.parametrize("after", ticket_fields.STATUSES)
+@pytest.mark.parametrize("before", ticket_fields.STATUSES)
+def test_only_completion_asks_for_a_photo(before: str, after: str, has_photo: bool, photo_required: bool) -> None:
+    wanted = status_rules.Wanted(after, "wrong_property" if after == "Cancelled" else None, None)
+
+    def change() -> status_rules.Changed:
+        return status_rules.change_status(
+            state(before), NOW, wanted, NOW, photo_required=photo_required, has_photo=has_photo
+        )
+
+    if after == "Completed" and photo_required and not has_photo:
+        with pytest.raises(Refusal) as refused:
+            change()
+        assert (refused.value.status, refused.value.field) == (422, "photo_url")
+    else:
+        assert change().state.status == after
+
+
+def state(status: str, at: datetime.datetime = NOW) -> TicketState:
+    return TicketState(
+        status,
+        at if status == "Completed" else None,
+        at if status == "Cancelled" else None,
+        "wrong_property" if status == "Cancelled" else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("", 0),
+        ("   \n\t ", 0),
+        ("done", 1),
+        ("Replaced the kitchen tap washer", 5),
+        ("Replaced the kitchen tap", 4),
+        ("replaced\nthe\tkitchen\u00a0tap\u3000washer", 5),
+        ("a b c d e", 5),
+        ("1 2 3 4 5", 5),
+        (". . . . .", 0),
+        ("- - - done -", 1),
+        ("🚿 🚿 🚿 🚿 🚿", 0),
+        ("don't re-open: it's all-right", 4),
+        ("Замінив прокладку крана на кухні", 5),
+        ("تم استبدال حلقة الصنبور بالمطبخ", 5),
+        ("रसोई के नल का वॉशर", 5),
+        ("주방 수도꼭지 와셔를 교체하고 시험함", 5),
+        ("Đã thay gioăng vòi nước", 5),
+        ("u\u0308ber die o\u0308rtliche", 3),
+        # Scripts without blanks between words: a character, or three letters.
+        ("已更换水龙头", 6),
+        ("已修好。", 3),
+        ("完成", 1 + 1),
+        ("更换3个阀门", 6),
+        ("水道の蛇口を交換しました", 12),
+        ("シャワーヘッド", 7),
+        ("ﾊﾟｯｷﾝ交換", 6),
+        ("เปลี่ยนก๊อกน้ำแล้ว", 5),
+        ("เสร็จ", 1 + 1),
+        ("ປ່ຽນກ໊ອກນ້ຳແລ້ວ", 4),
+        ("បានជួសជុលរួចរាល់ហើយ", 4),
+        ("ရေပိုက်ကို အသစ်လဲပြီးပါပြီ", 5),
+        ("ดี\u200bมาก", 2),
+        ("\u0e31\u0e31\u0e31", 0),  # signs that stand on nothing
+    ],
+)
+def test_words_are_counted_alike_in_every_script(text: str, count: int) -> None:
+    assert words(text) == count
+
+
+WORD = st.text(st.characters(categories=["Lu", "Ll"], max_codepoint=0x24F), min_size=1, max_size=12)
+PUNCTUATION = st.text(st.sampled_from(".,;:!?-–—…()[]*/#\"'_"), max_size=5)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+
+
+@given(st.lists(st.tuples(PUNCTUATION, WORD, PUNCTUATION)), st.sampled_from([" ", "\n", " \t ", "\u00a0", "\u3000"]))
+def test_spaced_words_count_as_many_whatever_surrounds_them(parts: list[tuple[str, str, str]], blank: str) -> None:
+    assert words(blank.join("".join(part) for part in parts)) == len(parts)
+    assert words(f"{blank}…{blank}".join("".join(part) for part in parts)) == len(parts)
+
+
+@given(TEXT, TEXT)
+def test_texts_side_by_side_have_the_words_of_both(one: str, other: str) -> None:
+    assert words(f"{one} {other}") == words(one) + words(other)
+    assert words(one + other) >= max(words(one), words(other)) - 1
+
+
+@given(TEXT)
+def test_words_hold_a_letter_or_digit_each(text: str) -> None:
+    # Han of a later Unicode than Python's counts, too.
+    assert words(text) <= sum(1 for sign in text if sign.isalnum() or ord(sign) > 0x1FFFF)
+    assert words(text) > 0 or not any(sign.isalpha() and sign.isascii() for sign in text)
+
+
+INSTANTS = st.datetimes(datetime.datetime(2020, 1, 1), datetime.datetime(2030, 1, 1), timezones=st.just(datetime.UTC))
+WANTED = st.one_of(
+    st.sampled_from(["Open", "In Progress", "On Hold"]).map(lambda status: status_rules.Wanted(status, None, None)),
+    st.just(status_rules.Wanted("Completed", None, "these are five whole words")),
+    st.sampled_from(ticket_fields.CANCELLATION_REASONS).map(
+        lambda code: status_rules.Wanted(
+            "Cancelled", code, "these are five whole words" if code == "see_notes" else None
+        )
+    ),
+)
+
+
+@given(st.sampled_from(ticket_fields.STATUSES), INSTANTS, st.lists(st.tuples(WANTED, INSTANTS), max_size=30))
+def test_no_sequence_of_changes_breaks_what_always_holds(
+    first: str, updated_at: datetime.datetime, sequence: list[tuple[status_rules.Wanted, datetime.datetime]]
+) -> None:
+    now = state(first, updated_at)
+    for wanted, clock in sequence:
+        changed = status_rules.change_status(now, updated_at, wanted, clock, photo_required=False, has_photo=False)
+        after = changed.state
+        assert after.status == wanted.status
+        assert (after.completed_at is not None) == (after.status == "Completed")
+        assert (after.cancelled_at is not None) == (after.status == "Cancelled")
+        assert after.cancellation_reason_code == wanted.cancellation_reason_code
+        assert changed.moved == (after.status != now.status)
+        if changed.at is None:
+            assert after == now and wanted.comment is None
+        else:
+            # It rises although clocks go back, and is the clock's wherever that has gone on.
+            assert changed.at == max(clock, updated_at + TICK)
+            closed_at = after.completed_at or after.cancelled_at
+            if changed.moved:
+                assert closed_at in (None, changed.at)
+            else:
+                assert closed_at == (now.completed_at or now.cancelled_at)
+            updated_at = changed.at
+        now = after

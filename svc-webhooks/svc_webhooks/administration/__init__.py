@@ -1,0 +1,1 @@
+"""What administrators see and change: health, secrets, deliveries and their attempts."""

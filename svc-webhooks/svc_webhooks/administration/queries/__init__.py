@@ -1,0 +1,1 @@
+"""The SQL of what administrators change, and of lists of deliveries."""

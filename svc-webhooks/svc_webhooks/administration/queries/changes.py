@@ -1,0 +1,216 @@
+"""The SQL statements of what an administrator changes: pause, resume, rotate, retry."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from typing import NamedTuple
+
+from sqlalchemy import BigInteger, Integer, LargeBinary, Text, null, select, text, update
+
+from chassis.db.database import Connection, Database
+from chassis.db.statements import Query, Statement, param
+from svc_webhooks.dispatch.tables import delivery
+from svc_webhooks.schema import Instant, Uuid, company
+from svc_webhooks.subscriptions.records import ADMINISTERED, AdministeredSubscription
+from svc_webhooks.subscriptions.rules import SubscriptionHealth
+from svc_webhooks.subscriptions.tables import subscription
+
+_own = subscription.c.id == param("sub_id", BigInteger)
+_shown = ADMINISTERED.renderer().record
+
+# Subscriptions
+
+
+class LockedHealth(NamedTuple):
+    """How a subscription fares; its row is locked, while fan-outs go on beside."""
+
+    company_id: int
+    health: str
+    failures_in_a_row: int
+    paused_at: datetime.datetime | None
+
+
+class SecretInUse(NamedTuple):
+    """What is shown of a subscription's secret."""
+
+    company_id: int
+    secret_prefix: str
+    secret_key_id: str
+
+
+class Owned(NamedTuple):
+    """A subscription's company and health. active: of the company; null while it is not known."""
+
+    company_id: int
+    health: str
+    active: bool | None
+
+
+_HEALTH = Query(
+    LockedHealth,
+    select(
+        subscription.c.company_id,
+        subscription.c.health,
+        subscription.c.failures_in_a_row,
+        subscription.c.paused_at,
+    )
+    .where(_own)
+    .with_for_update(key_share=True),
+)
+_SAVE_HEALTH = Statement(
+    update(subscription)
+    .where(_own)
+    .values(
+        health=param("health", Text),
+        failures_in_a_row=param("failures_in_a_row", Integer),
+        paused_at=param("paused_at", Instant),
+    )
+    .returning(*ADMINISTERED.columns)
+)
+_SECRET_PREFIX = Query(
+    SecretInUse,
+    select(subscription.c.company_id, subscription.c.secret_prefix, subscription.c.secret_key_id).where(_own),
+)
+_SAVE_SECRET = Statement(
+    update(subscription)
+    .where(_own, subscription.c.secret_prefix == param("known_prefix", Text))
+    .values(
+        secret_prefix=param("secret_prefix", Text),
+        secret_key_id=param("secret_key_id", Text),
+        secret_sealed=param("secret_sealed", LargeBinary),
+    )
+    .returning(*ADMINISTERED.columns)
+)
+_COMPANY = Query(
+    Owned,
+    select(subscription.c.company_id, subscription.c.health, company.c.active)
+    .select_from(subscription.outerjoin(company, company.c.id == subscription.c.company_id))
+    .where(_own),
+)
+
+
+async def health_for_update(connection: Connection, sub_id: int) -> LockedHealth | None:
+    return await _HEALTH.row(connection, sub_id=sub_id)
+
+
+async def health_saved(
+    connection: Connection, sub_id: int, health: SubscriptionHealth, paused_at: datetime.datetime | None
+) -> AdministeredSubscription:
+    """The subscription as it is then."""
+    row = await connection.row(
+        _SAVE_HEALTH,
+        sub_id=sub_id,
+        health=health.health,
+        failures_in_a_row=health.failures_in_a_row,
+        paused_at=paused_at,
+    )
+    assert row is not None
+    return _shown(row)
+
+
+async def secret_known(database: Database, sub_id: int) -> SecretInUse | None:
+    return await _SECRET_PREFIX.row(database, sub_id=sub_id)
+
+
+async def secret_replaced(
+    connection: Connection, sub_id: int, known_prefix: str, *, prefix: str, key_id: str, sealed: bytes
+) -> AdministeredSubscription | None:
+    """The subscription with its new secret; None where that of `known_prefix` is not its secret any more.
+
+    All that belongs to a secret is replaced at once. A secret that was merely encrypted anew has its prefix still.
+    """
+    row = await connection.row(
+        _SAVE_SECRET,
+        sub_id=sub_id,
+        known_prefix=known_prefix,
+        secret_prefix=prefix,
+        secret_key_id=key_id,
+        secret_sealed=sealed,
+    )
+    return None if row is None else _shown(row)
+
+
+async def company_of(database: Database, sub_id: int) -> Owned | None:
+    return await _COMPANY.row(database, sub_id=sub_id)
+
+
+# Deliveries
+
+
+class LockedDelivery(NamedTuple):
+    """A delivery that is locked, with its subscription's health and its company. active: as of `Owned`."""
+
+    state: str
+    attempts: int
+    company_id: int
+    health: str
+    active: bool | None
+
+
+_DELIVERY = Query(
+    LockedDelivery,
+    select(
+        delivery.c.state,
+        delivery.c.attempts,
+        subscription.c.company_id,
+        subscription.c.health,
+        company.c.active,
+    )
+    .select_from(
+        delivery.join(subscription, subscription.c.id == delivery.c.subscription_id).outerjoin(
+            company, company.c.id == subscription.c.company_id
+        )
+    )
+    .where(delivery.c.event_id == param("event_id", Uuid), delivery.c.subscription_id == param("sub_id", BigInteger))
+    .with_for_update(of=delivery),
+)
+# The ladder stays used up: an attempt that fails parks the delivery again.
+_due = {"state": text("'waiting'"), "due_at": param("now", Instant), "settled_at": null()}
+_MAKE_DUE = Statement(
+    update(delivery)
+    .where(
+        delivery.c.event_id == param("event_id", Uuid),
+        delivery.c.subscription_id == param("sub_id", BigInteger),
+        text("delivery.state = 'parked'"),
+    )
+    .values(**_due)
+)
+_parked = (
+    select(delivery.c.event_id, delivery.c.subscription_id)
+    .where(
+        delivery.c.subscription_id == param("sub_id", BigInteger),
+        text("delivery.state = 'parked'"),
+        delivery.c.event_id > param("after_event_id", Uuid),
+    )
+    .order_by(delivery.c.event_id)
+    .limit(param("rows", Integer))
+    .with_for_update(skip_locked=True)
+    .cte("parked")
+)
+_MAKE_PARKED_DUE = Statement(
+    update(delivery)
+    .where(
+        delivery.c.event_id == _parked.c.event_id,
+        delivery.c.subscription_id == _parked.c.subscription_id,
+    )
+    .values(**_due)
+    .returning(delivery.c.event_id)
+)
+
+
+async def delivery_for_update(connection: Connection, event_id: uuid.UUID, sub_id: int) -> LockedDelivery | None:
+    return await _DELIVERY.row(connection, event_id=event_id, sub_id=sub_id)
+
+
+async def make_due(connection: Connection, event_id: uuid.UUID, sub_id: int, now: datetime.datetime) -> None:
+    """A parked delivery waits again."""
+    await connection.execute(_MAKE_DUE, event_id=event_id, sub_id=sub_id, now=now)
+
+
+async def parked_made_due(
+    connection: Connection, sub_id: int, now: datetime.datetime, after_event_id: uuid.UUID, rows: int
+) -> list[uuid.UUID]:
+    """The events of up to `rows` deliveries that were parked and wait again, oldest first after an event."""
+    found = await connection.rows(_MAKE_PARKED_DUE, sub_id=sub_id, now=now, after_event_id=after_event_id, rows=rows)
+    return [row["event_id"] for row in found]

@@ -1,0 +1,271 @@
+"""The SQL statements about what became of deliveries: lists of them, one event's, and their attempts."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    LargeBinary,
+    Select,
+    and_,
+    func,
+    or_,
+    select,
+    text,
+    true,
+    type_coerce,
+    union_all,
+)
+from sqlalchemy.sql.selectable import FromClause
+
+from chassis.db.database import Database
+from chassis.db.rows import array_rows
+from chassis.db.statements import Query, Statement, param
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.tables import attempt, delivery
+from svc_webhooks.events.days import NEWEST
+from svc_webhooks.events.tables import event
+from svc_webhooks.schema import Uuid, company
+from svc_webhooks.subscriptions.tables import subscription
+
+
+class ShownDelivery(NamedTuple):
+    """A delivery with what is shown beside it. active: of the company; null while it is not known."""
+
+    event_id: uuid.UUID
+    subscription_id: int
+    state: str
+    due_at: datetime.datetime | None
+    attempts: int
+    event: str
+    occurred_at: datetime.datetime
+    destination_url: str
+    health: str
+    active: bool | None
+
+
+class ShownAttempt(NamedTuple):
+    """An attempt as it is recorded, its excerpt perhaps cut: see dispatch/tables.py."""
+
+    event_id: uuid.UUID
+    subscription_id: int
+    number: int
+    cause: str
+    started_at: datetime.datetime
+    duration_milliseconds: int
+    connect_milliseconds: int | None
+    tls_milliseconds: int | None
+    first_byte_milliseconds: int | None
+    address: str | None
+    status: int | None
+    error: str
+    state: str
+    due_at: datetime.datetime | None
+    response_excerpt: bytes
+
+
+class KeptEvent(NamedTuple):
+    """An event as it is stored: see events/tables.py."""
+
+    event_id: uuid.UUID
+    company_id: int
+    event: str
+    entity_id: int
+    occurred_at: datetime.datetime
+    request_id: str
+    body: bytes
+    stored_at: datetime.datetime
+
+
+_delivery = (
+    delivery.c.event_id,
+    delivery.c.subscription_id,
+    delivery.c.state,
+    delivery.c.due_at,
+    delivery.c.attempts,
+)
+
+
+def _in_state(state: str) -> ColumnElement[bool]:
+    """As a literal, for the partial indexes."""
+    assert state in rules.DELIVERY_STATES
+    return text(f"delivery.state = '{state}'")  # type: ignore[return-value]
+
+
+def _shown(found: FromClause) -> Select[Any]:
+    """Deliveries with what is shown beside them; those of a subscription that is gone are not."""
+    return (
+        select(
+            *found.c,
+            event.c.event,
+            event.c.occurred_at,
+            subscription.c.destination_url,
+            subscription.c.health,
+            company.c.active,
+        )
+        .select_from(found)
+        .join(subscription, subscription.c.id == found.c.subscription_id)
+        .join(event, event.c.event_id == found.c.event_id)
+        .outerjoin(company, company.c.id == subscription.c.company_id)
+    )
+
+
+# Of one subscription
+
+
+def _newest(state: str | None) -> Query[ShownDelivery]:
+    found = select(*_delivery).where(
+        delivery.c.subscription_id == param("sub_id", BigInteger), delivery.c.event_id < param("before", Uuid)
+    )
+    if state is not None:
+        found = found.where(_in_state(state))
+    cut = found.order_by(delivery.c.event_id.desc()).limit(param("rows", Integer)).subquery("found")
+    return Query(ShownDelivery, _shown(cut).order_by(cut.c.event_id.desc()))
+
+
+_NEWEST = {state: _newest(state) for state in (None, *rules.DELIVERY_STATES)}
+_COMPANY_OF = Statement(select(subscription.c.company_id).where(subscription.c.id == param("sub_id", BigInteger)))
+
+
+async def company_of(database: Database, sub_id: int) -> int | None:
+    """The subscription's company; None where there is no such subscription."""
+    found: int | None = await database.value(_COMPANY_OF, sub_id=sub_id)
+    return found
+
+
+async def deliveries_newest(
+    database: Database, sub_id: int, state: str | None, before: uuid.UUID | None, rows: int
+) -> list[ShownDelivery]:
+    """Newest first. state: only those in it. before: only of older events."""
+    return await _NEWEST[state].rows(database, sub_id=sub_id, before=before or NEWEST, rows=rows)
+
+
+# Of one company
+
+
+def _undelivered(states: Sequence[str]) -> Query[ShownDelivery]:
+    """The oldest of each subscription, then the oldest of those: no subscription's history is walked through."""
+    after = and_(
+        delivery.c.event_id >= param("after_event_id", Uuid),
+        or_(
+            delivery.c.event_id > param("after_event_id", Uuid),
+            delivery.c.subscription_id > param("after_sub_id", BigInteger),
+        ),
+    )
+    own = select(*_delivery).where(
+        delivery.c.subscription_id == subscription.c.id, delivery.c.event_id < param("until", Uuid), after
+    )
+    rows = param("rows", Integer)
+    oldest = [
+        own.where(_in_state(state))
+        .order_by(delivery.c.event_id)
+        .limit(rows)
+        .correlate(subscription)
+        .subquery(f"oldest_{state}")
+        for state in states
+    ]
+    each = union_all(*(select(*one.c) for one in oldest)).lateral("each")
+    cut = (
+        select(*each.c)
+        .select_from(subscription.join(each, true()))
+        .where(subscription.c.company_id == param("company_id", BigInteger))
+        .order_by(each.c.event_id, each.c.subscription_id)
+        .limit(rows)
+        .subquery("found")
+    )
+    return Query(ShownDelivery, _shown(cut).order_by(cut.c.event_id, cut.c.subscription_id))
+
+
+_UNDELIVERED: dict[str | None, Query[ShownDelivery]] = {
+    None: _undelivered([rules.WAITING, rules.PARKED]),
+    **{state: _undelivered([state]) for state in (rules.WAITING, rules.PARKED)},
+}
+
+
+async def deliveries_undelivered(
+    database: Database,
+    company_id: int,
+    *,
+    state: str | None,
+    until: uuid.UUID,
+    after_event_id: uuid.UUID,
+    after_sub_id: int,
+    rows: int,
+) -> list[ShownDelivery]:
+    """Waiting and parked ones, oldest first. state: only those. until: only of events before that id."""
+    return await _UNDELIVERED[state].rows(
+        database,
+        company_id=company_id,
+        until=until,
+        after_event_id=after_event_id,
+        after_sub_id=after_sub_id,
+        rows=rows,
+    )
+
+
+# Of one event
+
+_EVENT = Query(KeptEvent, select(*event.c).where(event.c.event_id == param("event_id", Uuid)))
+_of_event = select(*_delivery).where(delivery.c.event_id == param("event_id", Uuid))
+_DELIVERIES_OF_EVENT = Query(ShownDelivery, _shown(_of_event.subquery("found")).order_by(text("found.subscription_id")))
+_DELIVERY = Query(
+    ShownDelivery, _shown(_of_event.where(delivery.c.subscription_id == param("sub_id", BigInteger)).subquery("found"))
+)
+
+
+async def event_by_id(database: Database, event_id: uuid.UUID) -> KeptEvent | None:
+    return await _EVENT.row(database, event_id=event_id)
+
+
+async def deliveries_of_event(database: Database, event_id: uuid.UUID) -> list[ShownDelivery]:
+    """Ascending by subscription."""
+    return await _DELIVERIES_OF_EVENT.rows(database, event_id=event_id)
+
+
+async def delivery_by_ids(database: Database, event_id: uuid.UUID, sub_id: int) -> ShownDelivery | None:
+    return await _DELIVERY.row(database, event_id=event_id, sub_id=sub_id)
+
+
+# Attempts
+
+
+def _attempts() -> Query[ShownAttempt]:
+    wanted = array_rows("wanted", {"event_id": Uuid, "subscription_id": BigInteger, "since": Integer, "until": Integer})
+    shown = [column for column in attempt.c if column.name != "response_excerpt"]
+    excerpt = func.substring(attempt.c.response_excerpt, 1, param("excerpt_bytes", Integer))
+    return Query(
+        ShownAttempt,
+        select(*shown, type_coerce(excerpt, LargeBinary()).label("response_excerpt"))
+        .join(
+            wanted,
+            and_(
+                attempt.c.event_id == wanted.c.event_id,
+                attempt.c.subscription_id == wanted.c.subscription_id,
+                attempt.c.number.between(wanted.c.since, wanted.c.until),
+            ),
+        )
+        .order_by(attempt.c.event_id, attempt.c.subscription_id, attempt.c.number),
+    )
+
+
+_ATTEMPTS = _attempts()
+
+
+async def attempts_of(
+    database: Database, deliveries: Sequence[ShownDelivery], *, excerpt_bytes: int, last_alone: bool = False
+) -> list[ShownAttempt]:
+    """The attempts of these deliveries, as far as their rows count them, ascending by number."""
+    return await _ATTEMPTS.rows(
+        database,
+        event_id=[row.event_id for row in deliveries],
+        subscription_id=[row.subscription_id for row in deliveries],
+        since=[row.attempts if last_alone else 1 for row in deliveries],
+        until=[row.attempts for row in deliveries],
+        excerpt_bytes=excerpt_bytes,
+    )

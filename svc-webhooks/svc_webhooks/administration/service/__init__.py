@@ -1,0 +1,1 @@
+"""The RPCs of administrators, and the operator's sweep."""

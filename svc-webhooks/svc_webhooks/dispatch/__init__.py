@@ -1,0 +1,1 @@
+"""Deliveries on their way: what is due, claimed, sent and recorded."""

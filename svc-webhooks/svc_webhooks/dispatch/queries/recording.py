@@ -1,0 +1,133 @@
+"""The SQL that records attempts: what the fences still allow, and how subscriptions fare after it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from sqlalchemy import (
+    BigInteger,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Text,
+    case,
+    func,
+    literal_column,
+    null,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+
+from chassis.db.database import Connection
+from chassis.db.rows import array_rows, columns_of_tuples
+from chassis.db.statements import Statement, param
+from svc_webhooks.by_index import same_delivery
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.rules import Attempt
+from svc_webhooks.dispatch.tables import attempt, delivery
+from svc_webhooks.schema import Instant, Uuid
+from svc_webhooks.subscriptions.rules import SubscriptionHealth
+from svc_webhooks.subscriptions.tables import subscription
+
+
+def _record_attempts() -> Statement:
+    made = array_rows(
+        "made",
+        {
+            "event_id": Uuid,
+            "subscription_id": BigInteger,
+            "fence": BigInteger,
+            "number": Integer,
+            "rung": SmallInteger,
+            "state": Text,
+            "due_at": Instant,
+            "cause": Text,
+            "started_at": Instant,
+            "duration_milliseconds": Integer,
+            "connect_milliseconds": Integer,
+            "tls_milliseconds": Integer,
+            "first_byte_milliseconds": Integer,
+            "address": Text,
+            "status": SmallInteger,
+            "error": Text,
+            "response_excerpt": LargeBinary,
+        },
+    )
+    # A subscription's delete waits for this, or this for the delete: no attempt outlives its subscription.
+    alive = (
+        select(subscription.c.id, subscription.c.failures_in_a_row)
+        .where(subscription.c.id == func.any(param("subscription_id", ARRAY(BigInteger))))
+        .with_for_update(read=True, key_share=True)
+        .cte("alive")
+    )
+    kept = (
+        "event_id", "subscription_id", "number", "cause", "started_at", "duration_milliseconds", "connect_milliseconds",
+        "tls_milliseconds", "first_byte_milliseconds", "address", "status", "error", "response_excerpt", "state",
+        "due_at",
+    )  # fmt: skip
+    moved = (
+        update(delivery)
+        .where(
+            alive.c.id == made.c.subscription_id,
+            same_delivery(delivery, made),
+            delivery.c.fence == made.c.fence,
+            delivery.c.attempts == made.c.number - literal_column("1"),
+            delivery.c.state == rules.WAITING,
+        )
+        .values(
+            state=made.c.state,
+            due_at=made.c.due_at,
+            attempts=made.c.number,
+            rung=made.c.rung,
+            leased_until=null(),
+            settled_at=case((text("made.state <> 'waiting'"), func.now())),
+        )
+        .returning(
+            *(made.c[name] for name in kept), (alive.c.failures_in_a_row > literal_column("0")).label("has_failures")
+        )
+        .cte("moved")
+    )
+    record = insert(attempt).from_select(kept, select(*(moved.c[name] for name in kept)), include_defaults=False)
+    told = (moved.c.event_id, moved.c.subscription_id, moved.c.has_failures)
+    return Statement(select(*told).add_cte(record.cte("recorded")))
+
+
+_RECORD_ATTEMPTS = _record_attempts()
+_HEALTHS = Statement(
+    select(subscription.c.id, subscription.c.health, subscription.c.failures_in_a_row)
+    .where(subscription.c.id == func.any(param("ids", ARRAY(BigInteger))))
+    .order_by(subscription.c.id)
+    .with_for_update(key_share=True)
+)
+_moved = array_rows("moved", {"id": BigInteger, "health": Text, "failures_in_a_row": Integer})
+_SAVE_HEALTHS = Statement(
+    update(subscription)
+    .where(subscription.c.id >= _moved.c.id, subscription.c.id <= _moved.c.id)
+    .values(health=_moved.c.health, failures_in_a_row=_moved.c.failures_in_a_row)
+)
+
+
+async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt]) -> dict[tuple[uuid.UUID, int], bool]:
+    """Records what the fences still allow; by (event_id, subscription_id): whether its subscription has failures."""
+    columns = columns_of_tuples(attempts)
+    del columns["is_internal_fault"]
+    rows = await connection.rows(_RECORD_ATTEMPTS, **columns)
+    return {(row["event_id"], row["subscription_id"]): row["has_failures"] for row in rows}
+
+
+async def healths_for_update(connection: Connection, ids: Sequence[int]) -> dict[int, SubscriptionHealth]:
+    """Locked in the order of their ids; fan-outs go on beside."""
+    rows = await connection.rows(_HEALTHS, ids=ids)
+    return {row["id"]: SubscriptionHealth(row["health"], row["failures_in_a_row"]) for row in rows}
+
+
+async def save_healths(connection: Connection, healths: dict[int, SubscriptionHealth]) -> None:
+    await connection.execute(
+        _SAVE_HEALTHS,
+        id=list(healths),
+        health=[health.health for health in healths.values()],
+        failures_in_a_row=[health.failures_in_a_row for health in healths.values()],
+    )

@@ -1,0 +1,121 @@
+"""Records attempts: whatever has ended since the last time goes in one transaction, soon after it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from chassis.db.database import Database, DatabaseUnavailable
+from svc_webhooks.by_index import BY_INDEX
+from svc_webhooks.dispatch.queries import recording as queries
+from svc_webhooks.dispatch.rules import PARKED, SUCCEEDED, Attempt
+from svc_webhooks.subscriptions.rules import SubscriptionHealth, after_failure, after_success
+
+ATTEMPTS_AT_ONCE = 500
+GATHER_SECONDS = 0.01  # a transaction costs as much as ten of its rows
+TRIES_MAX = 30  # the fence, not the clock, says whether a late record still counts
+FINISH_SECONDS = 5.0
+TRY_SECONDS = 1.0
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    attempt: Attempt
+    recorded: asyncio.Future[bool]
+
+
+class Recorder:
+    """One per process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: list[_Waiting] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    async def record(self, attempt: Attempt) -> bool:
+        """False where the delivery is gone or another sender's by now. Raises DatabaseUnavailable."""
+        recorded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(attempt, recorded))
+        if self._flushing is None:
+            self._flushing = asyncio.create_task(self._flush())
+        return await recorded
+
+    async def finish(self) -> None:
+        """Waits a moment for what is being recorded."""
+        if self._flushing is not None:
+            await asyncio.wait({self._flushing}, timeout=FINISH_SECONDS)
+
+    async def _flush(self) -> None:
+        try:
+            while self._waiting:
+                await asyncio.sleep(GATHER_SECONDS)
+                some, self._waiting = self._waiting[:ATTEMPTS_AT_ONCE], self._waiting[ATTEMPTS_AT_ONCE:]
+                await self._settle(some)
+        finally:
+            self._flushing = None
+
+    async def _settle(self, some: Sequence[_Waiting]) -> None:
+        try:
+            recorded = await self._record_patiently(some)
+        except Exception as error:
+            if len(some) > 1 and not isinstance(error, DatabaseUnavailable):
+                # One that can't be recorded keeps no other from it: whatever is not recorded is sent again.
+                for one in some:
+                    await self._settle([one])
+                return
+            for one in some:
+                if not one.recorded.done():
+                    one.recorded.set_exception(error)
+            return
+        for one in some:
+            if not one.recorded.done():
+                one.recorded.set_result((one.attempt.event_id, one.attempt.subscription_id) in recorded)
+
+    async def _record_patiently(self, some: Sequence[_Waiting]) -> set[tuple[object, int]]:
+        """Through a restart of the database: an attempt that was made and not recorded is made again."""
+        for tries in range(1, TRIES_MAX + 1):
+            try:
+                recorded = await self._record(some)
+            except DatabaseUnavailable as error:
+                log.warning("attempts_not_recorded", attempts=len(some), tries=tries, reason=str(error))
+                if tries == TRIES_MAX:
+                    raise
+                await asyncio.sleep(TRY_SECONDS)
+                continue
+            if tries > 1:
+                # The first try may have been committed and its answer lost: then nothing was left to do.
+                return {(one.attempt.event_id, one.attempt.subscription_id) for one in some}
+            return recorded
+        raise AssertionError("not reached")
+
+    async def _record(self, some: Sequence[_Waiting]) -> set[tuple[object, int]]:
+        attempts = [one.attempt for one in some]
+        ids = sorted({attempt.subscription_id for attempt in attempts})
+        any_failed = any(attempt.error for attempt in attempts)
+        async with self._database.transaction(BY_INDEX) as connection:
+            before = await queries.healths_for_update(connection, ids) if any_failed else {}
+            recorded = await queries.attempts_recorded(connection, attempts)
+            # Success upon success changes no subscription: no lock on its row, then.
+            if not before and any(recorded.values()):
+                before = await queries.healths_for_update(connection, ids)
+            after = dict(before)
+            for attempt in attempts:
+                if attempt.subscription_id in after and (attempt.event_id, attempt.subscription_id) in recorded:
+                    after[attempt.subscription_id] = _after(after[attempt.subscription_id], attempt)
+            changed = {sub_id: health for sub_id, health in after.items() if health != before[sub_id]}
+            if changed:
+                await queries.save_healths(connection, changed)
+        return {*recorded}
+
+
+def _after(health: SubscriptionHealth, attempt: Attempt) -> SubscriptionHealth:
+    if attempt.state == SUCCEEDED:
+        return after_success(health)
+    if attempt.is_internal_fault:
+        return health
+    return after_failure(health, parked=attempt.state == PARKED)

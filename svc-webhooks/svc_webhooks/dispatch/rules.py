@@ -1,0 +1,82 @@
+"""When an attempt is due, and what it makes of its delivery. Pure."""
+
+import datetime
+import uuid
+from typing import NamedTuple
+
+WAITING, SUCCEEDED, PARKED = DELIVERY_STATES = ("waiting", "succeeded", "parked")
+BY_SWEEP, BY_RETRY = ATTEMPT_CAUSES = ("sweep", "retry")
+
+LADDER_HOURS = "1,2,4,8,24"
+
+Ladder = tuple[datetime.timedelta, ...]
+
+
+def first_due(occurred_at: datetime.datetime) -> datetime.datetime:
+    """A sweep attempts what happened up to its slot, to the second: `--now` is often given in seconds."""
+    return occurred_at.replace(microsecond=0)
+
+
+def due_after(slot: datetime.datetime) -> datetime.datetime:
+    """When to try again after a fault of ours: with the next sweep, whoever starts it, and not twice in this one."""
+    return slot + datetime.timedelta(microseconds=1)
+
+
+def next_due(slot: datetime.datetime, rung: int, ladder: Ladder) -> datetime.datetime | None:
+    """When to try again after attempt number `rung` on the ladder failed; None: the ladder is used up.
+
+    The ladder counts from the first attempt's slot. The difference of two rungs is added to this attempt's
+    slot, so that after an outage the later rungs keep their distance instead of burning in one hour.
+    """
+    if rung > len(ladder):
+        return None
+    before = ladder[rung - 2] if rung > 1 else datetime.timedelta()
+    return slot + ladder[rung - 1] - before
+
+
+class AfterAttempt(NamedTuple):
+    """What an attempt makes of its delivery. due_at: None unless it waits."""
+
+    rung: int
+    state: str
+    due_at: datetime.datetime | None
+
+
+def after_attempt(
+    rung: int, slot: datetime.datetime, ladder: Ladder, *, succeeded: bool, is_internal_fault: bool
+) -> AfterAttempt:
+    """rung: steps of the ladder that were done before. A fault of ours takes none; the next sweep tries again."""
+    if is_internal_fault:
+        return AfterAttempt(rung, WAITING, due_after(slot))
+    if succeeded:
+        return AfterAttempt(rung + 1, SUCCEEDED, None)
+    due_at = next_due(slot, rung + 1, ladder)
+    return AfterAttempt(rung + 1, WAITING if due_at else PARKED, due_at)
+
+
+def cause_of_due(rung: int, ladder: Ladder) -> str:
+    """What started the attempt of a delivery that is due, `rung` steps done: beyond the ladder lead retries alone."""
+    return BY_RETRY if rung > len(ladder) else BY_SWEEP
+
+
+class Attempt(NamedTuple):
+    """One attempt and what it makes of its delivery."""
+
+    event_id: uuid.UUID
+    subscription_id: int
+    fence: int
+    number: int
+    rung: int
+    state: str
+    due_at: datetime.datetime | None
+    cause: str
+    started_at: datetime.datetime
+    duration_milliseconds: int
+    connect_milliseconds: int | None
+    tls_milliseconds: int | None
+    first_byte_milliseconds: int | None
+    address: str | None
+    status: int | None
+    error: str
+    response_excerpt: bytes
+    is_internal_fault: bool  # not stored: it was on our side, so the subscription's health stays as it is

@@ -1,0 +1,185 @@
+"""Sweeps: every delivery that is due as of an instant is attempted once (spec 6.3).
+
+A sweep's `now` is its slot, or the operator's instant; it decides what is due and the next due time. Leases
+and fences use the database's clock, signatures and recorded times the real one. How a sweep goes about it: sweep.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import uuid
+from dataclasses import asdict
+
+import structlog
+from prometheus_client import Gauge
+
+from chassis.db.database import Database, DatabaseUnavailable
+from chassis.messaging.consumer import Consumer
+from chassis.refusals import Unavailable
+from chassis.schedule.instants import Clock, slot_of
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.attempts import LEASE_SECONDS, Attempts
+from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.sweep import Counts, Sweep, end_tasks
+
+CATCH_UP_SECONDS = 10.0
+POLL_SECONDS = 0.2
+POLL_SECONDS_MAX = 2.0  # each poll asks for every subscription
+RETRY_SECONDS = 5.0
+WATCH_SECONDS = 60.0
+
+log = structlog.stdlib.get_logger(__name__)
+DUE = Gauge("makeready_webhooks_subscriptions_due", "Subscriptions with deliveries due, once a minute")
+OLDEST = Gauge("makeready_webhooks_oldest_due_seconds", "How long the delivery that waits longest is due")
+SWEPT = Gauge("makeready_webhooks_sweep_timestamp_seconds", "When a sweep last ended without a fault")
+
+
+class Scheduler:
+    """Sweeps at every slot, and when an operator asks."""
+
+    def __init__(
+        self, database: Database, consumer: Consumer, attempts: Attempts, *, period_seconds: int, clock: Clock
+    ) -> None:
+        self.database = database
+        self.attempts = attempts
+        self.period_seconds = period_seconds
+        self._consumer = consumer
+        self._clock = clock
+        self._sweeps: dict[asyncio.Task[Counts], Sweep] = {}
+        self._retries: set[asyncio.Task[rules.Attempt | None]] = set()
+        self._of_slots: Sweep | None = None
+        self._asked_for = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Sweeps every slot, beginning with the last one missed, until cancelled."""
+        slot = slot_of(self._clock(), self.period_seconds)
+        try:
+            while True:
+                try:
+                    await self._catch_up()
+                except Unavailable as error:
+                    log.warning("sweep_without_catching_up", reason=str(error))
+                try:
+                    is_over = await self._passed(slot, await self._at(slot))
+                except Unavailable as error:  # sweeps that are under way go on
+                    log.warning("slot_waits", slot=slot.isoformat(), reason=str(error))
+                    is_over = False
+                if is_over:
+                    slot = slot_of(self._clock(), self.period_seconds)
+                else:
+                    await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            await self.stop()
+
+    async def sweep(self, now: datetime.datetime) -> tuple[int, Counts]:
+        """Stores what was committed before the call, attempts what is due as of `now`, and returns both counts.
+
+        Raises Unavailable where a producer or the database does not answer within ten seconds.
+        """
+        stored = await self._catch_up()
+        # One at a time, beside the slots': each has attempts under way, and their memory, of its own.
+        async with self._asked_for:
+            # On its own: a caller that goes away must not cut attempts off between sending and recording.
+            task = self._begin(self._sweep(now))
+            return stored, await asyncio.shield(task)
+
+    async def attempt_now(self, event_id: uuid.UUID, subscription_id: int) -> bool:
+        """Attempts a waiting delivery at once, due or not, on record as an administrator's retry.
+
+        Returns when the attempt is recorded; False where there was none: the delivery does not wait, its subscription
+        is paused or gone, its company inactive, or another dispatcher has it just now. Raises DatabaseUnavailable.
+        """
+        claimed = await self.attempts.claim_one(event_id, subscription_id)
+        if claimed is None:
+            return False
+        task = asyncio.create_task(self.attempts.make(claimed, self._clock(), rules.BY_RETRY))
+        self._retries.add(task)
+        task.add_done_callback(self._retries.discard)
+        return await asyncio.shield(task) is not None
+
+    async def watch(self) -> None:
+        """Tells the metrics how much is due, now and then, until cancelled."""
+        while True:
+            with contextlib.suppress(DatabaseUnavailable):
+                many, since = await queries.backlog(self.database, self._clock())
+                DUE.set(many)
+                OLDEST.set((self._clock() - since).total_seconds() if since else 0)
+            await asyncio.sleep(WATCH_SECONDS)
+
+    async def stop(self) -> None:
+        await asyncio.gather(end_tasks(self._retries), *(sweep.stop() for sweep in self._sweeps.values()))
+        await self.attempts.finish()
+
+    def _sweep(self, now: datetime.datetime) -> Sweep:
+        return Sweep(self.database, self.attempts, now)
+
+    async def _at(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
+        """The sweep of `slot`. One still under way, for some endpoint that hangs, becomes this slot's."""
+        sweep = self._of_slots
+        task = next((task for task, one in self._sweeps.items() if one is sweep), None)
+        if sweep is not None and task is not None:
+            sweep.now = slot
+            await sweep.look()
+            if not task.done():
+                return task
+        self._of_slots = self._sweep(slot)
+        return self._begin(self._of_slots)
+
+    async def _passed(self, slot: datetime.datetime, task: asyncio.Task[Counts]) -> bool:
+        """Waits until it is another slot, a later or, where the clock was ahead, an earlier one; False at once where
+        the sweep fails before."""
+        while slot_of(now := self._clock(), self.period_seconds) == slot:
+            # In short steps, for clocks are set and machines sleep.
+            left = min(self.period_seconds - (now - slot).total_seconds(), 60)
+            if not task.done():
+                await asyncio.wait({task}, timeout=left)
+            elif task.cancelled() or task.exception() is not None:
+                return False
+            else:
+                await asyncio.sleep(left)
+        return True
+
+    def _begin(self, sweep: Sweep) -> asyncio.Task[Counts]:
+        task = asyncio.create_task(self._through(sweep))
+        self._sweeps[task] = sweep
+        task.add_done_callback(self._sweep_ended)
+        return task
+
+    def _sweep_ended(self, task: asyncio.Task[Counts]) -> None:
+        sweep = self._sweeps.pop(task)
+        if task.cancelled():
+            return
+        if error := task.exception():
+            log.warning("sweep_failed", now=sweep.now.isoformat(), reason=str(error) or type(error).__name__)
+        else:
+            SWEPT.set_to_current_time()
+            log.info("sweep_done", now=sweep.now.isoformat(), **asdict(sweep.counts))
+
+    async def _through(self, sweep: Sweep) -> Counts:
+        """Also waits for what another dispatcher holds, or died holding, as long as a lease lasts."""
+        counts, pause = await sweep.run(), POLL_SECONDS
+        give_up = asyncio.get_running_loop().time() + LEASE_SECONDS + RETRY_SECONDS
+        while asyncio.get_running_loop().time() < give_up:
+            now = sweep.now
+            if not await queries.subscriptions_due(self.database, now, 0, 1) and sweep.now == now:
+                break
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, POLL_SECONDS_MAX)
+            await sweep.run()
+        return counts
+
+    async def _catch_up(self) -> int:
+        """Raises Unavailable where the producers can't be asked within the limit."""
+        reason = "no answer in time"
+        try:
+            async with asyncio.timeout(CATCH_UP_SECONDS):
+                while True:
+                    try:
+                        return await self._consumer.catch_up()
+                    except Unavailable as error:
+                        reason = str(error)
+                        await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            raise Unavailable(f"events could not be taken in within {CATCH_UP_SECONDS:.0f} s: {reason}") from None

@@ -1,0 +1,114 @@
+"""One attempt of a claimed delivery: signs, sends, and says what comes next (spec 6.3, 6.4).
+
+A rotation of the secret, a pause and a delete are a hard cut for every attempt that begins after them. An attempt
+begins with its claim: the statement that leases a delivery reads the destination and the secret, and the request
+follows at once, within milliseconds. Where the process is held up in between, nothing is sent: see `Sender.attempt`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import NamedTuple
+
+import structlog
+from prometheus_client import Counter, Histogram
+
+from chassis.runtime.failpoints import failpoint
+from chassis.schedule.instants import Clock
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims, uptime
+from svc_webhooks.dispatch.signature import service_signature
+from svc_webhooks.http_client.client import HttpClient, Outcome
+from svc_webhooks.vault.keyring import Vault, VaultFault
+
+BEGIN_SECONDS_MAX = 2.0  # between a claim and its request; with the whole attempt, less than a lease
+
+log = structlog.stdlib.get_logger(__name__)
+ATTEMPTS = Counter("makeready_webhooks_attempts_total", "Delivery attempts by outcome", ["error"])
+SECONDS = Histogram(
+    "makeready_webhooks_attempt_seconds", "Time an attempt took", buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+)
+
+
+class Claimed(NamedTuple):
+    """A delivery that is leased. secret: None where it can't be opened; since: the lease began then or later."""
+
+    delivery: ClaimedDelivery
+    secret: str | None
+    since: float
+
+
+class Sender:
+    """Makes one attempt of a claimed delivery."""
+
+    def __init__(self, http: HttpClient, vault: Vault | None, clock: Clock) -> None:
+        self._http = http
+        self._vault = vault
+        self._clock = clock
+
+    def opened(self, claims: Claims) -> list[Claimed]:
+        """Each subscription's secret is opened once, for these rows alone."""
+        secrets: dict[int, str | None] = {}
+        for row in claims.rows:
+            if row.subscription_id not in secrets:
+                secrets[row.subscription_id] = self._open(row)
+        return [Claimed(row, secrets[row.subscription_id], claims.since) for row in claims.rows]
+
+    async def attempt(
+        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str
+    ) -> rules.Attempt | None:
+        """None where the claim is so old that the lease might run out meanwhile and another dispatcher send it too."""
+        delivery = claimed.delivery
+        started_at = self._clock()
+        if uptime() - claimed.since > BEGIN_SECONDS_MAX:
+            log.warning("claim_too_old", event_id=str(delivery.event_id), subscription_id=delivery.subscription_id)
+            return None
+        outcome = await self._send(claimed, started_at)
+        failpoint("delivery-sent")
+        ATTEMPTS.labels(outcome.error or "none").inc()
+        SECONDS.observe(outcome.duration_milliseconds / 1000)
+        after = rules.after_attempt(
+            delivery.rung, now, ladder, succeeded=outcome.succeeded, is_internal_fault=outcome.is_internal_fault
+        )
+        return rules.Attempt(
+            event_id=delivery.event_id,
+            subscription_id=delivery.subscription_id,
+            fence=delivery.fence,
+            number=delivery.attempts + 1,
+            rung=after.rung,
+            state=after.state,
+            due_at=after.due_at,
+            cause=cause,
+            started_at=started_at,
+            duration_milliseconds=outcome.duration_milliseconds,
+            connect_milliseconds=outcome.connect_milliseconds,
+            tls_milliseconds=outcome.tls_milliseconds,
+            first_byte_milliseconds=outcome.first_byte_milliseconds,
+            address=outcome.address,
+            status=outcome.status,
+            error=outcome.error,
+            response_excerpt=outcome.excerpt,
+            is_internal_fault=outcome.is_internal_fault,
+        )
+
+    def _open(self, row: ClaimedDelivery) -> str | None:
+        try:
+            if self._vault is None:
+                raise VaultFault("no keyring")
+            return self._vault.open(row.subscription_id, row.secret_key_id, row.secret_sealed)
+        except VaultFault as fault:
+            log.error("secret_not_opened", subscription_id=row.subscription_id, reason=str(fault))
+            return None
+
+    async def _send(self, claimed: Claimed, started_at: datetime.datetime) -> Outcome:
+        delivery = claimed.delivery
+        if claimed.secret is None:
+            return Outcome(None, "vault", b"", 0, is_internal_fault=True)
+        headers = {
+            "Content-Type": "application/json",
+            "Service-Signature": service_signature(claimed.secret, int(started_at.timestamp()), delivery.body),
+            "Service-Attempt": str(delivery.attempts + 1),
+        }
+        if delivery.request_id:
+            headers["X-Request-Id"] = delivery.request_id
+        return await self._http.post(delivery.destination_url, delivery.body, headers)

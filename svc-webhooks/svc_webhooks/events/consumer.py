@@ -1,0 +1,99 @@
+"""The events that svc-webhooks listens to: public ones to deliver, companies to know."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import uuid
+from collections.abc import Sequence
+
+import structlog
+from asyncpg import CheckViolationError
+from prometheus_client import Counter
+
+from chassis.db.database import Connection, DatabaseUnavailable
+from chassis.replicas.tables import Replica
+from chassis.schedule.instants import printed
+from makeready.events.v1 import events_pb2 as pb
+from svc_webhooks.dispatch.rules import first_due
+from svc_webhooks.events.days import made_at
+from svc_webhooks.events.envelope import envelope
+from svc_webhooks.events.partitions import Partitions
+from svc_webhooks.events.queries.events import StoredEvent, store_events
+from svc_webhooks.schema import company
+
+SUBJECTS = {
+    "gateway": ["references"],
+    "svc-catalog": ["public"],
+    "svc-tickets": ["public"],
+    "svc-occupancy": ["public"],
+}
+
+log = structlog.stdlib.get_logger(__name__)
+STORED = Counter("makeready_webhooks_events_stored_total", "Public events stored", ["event"])
+TOO_OLD = Counter("makeready_webhooks_events_too_old_total", "Events of days that are over, dropped")
+
+_company = Replica(company)
+# It becomes a header of every attempt.
+_REQUEST_ID = re.compile(r"[!-~]{1,128}")
+
+
+async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
+    """Takes rows into the replicas. overwrite: see `Replica`."""
+    await _company.put(connection, (row for one in references for row in one.companies), overwrite)
+
+
+class Feed:
+    """Takes events in."""
+
+    def __init__(self, partitions: Partitions) -> None:
+        self._partitions = partitions
+
+    async def apply(self, connection: Connection, events: Sequence[pb.Event]) -> None:
+        """An event is matched once, now, to the subscriptions that exist now."""
+        await put_references(connection, [event.references for event in events])
+        stored = []
+        for event in events:
+            if not event.HasField("public"):
+                continue
+            if await self._partitions.hold(uuid.UUID(event.event_id)):
+                stored.append(_stored(event))
+            else:
+                TOO_OLD.inc()
+                log.warning("event_too_old", event_id=event.event_id, event_key=event.public.event)
+        if stored:
+            try:
+                await store_events(connection, stored)
+            except CheckViolationError as error:
+                if error.constraint_name:
+                    raise
+                # No partition: somebody has dropped a day that this process believed in. Made again, it is tried again.
+                self._partitions.forget()
+                raise DatabaseUnavailable("a day was dropped at this moment") from error
+            for one in stored:
+                STORED.labels(one.event).inc()
+
+
+def _stored(event: pb.Event) -> StoredEvent:
+    occurred_at = event.occurred_at.ToDatetime(datetime.UTC)
+    event_id = uuid.UUID(event.event_id)
+    public = event.public
+    body = envelope(
+        event_id=event.event_id,
+        event=public.event,
+        occurred_at=printed(occurred_at),
+        company_id=event.company_id,
+        data=public.data,
+        change=public.change,
+    )
+    return StoredEvent(
+        event_id=event_id,
+        company_id=event.company_id,
+        event=public.event,
+        entity_id=public.entity_id,
+        occurred_at=occurred_at,
+        request_id=event.request_id if _REQUEST_ID.fullmatch(event.request_id) else "",
+        body=body,
+        # A record that a file has dated into the future changes after that date; its event need not wait for it.
+        due_at=first_due(min(occurred_at, made_at(event_id))),
+    )

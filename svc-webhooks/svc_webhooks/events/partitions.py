@@ -1,0 +1,142 @@
+"""Daily partitions of event, delivery and attempt, by the time in the event's id (UUIDv7).
+
+They are made ahead of time, and on demand before an event is stored. Thirty days after its end a day is dropped as a
+whole, whatever it holds: what that costs does not grow with the rows. An event of a day that is over is not stored,
+even where its partitions are still there: it would vanish with them, unseen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import uuid
+from collections.abc import Callable
+
+import structlog
+from prometheus_client import Counter, Gauge
+
+from chassis.db.database import Connection, Database, DatabaseUnavailable
+from chassis.runtime.failpoints import failpoint
+from svc_webhooks.events.days import DAY, KEPT_DAYS, day_of, first_day_kept, first_id
+from svc_webhooks.events.queries import partitions as queries
+from svc_webhooks.events.queries.partitions import DROPPED, DaySet
+from svc_webhooks.events.rules import drop_held_up
+
+AHEAD_DAYS = 3
+LOOK_SECONDS = 3600
+# An id from further ahead is the work of a broken clock; its partitions would stand in the way of every statement.
+FUTURE_DAYS_MAX = 60
+
+log = structlog.stdlib.get_logger(__name__)
+DAYS_DROPPED = Counter("makeready_webhooks_days_dropped_total", "Days of events dropped with all that hung on them")
+EXPIRING = Gauge("makeready_webhooks_expiring_deliveries", "Undelivered, and gone within a day", ["state"])
+
+
+class Partitions:
+    """Knows which days can be stored, makes the days that can't yet, and drops those that are over."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime.datetime]) -> None:
+        self._database = database
+        self._clock = clock
+        self._held: set[datetime.date] = set()
+
+    # Making
+
+    async def run(self) -> None:
+        """Keeps some days ahead of the clock, until cancelled."""
+        while True:
+            await self.ahead()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def ahead(self) -> None:
+        today = self._clock().date()
+        await self._make([today + number * DAY for number in range(AHEAD_DAYS + 1)], queries.PATIENT_SECONDS)
+
+    async def hold(self, event_id: uuid.UUID) -> bool:
+        """Makes sure of the partitions of an event that is to be stored; False where its day is over.
+
+        Raises ValueError for an id out of the future, DatabaseUnavailable.
+        """
+        day, now = day_of(event_id), self._clock()
+        if not first_day_kept(now) <= day <= now.date() + FUTURE_DAYS_MAX * DAY:
+            # Lost is what two clocks refuse: the wrong one may be this machine's.
+            now = await queries.clock(self._database)
+        if day < first_day_kept(now):
+            return False
+        if day not in self._held:
+            if day > now.date() + FUTURE_DAYS_MAX * DAY:
+                raise ValueError(f"event {event_id} was made on {day}: a producer's clock is wrong")
+            await self._make([day], queries.HURRIED_SECONDS)
+        return True
+
+    def forget(self) -> None:
+        """What was known of the days: another process has dropped one of them."""
+        self._held.clear()
+
+    async def _make(self, days: list[datetime.date], turn_seconds: float) -> None:
+        async with queries.changing(self._database, turn_seconds) as connection:
+            found = await queries.day_sets(connection)
+            for day in days:
+                if any(one.holds(day) and not one.is_left for one in found):
+                    continue
+                for one in found:
+                    if one.is_left and one.holds(day):  # in the place of the new partitions, or under their names
+                        await self._drop(connection, one)
+                await queries.make(connection, day)
+                log.info("partition_made", day=day.isoformat())
+            found = await queries.day_sets(connection)
+        self._held = {day for one in found if not one.is_left for day in one.days}
+
+    # Dropping
+
+    async def every_hour(self, slot: datetime.datetime) -> None:
+        """Drops what is over, by the database's clock too: a machine that wakes in another year deletes nothing."""
+        try:
+            now = min(slot, await queries.clock(self._database))
+            await self.drop(now)
+            soon = first_id(first_day_kept(now + DAY))
+            for state, count in (await queries.undelivered_before(self._database, soon)).items():
+                EXPIRING.labels(state).set(count)
+                if count:
+                    log.warning("deliveries_expire_within_a_day", state=state, deliveries=count)
+        except DatabaseUnavailable as error:
+            # The next hour tries again. Whoever asks by hand is told.
+            log.warning("days_not_dropped", reason=str(error))
+
+    async def drop_as_asked(self, now: datetime.datetime) -> int:
+        """Likewise for an operator, who is told what holds it up. Raises Refusal."""
+        try:
+            return await self.drop(now)
+        except queries.HeldUp:
+            raise drop_held_up() from None
+
+    async def drop(self, now: datetime.datetime) -> int:
+        """Drops the days that are over as of `now`, and what an earlier drop left; returns how many days that were.
+
+        Any number may do so at once. Raises HeldUp where a statement that takes long is in the way: what was begun is
+        ended by the next call.
+        """
+        kept, days = first_day_kept(now), 0
+        while True:
+            async with queries.changing(self._database, queries.PATIENT_SECONDS) as connection:
+                found = await queries.day_sets(connection)
+                over = next((one for one in found if one.is_left or one.until <= kept), None)
+                if over is None:
+                    return days
+                await self._drop(connection, over)
+            days += len(over.days)
+
+    async def _drop(self, connection: Connection, one: DaySet) -> None:
+        """Step by step, none of them in a transaction with another; begun anew, it goes on where it was."""
+        self.forget()
+        for table in DROPPED:
+            state = one.states.get(table)
+            if state is None:
+                continue
+            if state != queries.DETACHED:
+                await queries.detach(connection, table, one)
+                failpoint("day-detached")
+            await queries.drop(connection, table, one.since)
+            failpoint("day-dropped")
+        DAYS_DROPPED.inc(len(one.days))
+        log.info("day_dropped", day=one.since.isoformat(), days=len(one.days), kept_days=KEPT_DAYS)

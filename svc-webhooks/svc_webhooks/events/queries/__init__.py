@@ -1,0 +1,1 @@
+"""The SQL of events and of the daily partitions that hold them."""

@@ -1,0 +1,182 @@
+"""The SQL of partitions: which are there, and how a day is made, detached and dropped.
+
+A day is a set of one partition of each table. It is made in one transaction and ends in several steps, `delivery`
+first: a set without an attached partition of `delivery` is one that a sweep has begun to drop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import asyncpg
+from sqlalchemy import func, select, text
+
+from chassis.db.database import LOST, SERVER_SETTINGS, Connection, Database, DatabaseUnavailable
+from chassis.db.statements import Statement, param
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.tables import delivery
+from svc_webhooks.events.days import DAY, day_of, first_id
+from svc_webhooks.schema import PARTITIONED, PARTITIONS, Uuid
+
+# Shorter than anybody else's wait; longer than a second, after which PostgreSQL cancels a vacuum that is in the way.
+LOCK_SECONDS = 2
+# For the others to be done. Whoever stores an event has a transaction open, which may rest for 5 s.
+HURRIED_SECONDS, PATIENT_SECONDS = 3.0, 30.0
+POLL_SECONDS = 0.05
+LOCK = 0x70617274  # whoever makes, detaches or drops partitions holds it
+DROPPED = ("delivery", "attempt", "event")  # in this order: a claim never meets a delivery without its event
+
+BOUNDS = "bounds"
+ATTACHED, DETACHING, DETACHED = "attached", "detaching", "detached"
+
+
+@dataclass(slots=True)
+class DaySet:
+    """The partitions of one day; the first ever of an older installation spans thirty."""
+
+    since: datetime.date
+    until: datetime.date  # the first day after it
+    states: dict[str, str] = field(default_factory=dict)  # by table
+
+    @property
+    def is_left(self) -> bool:
+        """Its drop was begun and has to be ended."""
+        return self.states.get(DROPPED[0]) != ATTACHED
+
+    @property
+    def days(self) -> list[datetime.date]:
+        return [self.since + number * DAY for number in range((self.until - self.since).days)]
+
+    def holds(self, day: datetime.date) -> bool:
+        return self.since <= day < self.until
+
+
+class HeldUp(DatabaseUnavailable):
+    """A statement of somebody else takes longer than partitions wait for."""
+
+
+@asynccontextmanager
+async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Connection]:
+    """A connection for whoever changes partitions, one at a time over all processes.
+
+    Raises HeldUp, DatabaseUnavailable.
+
+    It is none of the pool's: DETACH CONCURRENTLY takes no transaction, so its lock is the session's. The lock is tried
+    for again and again and never waited for: ending a detachment waits for the statements of others to end.
+    """
+    settings = SERVER_SETTINGS | {"lock_timeout": f"{LOCK_SECONDS}s", "application_name": "svc-webhooks partitions"}
+    give_up = asyncio.get_running_loop().time() + turn_seconds
+    try:
+        raw = await asyncpg.connect(database.url, timeout=5, command_timeout=35, server_settings=settings)
+        try:
+            while not await raw.fetchval("SELECT pg_try_advisory_lock($1)", LOCK):
+                if asyncio.get_running_loop().time() > give_up:
+                    raise DatabaseUnavailable("another process is changing partitions")
+                await asyncio.sleep(POLL_SECONDS)
+            yield Connection(raw)
+        finally:
+            await raw.close(timeout=5)
+    except asyncpg.LockNotAvailableError as error:
+        raise HeldUp(str(error)) from error
+    except LOST as error:
+        raise DatabaseUnavailable(str(error) or type(error).__name__) from error
+
+
+_CLOCK = Statement(select(func.now()))
+_soon = delivery.c.event_id < param("before", Uuid)
+# The states stand as literals, for the partial indexes.
+_UNDELIVERED = Statement(
+    select(
+        *(
+            select(func.count())
+            .select_from(delivery)
+            .where(_soon, text(f"delivery.state = '{state}'"))
+            .scalar_subquery()
+            .label(state)
+            for state in (rules.WAITING, rules.PARKED)
+        )
+    )
+)
+
+
+async def clock(database: Database) -> datetime.datetime:
+    found: datetime.datetime = await database.value(_CLOCK)
+    return found
+
+
+async def undelivered_before(database: Database, before: uuid.UUID) -> dict[str, int]:
+    """How many deliveries of older events than `before` wait or are parked, by state."""
+    row = await database.row(_UNDELIVERED, before=before)
+    return dict(row or {})
+
+
+async def day_sets(connection: Connection) -> list[DaySet]:
+    """Ascending by their first day, those first whose drop was begun."""
+    rows = await connection.raw.fetch(
+        "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) AS bound, i.inhdetachpending"
+        " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_inherits i ON i.inhrelid = c.oid"
+        " WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relname ~ '^(event|delivery|attempt)_[0-9]{8}$'",
+        PARTITIONS,
+    )
+    found: dict[datetime.date, DaySet] = {}
+    for row in rows:
+        table, _, name = row["relname"].partition("_")
+        since = datetime.datetime.strptime(name, "%Y%m%d").date()
+        one = found.setdefault(since, DaySet(since, since + DAY))
+        if row["bound"] is not None:  # FOR VALUES FROM ('…') TO ('…')
+            one.until = day_of(uuid.UUID(row["bound"].split("'")[3]))
+        pending = row["inhdetachpending"]
+        one.states[table] = DETACHED if pending is None else DETACHING if pending else ATTACHED
+    return sorted(found.values(), key=lambda one: (not one.is_left, one.since))
+
+
+async def make(connection: Connection, day: datetime.date) -> None:
+    """One partition of each table. Made aside and attached: readers and writers of the table go on."""
+    async with connection.raw.transaction():
+        for table in PARTITIONED:
+            partition = _name(table, day)
+            await connection.raw.execute(
+                f"CREATE TABLE {partition} (LIKE {table} INCLUDING ALL, {_bounds(day, day + DAY)});"
+                f" ALTER TABLE {table} ATTACH PARTITION {partition}"
+                f" FOR VALUES FROM ('{first_id(day)}') TO ('{first_id(day + DAY)}')"
+            )
+
+
+def _bounds(since: datetime.date, until: datetime.date) -> str:
+    """A partition's bounds as a constraint of its own. Without one, DETACH CONCURRENTLY adds it while statements write
+    to the partition, and a statement that has begun with one constraint less makes the server crash."""
+    return f"CONSTRAINT {BOUNDS} CHECK (event_id >= '{first_id(since)}' AND event_id < '{first_id(until)}')"
+
+
+async def detach(connection: Connection, table: str, one: DaySet) -> None:
+    """Takes a partition out of its table. Nobody waits for it; it waits for whoever uses the table at this moment.
+
+    Cut off while it waits, it leaves the partition `detaching`: statements from then on don't see it, and the next call
+    ends what was begun.
+    """
+    partition = _name(table, one.since)
+    if one.states[table] == DETACHING:
+        await connection.raw.execute(f"ALTER TABLE {table} DETACH PARTITION {partition} FINALIZE")
+        return
+    valid = await connection.raw.fetchval(
+        "SELECT convalidated FROM pg_constraint WHERE conrelid = $1::text::regclass AND conname = $2", partition, BOUNDS
+    )
+    if valid is None:  # made by an earlier release
+        await connection.raw.execute(f"ALTER TABLE {partition} ADD {_bounds(one.since, one.until)} NOT VALID")
+    if not valid:
+        await connection.raw.execute(f"ALTER TABLE {partition} VALIDATE CONSTRAINT {BOUNDS}")
+    await connection.raw.execute(f"ALTER TABLE {table} DETACH PARTITION {partition} CONCURRENTLY")
+
+
+async def drop(connection: Connection, table: str, since: datetime.date) -> None:
+    """A detached partition: nobody uses it any more."""
+    await connection.raw.execute(f"DROP TABLE {_name(table, since)}")
+
+
+def _name(table: str, since: datetime.date) -> str:
+    return f"{PARTITIONS}.{table}_{since:%Y%m%d}"

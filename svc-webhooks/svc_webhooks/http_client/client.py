@@ -1,0 +1,247 @@
+"""The one way out: resolves a destination, refuses what is not public, dials what was checked, sends.
+
+`check` (when a subscription is created) and `post` (when a delivery is sent) share `_endpoints`, so an
+address that validation refuses can't be dialled, and the address dialled is the very one that was
+checked: the request goes to the address, the name only to Host, SNI and the certificate. A kept
+connection is keyed by (address, port, name); it serves a send only if that send's own resolution
+brought its address and found it public.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+import resource
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Self
+
+import structlog
+
+from svc_webhooks.http_client.connection import Connection, Times, dial
+from svc_webhooks.http_client.destinations import Address, Destination, DestinationRefused, is_public, parse
+from svc_webhooks.http_client.pool import Pool
+from svc_webhooks.http_client.resolver import PORT, Names, NoAddress, Resolve, ResolverFault, SystemResolver
+from svc_webhooks.http_client.response import Response
+from svc_webhooks.http_client.sockets import Endpoint, Failed
+
+DEADLINE_SECONDS = 10.0
+CONNECT_SECONDS_MAX = 3.0  # until TLS is agreed upon, for an address that has alternatives
+STALLED_SECONDS = 2.0  # so late past its deadline, an attempt says nothing about the receiver
+DESTINATIONS_KEPT_MAX = 1024
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one attempt."""
+
+    status: int | None  # the receiver's, where one arrived
+    error: str  # class of the failure; empty after a 2xx
+    excerpt: bytes  # the first EXCERPT_BYTES_MAX bytes of the response's body
+    duration_milliseconds: int
+    is_internal_fault: bool = False  # it lies on our side: it must not use up the ladder
+    address: str | None = None  # what was dialled, or is connected
+    connect_milliseconds: int | None = None  # None where a kept connection served
+    tls_milliseconds: int | None = None
+    first_byte_milliseconds: int | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return not self.error
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What is known of an attempt under way: all that remains of it when the deadline strikes."""
+
+    started: float
+    response: Response = field(default_factory=Response)
+    times: Times = field(default_factory=Times)
+    endpoint: Endpoint | None = None
+    resolving: bool = False
+
+    def outcome(self, error: str = "", *, is_internal_fault: bool = False) -> Outcome:
+        now = time.monotonic()
+        status, times = self.response.status, self.times
+        if not error and status is not None and not 200 <= status < 300:
+            error = "redirect" if 300 <= status < 400 else "status"
+        return Outcome(
+            status,
+            error,
+            bytes(self.response.excerpt),
+            round((now - self.started) * 1000),
+            is_internal_fault,
+            str(self.endpoint.address) if self.endpoint else None,
+            _milliseconds(times.dialled, times.connected),
+            _milliseconds(times.connected, times.secured),
+            _milliseconds(self.started, times.first_byte),
+        )
+
+
+class HttpClient:
+    """Sends to destinations. One per process; made inside the event loop."""
+
+    def __init__(
+        self,
+        *,
+        overrides: Mapping[str, tuple[str, int]],
+        ca_file: Path | None,
+        user_agent: str,
+        deadline_seconds: float = DEADLINE_SECONDS,
+        resolve: Resolve | None = None,
+    ) -> None:
+        self._overrides = {host: Endpoint(ip_address(address), port) for host, (address, port) in overrides.items()}
+        self._user_agent = user_agent
+        self._deadline_seconds = deadline_seconds
+        self._names = Names(resolve or SystemResolver(), _checked_texts)
+        self._parsed = functools.lru_cache(DESTINATIONS_KEPT_MAX)(
+            functools.partial(parse, overridden=frozenset(overrides))
+        )
+        self._tls = ssl.create_default_context()
+        self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._tls.set_alpn_protocols(["http/1.1"])
+        if ca_file is not None:
+            self._tls.load_verify_locations(cafile=ca_file)
+        self._pool = Pool()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self._names.close()
+        self._pool.close()
+
+    async def check(self, url: str) -> None:
+        """Raise DestinationRefused where `url` may not be a destination, ResolverFault where unknown."""
+        try:
+            await self._endpoints(self._parsed(url))
+        except NoAddress as error:
+            raise DestinationRefused("must have a public host") from error
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
+        """POST `body` as it is; never raises: what goes wrong on our side is an outcome too."""
+        attempt = _Attempt(time.monotonic())
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                await self._post(self._parsed(url), body, headers, attempt)
+        except Exception as error:
+            found, is_internal_fault = self._class_of(error, attempt)
+            return attempt.outcome(found, is_internal_fault=is_internal_fault)
+        return attempt.outcome()
+
+    def _class_of(self, error: Exception, attempt: _Attempt) -> tuple[str, bool]:
+        """The class of what ended an attempt, and whether it is a fault of ours."""
+        match error:
+            case DestinationRefused():
+                found = "destination_refused", False
+            case NoAddress():
+                found = "no_address", False
+            case Failed():
+                found = error.error, error.is_internal_fault
+            case TimeoutError() if not attempt.resolving:
+                late = time.monotonic() - attempt.started - self._deadline_seconds
+                found = ("egress", True) if late > STALLED_SECONDS else ("timeout", False)
+            case ResolverFault() | TimeoutError():
+                found = "resolver", True
+            case _:
+                log.error("egress_fault", exc_info=error)
+                found = "egress", True
+        return found
+
+    async def _post(self, destination: Destination, body: bytes, headers: Mapping[str, str], attempt: _Attempt) -> None:
+        attempt.resolving = True
+        endpoints = await self._endpoints(destination)
+        attempt.resolving = False
+        head = _head(destination, self._user_agent, body, headers)
+        connection = self._pool.take(endpoints, destination.host)
+        if connection is not None:
+            attempt.endpoint = connection.endpoint
+            try:
+                await connection.exchange(head, body, attempt.response, attempt.times)
+            except Failed:
+                # A receiver may close a kept connection at the very moment it is used again: that is no
+                # failure of the delivery, so a fresh connection gets its turn under the same deadline.
+                if attempt.times.first_byte is not None:
+                    raise
+            else:
+                self._pool.keep(connection)
+                return
+        connection = await self._dialled(destination.host, endpoints, attempt)
+        await connection.exchange(head, body, attempt.response, attempt.times)
+        self._pool.keep(connection)
+
+    async def _dialled(self, name: str, endpoints: Sequence[Endpoint], attempt: _Attempt) -> Connection:
+        """Each address in turn until one shakes hands. Raises Failed: the receiver's fault if one of them was."""
+        found: tuple[Failed, Endpoint] | None = None
+        for index, endpoint in enumerate(endpoints):
+            attempt.endpoint = endpoint
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS_MAX if index + 1 < len(endpoints) else None):
+                    return await dial(endpoint, name, self._tls, attempt.times)
+            except TimeoutError:
+                failed = Failed("connect")
+            except Failed as error:
+                failed = error
+            if failed.error == "certificate":
+                raise failed
+            if found is None or found[0].is_internal_fault:
+                found = failed, endpoint
+        assert found is not None
+        failed, attempt.endpoint = found
+        raise failed
+
+    async def _endpoints(self, destination: Destination) -> Sequence[Endpoint]:
+        """Where `destination` may be dialled. Raises DestinationRefused, NoAddress or ResolverFault."""
+        override = self._overrides.get(destination.host)
+        if override is not None:
+            return (override,)
+        if destination.address is not None:
+            return _checked([destination.address])
+        return await self._names.find(destination.host)
+
+
+def allow_many_connections() -> None:
+    """As many descriptors as the machine grants: the usual 1,024 are fewer than attempts may be under way at once."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _checked(addresses: Sequence[Address]) -> Sequence[Endpoint]:
+    # One private address behind a name is enough: which one is dialled must not depend on luck.
+    if not all(is_public(address) for address in addresses):
+        raise DestinationRefused("must have a public host")
+    return tuple(Endpoint(address, PORT) for address in addresses)
+
+
+def _checked_texts(addresses: Sequence[str]) -> Sequence[Endpoint]:
+    return _checked([ip_address(address) for address in addresses])
+
+
+def _head(destination: Destination, user_agent: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ValueError("a header's name or value would break its line")
+    host = f"[{destination.host}]" if ":" in destination.host else destination.host
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = (
+        f"POST {destination.target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {user_agent}\r\n"
+        f"Content-Length: {len(body)}\r\n{lines}\r\n"
+    )
+    return head.encode("latin-1")
+
+
+def _milliseconds(since: float | None, until: float | None) -> int | None:
+    return None if since is None or until is None else round((until - since) * 1000)

@@ -1,0 +1,233 @@
+"""A connection to a receiver: TCP, TLS and one HTTP request at a time, each with its time taken.
+
+TLS is spoken here, over a plain transport, instead of by the event loop: so connecting and shaking hands are timed and
+told apart when they fail, a connection that is no longer wanted is gone at once, and a request costs less CPU than
+with a general client (docs/decisions/0019).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import time
+from dataclasses import dataclass
+from typing import cast
+
+from svc_webhooks.http_client.response import Malformed, Response
+from svc_webhooks.http_client.sockets import Endpoint, Failed, connected
+
+READ_BYTES = 65536
+# What a receiver does not take stays as the body it is, which the caller holds anyway, and not also encrypted.
+WRITE_BYTES = 32768
+
+
+@dataclass(slots=True)
+class Times:
+    """When what happened, in seconds of the monotonic clock; None where it did not."""
+
+    dialled: float | None = None
+    connected: float | None = None
+    secured: float | None = None
+    first_byte: float | None = None
+
+
+async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Times) -> Connection:
+    """A connection to `endpoint` whose certificate is valid for `name`. Raises Failed."""
+    loop = asyncio.get_running_loop()
+    times.dialled, times.connected, times.secured = time.monotonic(), None, None
+    opened = await connected(loop, endpoint)
+    times.connected = time.monotonic()
+    try:
+        _, connection = await loop.create_connection(lambda: Connection(loop, endpoint, name, context), sock=opened)
+    except BaseException:
+        opened.close()
+        raise
+    await connection.secure()
+    times.secured = time.monotonic()
+    return connection
+
+
+class Connection(asyncio.Protocol):
+    """Made by `dial`. Serves one exchange at a time; what comes unasked for closes it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, endpoint: Endpoint, name: str, context: ssl.SSLContext) -> None:
+        self.endpoint = endpoint
+        self.name = name
+        self.idle_since = 0.0
+        self.closed = False
+        self._loop = loop
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+        self._secured = False
+        self._transport: asyncio.Transport | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._full: asyncio.Future[None] | None = None
+        self._response: Response | None = None
+        self._times: Times | None = None
+
+    async def secure(self) -> None:
+        """Shakes hands. Raises Failed where the certificate, the version or the name will not do."""
+        self._waiter = self._loop.create_future()
+        self._shake_hands()
+        await self._waited()
+
+    async def exchange(self, head: bytes, body: bytes, response: Response, times: Times) -> None:
+        """Sends a request and reads until `response` has ended. Raises Failed; `response` keeps what came before."""
+        self._response, self._times = response, times
+        self._waiter = self._loop.create_future()
+        try:
+            is_sent = await self._send(head, body, self._waiter)
+            await self._waited()
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            self._response = self._times = None
+        if not (is_sent and response.reusable):
+            self.abort()
+
+    async def _send(self, head: bytes, body: bytes, ended: asyncio.Future[None]) -> bool:
+        """As the receiver takes it. False where the exchange has ended before the request had."""
+        if len(body) <= WRITE_BYTES:
+            self._write(head + body)
+            return True
+        self._write(head)
+        rest = memoryview(body)
+        while rest and not (ended.done() or self.closed):
+            self._write(rest[:WRITE_BYTES])
+            rest = rest[WRITE_BYTES:]
+            if self._full is not None:
+                await asyncio.wait((ended, self._full), return_when=asyncio.FIRST_COMPLETED)
+        return not rest
+
+    def _write(self, data: bytes | memoryview) -> None:
+        try:
+            self._tls.write(data)
+        except ssl.SSLError as error:
+            self._fail(Failed("tls"), error)
+        else:
+            self._flush()
+
+    def close(self) -> None:
+        """Says goodbye and closes."""
+        if not self.closed:
+            with contextlib.suppress(ssl.SSLError):  # the receiver's own goodbye is not waited for
+                self._tls.unwrap()
+            self._flush()
+            self._drop()
+
+    def abort(self) -> None:
+        """Closes at once, whatever is under way."""
+        self.closed = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self.closed:
+            return
+        self._incoming.write(data)
+        if self._secured:
+            self._read()
+        else:
+            self._shake_hands()
+
+    def pause_writing(self) -> None:
+        self._full = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        if self._full is not None and not self._full.done():
+            self._full.set_result(None)
+        self._full = None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._fail(Failed("disconnected" if self._secured else "tls"), error)
+
+    # Below HTTP
+
+    async def _waited(self) -> None:
+        assert self._waiter is not None
+        try:
+            await self._waiter
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            self._waiter = None
+
+    def _shake_hands(self) -> None:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+        except ssl.SSLError as error:
+            self._flush()  # the alert that tells the receiver why
+            certificate = isinstance(error, ssl.SSLCertVerificationError)
+            self._fail(Failed("certificate" if certificate else "tls"), error)
+        else:
+            self._secured = True
+            self._flush()
+            self._settled()
+            if self._incoming.pending:
+                self._read()
+
+    def _read(self) -> None:
+        while not self.closed and (self._incoming.pending or self._tls.pending()):
+            try:
+                data = self._tls.read(READ_BYTES)
+            except ssl.SSLWantReadError:  # session tickets, or part of a record
+                break
+            except ssl.SSLError as error:
+                self._fail(Failed("tls"), error)
+                return
+            if not data:
+                self._drop()  # the receiver says goodbye; connection_lost tells who waits
+                return
+            self._take(data)
+        self._flush()
+
+    def _take(self, data: bytes) -> None:
+        response = self._response
+        if response is None or self._times is None:
+            self._drop()
+            return
+        if self._times.first_byte is None:
+            self._times.first_byte = time.monotonic()
+        try:
+            response.feed(data)
+        except Malformed as error:
+            self._fail(Failed("protocol"), error)
+            return
+        if response.ended:
+            self._settled()
+            if not response.reusable:
+                self.abort()
+
+    def _flush(self) -> None:
+        if self._outgoing.pending and self._transport is not None:
+            self._transport.write(self._outgoing.read())
+
+    def _drop(self) -> None:
+        self.closed = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def _settled(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _fail(self, failed: Failed, cause: Exception | None) -> None:
+        if self._response is not None:
+            self._response.closed()
+            if self._response.ended:  # its status came: what follows decides nothing
+                self._settled()
+        failed.__cause__ = cause
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(failed)
+        self.abort()

@@ -1,0 +1,186 @@
+"""Which URLs may receive deliveries, and which addresses may be dialled for them (spec 4.11, 6.3).
+
+Pure: nothing here opens a socket. client.py resolves the name and dials; it asks `is_public` about
+every address, when a subscription is created and again before every send.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from urllib.parse import quote
+
+import idna
+
+Address = IPv4Address | IPv6Address
+
+URL_CHARACTERS_MAX = 2048
+
+# The IANA special-purpose registries, kept here because the standard library's `is_global` changed its
+# answers between patch releases of one Python. What is relayed (6to4) is refused with the rest.
+_IPV4_NOT_PUBLIC = tuple(
+    IPv4Network(block)
+    for block in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier-grade NAT; one cloud's metadata is 100.100.100.200
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # globally routable by the registry, a cloud's host agent in fact
+        "169.254.0.0/16",  # link-local; most clouds' metadata
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+    )
+)
+_IPV6_GLOBAL = IPv6Network("2000::/3")  # the only block that IANA hands out; all else is special
+_IPV6_NOT_PUBLIC = tuple(
+    IPv6Network(block)
+    for block in (
+        "2001::/23",  # protocol assignments, Teredo and ORCHID among them
+        "2001:db8::/32",
+        "2002::/16",  # 6to4
+        "3fff::/20",  # documentation
+    )
+)
+_NAT64 = IPv6Network("64:ff9b::/96")
+_IPV4_MAPPED = IPv6Network("::ffff:0:0/96")
+_ISATAP = (0x00005EFE, 0x02005EFE)
+
+# Names that never lead to a public receiver (RFC 6761, 6762, 7686, 8375, what ICANN never delegates, and habit).
+_SPECIAL_NAMES = (
+    "alt", "arpa", "consul", "corp", "default", "example", "home", "internal", "intranet", "invalid", "lan", "local",
+    "localdomain", "localdomain6", "localhost", "localhost6", "mail", "onion", "private", "svc", "test",
+)  # fmt: skip
+
+_URL = re.compile(r"(?ai:https)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?")
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_TARGET_SAFE = "/?:@!$&'()*+,;=-._~%[]"
+
+
+class DestinationRefused(Exception):  # noqa: N818 - it is not a fault of ours
+    """The URL can never be a destination. `reason` completes "destination_url …"."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A URL that passed the rules which need no network."""
+
+    host: str  # lower-case ASCII, an address in its canonical form
+    target: str  # path and query as they go on the wire
+    address: Address | None  # where the host is an address itself
+
+
+def parse(url: str, *, overridden: Collection[str] = ()) -> Destination:
+    """Check scheme, port, userinfo and host of `url`; raises DestinationRefused.
+
+    `overridden` names hosts whose address the operator gives: they may be names that no resolver knows.
+    Deliberately narrower than RFC 3986: what two parsers could read differently is refused.
+    """
+    if len(url) > URL_CHARACTERS_MAX:
+        raise DestinationRefused(f"must be at most {URL_CHARACTERS_MAX} characters long")
+    if any(character <= " " or character in "\\\x7f" for character in url) or not url.isprintable():
+        raise DestinationRefused("must not hold spaces, backslashes or control characters")
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise DestinationRefused("must be an https URL")
+    host = _host(match["authority"])
+    address = _literal(host)
+    if address is not None:
+        host = str(address)
+    elif host not in overridden:
+        _refuse_special_name(host)
+    target = _target(match["target"])
+    return Destination(host, target, address)
+
+
+def is_public(address: Address) -> bool:
+    """Whether a packet to `address` ends on the public Internet, after unwrapping embedded addresses."""
+    if isinstance(address, IPv4Address):
+        return not any(address in block for block in _IPV4_NOT_PUBLIC)
+    if address.scope_id is not None:
+        return False
+    if address in _IPV4_MAPPED or address in _NAT64:
+        return is_public(IPv4Address(int(address) & 0xFFFFFFFF))
+    if address not in _IPV6_GLOBAL or any(address in block for block in _IPV6_NOT_PUBLIC):
+        return False
+    interface = int(address) & 0xFFFFFFFFFFFFFFFF
+    if interface >> 32 in _ISATAP:
+        return is_public(IPv4Address(interface & 0xFFFFFFFF))
+    return True
+
+
+def _host(authority: str) -> str:
+    if "@" in authority:
+        raise DestinationRefused("must not hold a user name or password")
+    if authority.startswith("["):
+        host, bracket, rest = authority.partition("]")
+        if not bracket:
+            raise DestinationRefused("must hold a well-formed address")
+        host += bracket
+    else:
+        host, colon, rest = authority.partition(":")
+        rest = colon + rest
+    if rest not in ("", ":443"):
+        raise DestinationRefused("must use port 443")
+    if not host:
+        raise DestinationRefused("must name a host")
+    if not host.isascii():
+        host = _encoded(host)
+    return host.lower()
+
+
+def _encoded(host: str) -> str:
+    try:
+        if len(host) > 253:  # before the encoder, whose work grows with the square of the length
+            raise DestinationRefused("must have a host name of at most 253 characters")
+        encoded = idna.encode(host, uts46=True, std3_rules=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError) as error:
+        raise DestinationRefused("must have a host name that can be encoded for the DNS") from error
+    if _NUMBER.fullmatch(encoded.rpartition(".")[2]) or host.rpartition(".")[2].isdigit():
+        raise DestinationRefused("must spell an address in its usual form")
+    return encoded
+
+
+def _literal(host: str) -> Address | None:
+    """The address that `host` spells; numbers in any other spelling are refused, as resolvers guess."""
+    if host.startswith("["):
+        try:
+            address = IPv6Address(host[1:-1])
+        except ValueError as error:
+            raise DestinationRefused("must hold a well-formed address") from error
+        if address.scope_id is not None:
+            raise DestinationRefused("must hold a well-formed address")
+        return address
+    if not _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
+        return None
+    try:
+        return ip_address(host)
+    except ValueError as error:
+        raise DestinationRefused("must spell an address in its usual form") from error
+
+
+def _refuse_special_name(host: str) -> None:
+    labels = host.split(".")
+    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
+        # The empty last label of a trailing dot ends here too: no certificate bears it.
+        raise DestinationRefused("must have a well-formed host name, without a final dot")
+    if len(labels) < 2 or labels[-1] in _SPECIAL_NAMES:
+        raise DestinationRefused("must have a public host")
+
+
+def _target(target: str) -> str:
+    if not target.startswith("/"):
+        target = "/" + target
+    return quote(target, safe=_TARGET_SAFE)

@@ -1,0 +1,78 @@
+"""Connections kept for the next request to the same address, port and name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from svc_webhooks.http_client.connection import Connection
+from svc_webhooks.http_client.sockets import Endpoint
+
+IDLE_SECONDS_MAX = 15.0
+KEPT_MAX = 256
+
+
+class Pool:
+    """One per process; made inside the event loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._idle: dict[Connection, None] = {}  # longest idle first
+        self._by_key: dict[tuple[Endpoint, str], list[Connection]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def take(self, endpoints: Iterable[Endpoint], name: str) -> Connection | None:
+        """The connection last used to one of `endpoints`, for this name."""
+        for endpoint in endpoints:
+            while kept := self._by_key.get((endpoint, name)):
+                connection = kept[-1]
+                self._forget(connection)
+                if not connection.closed:
+                    return connection
+        return None
+
+    def keep(self, connection: Connection) -> None:
+        """For the next one; closed where there are too many, the longest idle first."""
+        if connection.closed:
+            return
+        if self._closed:
+            connection.close()
+            return
+        connection.idle_since = self._loop.time()
+        self._idle[connection] = None
+        self._by_key.setdefault((connection.endpoint, connection.name), []).append(connection)
+        if len(self._idle) > KEPT_MAX:
+            self._let_go(next(iter(self._idle)))
+        if self._timer is None:
+            self._timer = self._loop.call_later(IDLE_SECONDS_MAX, self._close_idle)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in list(self._idle):
+            self._let_go(connection)
+
+    def _close_idle(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        while self._idle:
+            longest = next(iter(self._idle))
+            left = longest.idle_since + IDLE_SECONDS_MAX - now
+            if left > 0:
+                self._timer = self._loop.call_later(left, self._close_idle)
+                return
+            self._let_go(longest)
+
+    def _let_go(self, connection: Connection) -> None:
+        self._forget(connection)
+        connection.close()
+
+    def _forget(self, connection: Connection) -> None:
+        del self._idle[connection]
+        key = connection.endpoint, connection.name
+        kept = self._by_key[key]
+        kept.remove(connection)
+        if not kept:
+            del self._by_key[key]

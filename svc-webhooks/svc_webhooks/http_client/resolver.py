@@ -1,0 +1,135 @@
+"""All addresses of a name, as the system knows them, and whose fault it is where there are none.
+
+A name whose servers hang takes nothing from the others: a look-up that lasts longer than SLOW_AFTER_SECONDS gives its
+permit back while it goes on, and no name is asked for twice at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+PORT = 443
+RESOLVE_SECONDS_MAX = 5.0
+KEPT_SECONDS = 5.0
+KEPT_MAX = 4096
+LOOKUPS_MAX = 64  # without slow ones
+SLOW_AFTER_SECONDS = 0.5
+THREADS_MAX = 512  # `getaddrinfo` can hang for half a minute and can't be stopped
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+Read = TypeVar("Read")
+
+
+class NoAddress(Exception):  # noqa: N818 - the receiver's fault
+    """The name does not exist or has no address."""
+
+
+class ResolverFault(Exception):  # noqa: N818 - says whose fault it is
+    """The resolver did not answer; nothing is known about the name."""
+
+
+class Names(Generic[Read]):
+    """What `read` makes of a name's addresses. One answer serves all who wait for it, and those of the next moment."""
+
+    def __init__(self, resolve: Resolve, read: Callable[[Sequence[str]], Read]) -> None:
+        self._resolve = resolve
+        self._read = read
+        self._permits = asyncio.Semaphore(LOOKUPS_MAX)
+        self._kept: dict[str, tuple[float, Read]] = {}
+        self._asking: dict[str, asyncio.Task[Read]] = {}
+
+    async def find(self, host: str) -> Read:
+        """Raises NoAddress, ResolverFault, and what `read` raises."""
+        kept = self._kept.get(host)
+        if kept is not None and kept[0] > time.monotonic():
+            return kept[1]
+        task = self._asking.get(host)
+        if task is None:
+            task = asyncio.create_task(self._look_up(host))
+            self._asking[host] = task
+            task.add_done_callback(lambda done: self._looked_up(host, done))
+        return await asyncio.shield(task)
+
+    def close(self) -> None:
+        for task in self._asking.values():
+            task.cancel()
+
+    async def _look_up(self, host: str) -> Read:
+        try:
+            async with asyncio.timeout(RESOLVE_SECONDS_MAX):
+                addresses = await self._addresses(host)
+        except TimeoutError as error:
+            raise ResolverFault from error
+        if not addresses:
+            raise NoAddress
+        found = self._read(addresses)
+        if len(self._kept) >= KEPT_MAX:
+            self._kept.clear()
+        self._kept[host] = (time.monotonic() + KEPT_SECONDS, found)
+        return found
+
+    async def _addresses(self, host: str) -> Sequence[str]:
+        async with self._permits:
+            asked = asyncio.ensure_future(self._resolve(host))
+            try:
+                await asyncio.wait({asked}, timeout=SLOW_AFTER_SECONDS)
+            except BaseException:
+                asked.cancel()
+                raise
+        return await asked
+
+    def _looked_up(self, host: str, task: asyncio.Task[Read]) -> None:
+        self._asking.pop(host, None)
+        if not task.cancelled():
+            task.exception()  # seen, though every waiter may have met its own deadline
+
+
+class SystemResolver:
+    """The system's own, in a daemon thread for each name: an executor would make the process wait at exit."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, asyncio.Future[Sequence[str]]] = {}
+
+    async def __call__(self, host: str) -> Sequence[str]:
+        """All addresses of `host`. Raises NoAddress or ResolverFault."""
+        found = self._asked.get(host)
+        if found is None:
+            if len(self._asked) >= THREADS_MAX:
+                raise ResolverFault
+            loop = asyncio.get_running_loop()
+            found = loop.create_future()
+            found.add_done_callback(asyncio.Future.exception)  # seen, though nobody may wait for it any more
+            threading.Thread(target=self._look_up, args=(loop, host), name="resolve", daemon=True).start()
+            self._asked[host] = found
+        return await asyncio.shield(found)
+
+    def _look_up(self, loop: asyncio.AbstractEventLoop, host: str) -> None:
+        result = _getaddrinfo(host)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._settle, host, result)
+
+    def _settle(self, host: str, result: Sequence[str] | Exception) -> None:
+        found = self._asked.pop(host)
+        if isinstance(result, Exception):
+            found.set_exception(result)
+        else:
+            found.set_result(result)
+
+
+def _getaddrinfo(host: str) -> Sequence[str] | Exception:
+    try:
+        # The final dot keeps the resolver's search list out: the name is meant as it is written.
+        found = socket.getaddrinfo(host + ".", PORT, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    except UnicodeError:
+        return NoAddress()
+    except socket.gaierror as error:
+        passing = error.errno in (socket.EAI_AGAIN, socket.EAI_SYSTEM, socket.EAI_MEMORY)
+        return ResolverFault() if passing else NoAddress()
+    except OSError:
+        return ResolverFault()
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))

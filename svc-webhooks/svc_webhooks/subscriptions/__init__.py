@@ -1,0 +1,1 @@
+"""Webhook subscriptions: what integrations create, list and delete."""

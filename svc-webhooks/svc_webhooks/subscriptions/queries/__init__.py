@@ -1,0 +1,1 @@
+"""The SQL of subscriptions, and of what a deleted one leaves."""

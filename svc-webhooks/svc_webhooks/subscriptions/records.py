@@ -1,0 +1,73 @@
+"""The public JSON of a webhook subscription (spec 2.12) and the body that creates one (spec 4.11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+from sqlalchemy import type_coerce
+from sqlalchemy.types import NullType
+
+from chassis.records.bodies import Text
+from chassis.records.shapes import Shape
+from svc_webhooks.http_client.destinations import URL_CHARACTERS_MAX
+from svc_webhooks.subscriptions import rules
+from svc_webhooks.subscriptions.tables import subscription
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class SubscriptionCreate(msgspec.Struct, kw_only=True):
+    """A webhook subscription to create.
+
+    An absent `events` is as good as an empty one: 422 events_empty.
+    """
+
+    destination_url: Annotated[str, Text(longest=URL_CHARACTERS_MAX)]
+    """Where deliveries go: an https URL on port 443 whose host is public. Not http, no other port, no private or
+    loopback address."""
+    events: list[str] | None = None
+    """The events to deliver. They are stored sorted, each once."""
+
+
+class Subscription(msgspec.Struct, kw_only=True):
+    """A webhook subscription."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    entity_type: Literal["webhook_subscription"] = "webhook_subscription"
+    entity_id: int
+    destination_url: str
+    """Where deliveries go."""
+    events: Sequence[rules.EventKey]
+    """The events that are delivered, sorted, each once."""
+    health: rules.Health
+    """How the subscription as a whole fares: `retrying` after a failed attempt, `dead_lettered` after repeated failures
+    (its deliveries go on being attempted), `paused` by an administrator; `healthy` again with the next success."""
+    secret_prefix: str
+    """The first characters of the signing secret, to tell secrets apart."""
+    created_at: str
+    source: rules.Source
+    """How it was created: `api` over this API."""
+
+
+class NewSubscription(Subscription, kw_only=True):
+    """A webhook subscription that was just created, with its signing secret."""
+
+    secret: str | msgspec.UnsetType = msgspec.UNSET
+    """The signing secret. Shown this once: it is absent from replays and lists, so keep it."""
+
+
+class AdministeredSubscription(Subscription, kw_only=True):
+    """A webhook subscription as an administrator sees it."""
+
+    paused_at: str | None
+    """Since when its deliveries wait; null unless it is paused."""
+    failures_in_a_row: int
+    """Attempts that failed since the last success or resume."""
+
+
+EVENTS = type_coerce(subscription.c.events, NullType()).label("events")  # asyncpg's own list is what is wanted
+
+SUBSCRIPTION = Shape(Subscription, subscription, events=EVENTS)
+ADMINISTERED = Shape(AdministeredSubscription, subscription, events=EVENTS)

@@ -1,0 +1,89 @@
+"""What may be subscribed to, and how a subscription fares. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from chassis.refusals import Refusal
+
+EventKey = Literal[
+    "inspection.stale",
+    "pm.stale",
+    "property.notice.published",
+    "ticket.created",
+    "ticket.stale",
+    "ticket.status_changed",
+    "turn.schedule_changed",
+    "turn.status_changed",
+    "turn.task.stale",
+    "vendor.hold",
+]
+Health = Literal["healthy", "retrying", "dead_lettered", "paused"]
+Source = Literal["api"]
+
+EVENTS: tuple[EventKey, ...] = get_args(EventKey)
+HEALTHS: tuple[Health, ...] = get_args(Health)
+HEALTHY, RETRYING, DEAD_LETTERED, PAUSED = HEALTHS
+SOURCES: tuple[str, ...] = get_args(Source)
+
+DEAD_AFTER_FAILURES = 20  # in a row, over all deliveries of the subscription
+
+
+# Subscribing
+
+
+def event_set(events: Sequence[str] | None) -> list[EventKey]:
+    """The events sorted and deduplicated. Raises Refusal 422 where there are none or one is unknown."""
+    if not events:
+        raise Refusal(422, "events_empty", f"events must name at least one of: {', '.join(EVENTS)}.", "events")
+    if not set(events) <= set(EVENTS):
+        raise Refusal(422, "events_unknown_key", f"events may name only: {', '.join(EVENTS)}.", "events")
+    return sorted(key for key in EVENTS if key in events)
+
+
+def invalid_destination_url(reason: str) -> Refusal:
+    """reason: completes "destination_url …"; never a value of the caller's."""
+    return Refusal(422, "invalid_destination_url", f"destination_url {reason}.", "destination_url")
+
+
+def no_such_subscription() -> Refusal:
+    """For an operator, who has no key that it could be hidden from."""
+    return Refusal(404, "not_found", "There is no webhook subscription with that id; check the id.")
+
+
+# Health
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionHealth:
+    """How a subscription fares. failures_in_a_row: attempts that failed since the last success or resume."""
+
+    health: str
+    failures_in_a_row: int
+
+
+HEALTHY_AGAIN = SubscriptionHealth(HEALTHY, 0)
+
+
+def paused() -> SubscriptionHealth:
+    """Whatever it was: what failed before counts for nothing once it is resumed."""
+    return SubscriptionHealth(PAUSED, 0)
+
+
+def resumed() -> SubscriptionHealth:
+    """Whatever it was. What became due in the meantime goes with the next sweep."""
+    return HEALTHY_AGAIN
+
+
+def after_success(standing: SubscriptionHealth) -> SubscriptionHealth:
+    """An attempt under way while an administrator pauses may still end: it does not resume anything."""
+    return standing if standing.health == PAUSED else HEALTHY_AGAIN
+
+
+def after_failure(standing: SubscriptionHealth, *, parked: bool) -> SubscriptionHealth:
+    """healthy → retrying → dead_lettered: on a parked delivery, or on 20 failures in a row."""
+    if standing.health == PAUSED:
+        return standing
+    failures = standing.failures_in_a_row + 1
+    dead = parked or failures >= DEAD_AFTER_FAILURES or standing.health == DEAD_LETTERED
+    return SubscriptionHealth(DEAD_LETTERED if dead else RETRYING, failures)

@@ -1,0 +1,118 @@
+"""The RPCs of subscriptions, for integrations: identity, rule, statement, record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from chassis.auth import identity
+from chassis.db.database import Database
+from chassis.db.ids import Ids
+from chassis.lists.paging import page
+from chassis.records import bodies
+from chassis.refusals import Unavailable, not_found
+from chassis.schedule.instants import Clock
+from chassis.writes import idempotency
+from makeready.common.v1.documents_pb2 import WriteReply
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from svc_webhooks.http_client.client import HttpClient
+from svc_webhooks.http_client.destinations import DestinationRefused
+from svc_webhooks.http_client.resolver import ResolverFault
+from svc_webhooks.subscriptions import records, rules
+from svc_webhooks.subscriptions.erasure import Eraser
+from svc_webhooks.subscriptions.queries import subscriptions as queries
+from svc_webhooks.subscriptions.queries.erasure import subscription_deleted
+from svc_webhooks.subscriptions.tables import subscription, subscription_id
+from svc_webhooks.vault.keyring import Vault, new_secret, prefix_of
+from svc_webhooks.vault.rules import vault_unavailable
+
+_encode = msgspec.json.Encoder().encode
+
+
+class SubscriptionsService:
+    """Creates, lists and deletes webhook subscriptions (spec 4.11)."""
+
+    def __init__(self, database: Database, vault: Vault | None, http: HttpClient, eraser: Eraser, clock: Clock) -> None:
+        self.database = database
+        self.eraser = eraser
+        self.vault = vault
+        self.http = http
+        self.clock = clock
+        self.ids = Ids(database, subscription_id)
+        self.renderer = records.SUBSCRIPTION.renderer()
+
+    async def ListSubscriptions(
+        self, request: pb.ListSubscriptionsRequest, call: identity.Call
+    ) -> pb.ListSubscriptionsResponse:
+        company_id = identity.company_id(call)
+        rows = await queries.SUBSCRIPTIONS_PAGE.rows(self.database, company_id, request.after_id, request.limit, {})
+        return pb.ListSubscriptionsResponse(page=page(rows, request.limit, self.renderer.record))
+
+    async def CreateSubscription(
+        self, request: pb.CreateSubscriptionRequest, call: identity.Call
+    ) -> pb.CreateSubscriptionResponse:
+        caller = identity.caller(call)
+        if self.vault is None:
+            raise vault_unavailable()
+        wanted, _ = bodies.decode(records.SubscriptionCreate, request.body)
+        events = rules.event_set(wanted.events)
+        same = bodies.canonical({"destination_url": wanted.destination_url, "events": events})
+        claim = idempotency.claim(caller, request.idempotency_key, "POST /webhooks", same)
+        # Before the destination is looked at: a replay must not depend on what its name resolves to by now.
+        reply = await queries.CREATE_SUBSCRIPTION.kept(self.database, claim)
+        if reply is None:
+            await self._check(wanted.destination_url)
+            reply = await self._create(self.vault, caller.company_id, wanted.destination_url, events, claim)
+        return pb.CreateSubscriptionResponse(reply=reply)
+
+    async def _check(self, destination_url: str) -> None:
+        try:
+            await self.http.check(destination_url)
+        except DestinationRefused as refused:
+            raise rules.invalid_destination_url(refused.reason) from None
+        except ResolverFault:
+            raise Unavailable("the resolver did not answer") from None
+
+    async def _create(
+        self,
+        vault: Vault,
+        company_id: int,
+        destination_url: str,
+        events: list[rules.EventKey],
+        claim: idempotency.Claim,
+    ) -> WriteReply:
+        sub_id = await self.ids.next()
+        secret = new_secret()
+        sealed = vault.seal(sub_id, secret)
+        c = subscription.c
+        values: dict[Any, Any] = {
+            c.id: sub_id,
+            c.company_id: company_id,
+            c.destination_url: destination_url,
+            records.EVENTS: events,
+            c.health: rules.HEALTHY,
+            c.secret_prefix: prefix_of(secret),
+            c.secret_key_id: sealed.key_id,
+            c.secret_sealed: sealed.sealed,
+            c.created_at: self.clock(),
+            c.source: "api",
+        }
+        row = {column.name: value for column, value in values.items()}
+        shown = self.renderer.of_values(values)
+        kept = _encode(shown)
+        reply = await queries.CREATE_SUBSCRIPTION.write(self.database, claim, 201, kept, {subscription: row})
+        if reply.body != kept:
+            return reply
+        # The body bears this call's own id: whatever the connection went through, this call created it.
+        with_secret = records.NewSubscription(**msgspec.structs.asdict(shown), secret=secret)
+        return WriteReply(status=201, body=_encode(with_secret))
+
+    async def DeleteSubscription(
+        self, request: pb.DeleteSubscriptionRequest, call: identity.Call
+    ) -> pb.DeleteSubscriptionResponse:
+        company_id = identity.caller(call).company_id
+        if not await subscription_deleted(self.database, company_id, request.sub_id):
+            raise not_found("webhook subscription")
+        await self.eraser.begin(request.sub_id)
+        return pb.DeleteSubscriptionResponse()

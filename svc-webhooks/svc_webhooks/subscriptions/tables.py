@@ -1,0 +1,45 @@
+"""Tables of subscriptions. Constraints make impossible what the rules forbid."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, Index, Integer, LargeBinary, Sequence, Table, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from svc_webhooks.schema import Instant, listed, metadata
+from svc_webhooks.subscriptions import rules
+
+subscription_id = Sequence("subscription_id", metadata=metadata, data_type=BigInteger)
+
+subscription = Table(
+    "subscription",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("company_id", BigInteger, nullable=False),
+    Column("destination_url", Text, nullable=False),
+    Column("events", ARRAY(Text), nullable=False),
+    Column("health", Text, nullable=False, server_default=text("'healthy'")),
+    Column("failures_in_a_row", Integer, nullable=False, server_default=text("0")),
+    Column("paused_at", Instant, server_default=text("NULL")),
+    Column("secret_prefix", Text, nullable=False),
+    # The key of the vault's ring that sealed the secret, for rotation; the key itself is never here.
+    Column("secret_key_id", Text, nullable=False),
+    Column("secret_sealed", LargeBinary, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("source", Text, nullable=False),
+    CheckConstraint(f"health IN ({listed(rules.HEALTHS)})", name="subscription_health"),
+    CheckConstraint(f"source IN ({listed(rules.SOURCES)})", name="subscription_source"),
+    CheckConstraint(f"cardinality(events) > 0 AND events <@ ARRAY[{listed(rules.EVENTS)}]", name="subscription_events"),
+    CheckConstraint("(health = 'paused') = (paused_at IS NOT NULL)", name="subscription_paused_at"),
+    CheckConstraint(
+        "(failures_in_a_row = 0) = (health IN ('healthy', 'paused'))", name="subscription_failures_in_a_row"
+    ),
+)
+Index("subscription_page", subscription.c.company_id, subscription.c.id)
+
+# Subscriptions that are gone and whose deliveries and attempts are still being deleted.
+erasure = Table(
+    "erasure",
+    metadata,
+    Column("subscription_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("asked_at", Instant, nullable=False, server_default=text("clock_timestamp()")),
+)

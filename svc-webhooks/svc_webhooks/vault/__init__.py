@@ -1,0 +1,1 @@
+"""Signing secrets, encrypted at rest."""

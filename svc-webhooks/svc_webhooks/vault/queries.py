@@ -1,0 +1,115 @@
+"""The SQL of the vault: sealed secrets, and which keys seal them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import BigInteger, Integer, LargeBinary, Text, func, select, update
+
+from chassis.db.database import Connection, Database
+from chassis.db.rows import array_rows, columns_of_tuples
+from chassis.db.statements import Query, param
+from svc_webhooks.subscriptions.tables import subscription
+
+
+class SealedSecret(NamedTuple):
+    """A subscription's secret as it is stored."""
+
+    id: int
+    secret_key_id: str
+    secret_sealed: bytes
+
+
+class KeyInUse(NamedTuple):
+    """A key that seals secrets: how many, and one of them with its subscription's id."""
+
+    secrets: int
+    id: int
+    secret_key_id: str
+    secret_sealed: bytes
+
+
+_sealed = (subscription.c.id, subscription.c.secret_key_id, subscription.c.secret_sealed)
+_SECRETS = Query(
+    SealedSecret,
+    select(*_sealed)
+    .where(subscription.c.id > param("after_id", BigInteger))
+    .order_by(subscription.c.id)
+    .limit(param("rows", Integer)),
+)
+
+
+async def secrets_sealed(database: Database, after_id: int, rows: int) -> list[SealedSecret]:
+    """Ascending by the subscriptions' ids."""
+    return await _SECRETS.rows(database, after_id=after_id, rows=rows)
+
+
+# Any one stands for all that its key seals.
+_one_each = select(subscription.c.secret_key_id, func.count().label("secrets"), func.min(subscription.c.id))
+_keys = _one_each.group_by(subscription.c.secret_key_id).subquery("keys")
+_KEYS = Query(
+    KeyInUse,
+    select(_keys.c.secrets, *_sealed)
+    .select_from(_keys.join(subscription, subscription.c.id == _keys.c.min))
+    .order_by(subscription.c.secret_key_id),
+)
+
+
+async def keys_in_use(database: Database) -> list[KeyInUse]:
+    return await _KEYS.rows(database)
+
+
+class Resealed(NamedTuple):
+    """A secret as it was read, and as it shall be."""
+
+    id: int
+    old_key_id: str
+    old_sealed: bytes
+    key_id: str
+    sealed: bytes
+
+
+class Written(NamedTuple):
+    """A secret that was sealed anew. id: its subscription's."""
+
+    id: int
+    company_id: int
+    old_key_id: str
+
+
+def _reseal() -> Query[Written]:
+    rows = array_rows(
+        "rows",
+        {"id": BigInteger, "old_key_id": Text, "old_sealed": LargeBinary, "key_id": Text, "sealed": LargeBinary},
+    )
+    made = select(*rows.c).cte("made")  # it is used twice
+    # In the order of their ids, as everybody else locks them.
+    locked = (
+        select(subscription.c.id)
+        .where(subscription.c.id.in_(select(made.c.id)))
+        .order_by(subscription.c.id)
+        .with_for_update(key_share=True)
+        .cte("locked")
+    )
+    # A secret that was rotated since it was read is the new one, and stays.
+    return Query(
+        Written,
+        update(subscription)
+        .where(
+            subscription.c.id == locked.c.id,
+            subscription.c.id == made.c.id,
+            subscription.c.secret_key_id == made.c.old_key_id,
+            subscription.c.secret_sealed == made.c.old_sealed,
+        )
+        .values(secret_key_id=made.c.key_id, secret_sealed=made.c.sealed)
+        .returning(subscription.c.id, subscription.c.company_id, made.c.old_key_id),
+    )
+
+
+_RESEAL = _reseal()
+
+
+async def secrets_resealed(connection: Connection, made: Sequence[Resealed]) -> list[Written]:
+    """Writes those that are still what was read, and returns them."""
+    return await _RESEAL.rows(connection, **columns_of_tuples(made))

@@ -1,0 +1,96 @@
+"""What an administrator does, over gRPC as the operator."""
+
+import datetime
+import json
+from typing import Any
+
+from chassis.auth.identity import ADMINISTRATOR, Identity
+from makeready.common.v1.audit_pb2 import ListAuditRequest
+from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready.webhooks.v1.webhooks_pb2_grpc import AdministrationServiceStub, DeliveriesServiceStub
+
+from .harness import Client, operator
+
+HOUR = datetime.timedelta(hours=1)
+RUNGS = (0, 1, 2, 4, 8, 24)
+
+
+class Administrator:
+    """Of one company; a refusal comes out as Refusal."""
+
+    def __init__(self, client: Client, who: Identity | None = None) -> None:
+        self.client = client
+        self.who = who or operator(client.company_id)
+        self._stub: Any = AdministrationServiceStub(client._channel)
+        self._deliveries: Any = DeliveriesServiceStub(client._channel)
+        self._audit: Any = AuditServiceStub(client._channel)
+
+    def of(self, company_id: int) -> "Administrator":
+        """An administrator of a company, who calls as such."""
+        return Administrator(self.client, Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=7))
+
+    async def _call(self, name: str, request: Any) -> Any:
+        return await self.client.call(getattr(self._stub, name), request, self.who)
+
+    async def audit(self, sub_id: int) -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
+        """What was done about a subscription, the oldest first: actor, action, before, after."""
+        request = ListAuditRequest(subject="webhook_subscription", subject_id=sub_id, limit=200)
+        answer = await self.client.call(self._audit.ListAudit, request, self.who)
+        return [
+            (one.actor, one.action, json.loads(one.before), json.loads(one.after)) for one in reversed(answer.entries)
+        ]
+
+    async def pause(self, sub_id: int) -> dict[str, Any]:
+        answer = await self._call("PauseSubscription", pb.PauseSubscriptionRequest(sub_id=sub_id))
+        found: dict[str, Any] = json.loads(answer.subscription.json)
+        return found
+
+    async def resume(self, sub_id: int) -> dict[str, Any]:
+        answer = await self._call("ResumeSubscription", pb.ResumeSubscriptionRequest(sub_id=sub_id))
+        found: dict[str, Any] = json.loads(answer.subscription.json)
+        return found
+
+    async def rotate(self, sub_id: int) -> tuple[dict[str, Any], str]:
+        """The subscription and its new secret."""
+        answer = await self._call("RotateSecret", pb.RotateSecretRequest(sub_id=sub_id))
+        return json.loads(answer.subscription.json), answer.secret
+
+    async def retry(self, event_id: str, sub_id: int) -> pb.Delivery:
+        answer = await self._call("RetryDelivery", pb.RetryDeliveryRequest(event_id=event_id, sub_id=sub_id))
+        found: pb.Delivery = answer.delivery
+        return found
+
+    async def retry_parked(self, sub_id: int) -> int:
+        count: int = (await self._call("RetryParked", pb.RetryParkedRequest(sub_id=sub_id))).deliveries
+        return count
+
+    async def undelivered(self, expires_before: datetime.datetime | None = None, **fields: Any) -> Any:
+        request = pb.ListUndeliveredRequest(**fields)
+        if expires_before is not None:
+            request.expires_before.FromDatetime(expires_before)
+        return await self._call("ListUndelivered", request)
+
+    async def event(self, event_id: str) -> Any:
+        return await self._call("GetEvent", pb.GetEventRequest(event_id=event_id))
+
+    async def deliveries(self, sub_id: int, **fields: Any) -> list[pb.Delivery]:
+        request = pb.ListDeliveriesRequest(sub_id=sub_id, **fields)
+        answer = await self.client.call(self._deliveries.ListDeliveries, request, self.who)
+        return list(answer.deliveries)
+
+    async def subscribe(self, path: str = "/hook", host: str = "receiver.test") -> int:
+        body = {"destination_url": f"https://{host}{path}", "events": ["ticket.created"]}
+        created: int = (await self.client.create(body))[1]["entity_id"]
+        return created
+
+    async def health(self, sub_id: int) -> str:
+        (found,) = [one for one in await self.client.subscriptions() if one["entity_id"] == sub_id]
+        text: str = found["health"]
+        return text
+
+    async def walk_the_ladder(self, start: datetime.datetime) -> datetime.datetime:
+        """Sweeps at every rung; returns the last one's instant."""
+        for hours in RUNGS:
+            await self.client.sweep(start + hours * HOUR)
+        return start + RUNGS[-1] * HOUR

@@ -1,0 +1,97 @@
+"""What attempts make of their subscription's health, whatever the order in which they come to be recorded."""
+
+import asyncio
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from chassis.db.database import Database
+from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
+from svc_webhooks.dispatch.recorder import Recorder
+
+from ..dispatcher import happened, now, subscribed
+from ..harness import Client
+
+URL = "https://receiver.test/hook"
+HOUR = datetime.timedelta(hours=1)
+
+
+def ended(claimed: ClaimedDelivery, status: int, **more: Any) -> rules.Attempt:
+    """The attempt of a claimed delivery that the receiver has answered so."""
+    well = status == 200
+    attempt = rules.Attempt(
+        event_id=claimed.event_id,
+        subscription_id=claimed.subscription_id,
+        fence=claimed.fence,
+        number=claimed.attempts + 1,
+        rung=claimed.rung + 1,
+        state=rules.SUCCEEDED if well else rules.WAITING,
+        due_at=None if well else now() + HOUR,
+        cause=rules.BY_SWEEP,
+        started_at=now(),
+        duration_milliseconds=1,
+        connect_milliseconds=None,
+        tls_milliseconds=None,
+        first_byte_milliseconds=None,
+        address=None,
+        status=status,
+        error="" if well else "status",
+        response_excerpt=b"",
+        is_internal_fault=False,
+    )
+    return attempt._replace(**more)
+
+
+async def claimed(database: Database, client: Client, many: int) -> Sequence[ClaimedDelivery]:
+    (sub_id,) = await subscribed(database, client.company_id, [URL])
+    await happened(database, client.company_id, many)
+    rows = (await queries.claimed_deliveries(database, {sub_id: many}, now(), lease_seconds=60)).rows
+    assert len(rows) == many
+    return rows
+
+
+async def health(database: Database) -> tuple[str, int]:
+    async with database.connection() as connection:
+        row = await connection.raw.fetchrow("SELECT health, failures_in_a_row FROM subscription")
+    return row["health"], row["failures_in_a_row"]
+
+
+async def test_a_success_recorded_after_a_failure_makes_healthy_though_both_were_claimed_from_a_healthy_subscription(
+    client: Client, database: Database
+) -> None:
+    first, second, third = await claimed(database, client, 3)
+    recorder = Recorder(database)
+    assert await recorder.record(ended(first, 500))
+    assert await health(database) == ("retrying", 1)
+    assert await recorder.record(ended(second, 200))
+    assert await health(database) == ("healthy", 0)
+    assert await recorder.record(ended(third, 200))
+    assert await health(database) == ("healthy", 0)
+
+
+async def test_attempts_of_one_batch_count_in_their_order(client: Client, database: Database) -> None:
+    rows = await claimed(database, client, 5)
+    recorder = Recorder(database)
+    statuses = (200, 500, 200, 500, 500)
+    recorded = [recorder.record(ended(row, status)) for row, status in zip(rows, statuses, strict=True)]
+    assert await asyncio.gather(*recorded) == [True] * 5
+    assert await health(database) == ("retrying", 2)
+
+
+async def test_an_attempt_that_cannot_be_recorded_keeps_no_other_from_it(client: Client, database: Database) -> None:
+    first, second, third = await claimed(database, client, 3)
+    recorder = Recorder(database)
+    impossible = ended(second, 200, number=1 << 31)
+    outcomes = await asyncio.gather(
+        recorder.record(ended(first, 200)),
+        recorder.record(impossible),
+        recorder.record(ended(third, 500)),
+        return_exceptions=True,
+    )
+    assert [outcomes[0], outcomes[2]] == [True, True]
+    assert isinstance(outcomes[1], Exception)
+    assert await health(database) == ("retrying", 1)
+    async with database.connection() as connection:
+        assert await connection.raw.fetchval("SELECT count(*) FROM attempt") == 2

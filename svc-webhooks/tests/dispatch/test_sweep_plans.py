@@ -1,0 +1,175 @@
+"""What a sweep's statements meet is in proportion to what they return, however many deliveries wait."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from chassis.db.database import Database
+from svc_webhooks import tables as t
+from svc_webhooks.by_index import BY_INDEX
+from svc_webhooks.dispatch.queries import claims as queries
+from svc_webhooks.dispatch.queries import recording
+from svc_webhooks.dispatch.queries.claims import ClaimedDelivery
+from testkit.plans import Plan, explained, statement_plan
+from testkit.plugin import PostgresServer
+from testkit.schemas import declare
+from testkit.skewed_rows import analyze
+
+from ..days_of_events import DAY, TODAY, event_id, partitions_of
+
+DAYS, EVENTS, SUBSCRIPTIONS, DUE = 8, 2000, 40, 5  # 80,000 deliveries, of which 5 a subscription are due
+SUBSCRIBED = """
+INSERT INTO subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id, secret_sealed,
+  created_at, source) SELECT id, 1, 'https://receiver.test/', '{ticket.created}', '', '', '', '2020-01-01', 'api'
+FROM generate_series(1, $1::int) id
+"""
+STORED = """
+INSERT INTO event (event_id, company_id, event, entity_id, occurred_at, request_id, body)
+SELECT id, 1, 'ticket.created', 1, now(), '', '{}' FROM unnest($1::uuid[]) id
+"""
+WAITING = """
+INSERT INTO delivery (event_id, subscription_id, due_at)
+SELECT id, s, CASE WHEN number <= $3 THEN now() - interval '1 hour' ELSE now() + interval '1 day' END
+FROM unnest($1::uuid[]) WITH ORDINALITY offered (id, number), generate_series(1, $2::int) s
+"""
+
+
+async def prepared(postgres_server: PostgresServer, name: str) -> Database:
+    """With days and subscriptions, and nothing stored."""
+    url = postgres_server.create_database(name)
+    await declare(url, t.metadata)
+    database = Database(url, application="tests", plans="auto")
+    await database.open()
+    async with database.connection() as connection:
+        await connection.raw.execute("CREATE SCHEMA partitions")
+        await connection.raw.execute(SUBSCRIBED, SUBSCRIPTIONS)
+    maker = partitions_of(database)
+    for number in range(DAYS):
+        assert await maker.hold(event_id(TODAY - number * DAY))
+    return database
+
+
+async def fill(database: Database, first: int, last: int) -> None:
+    ids = [event_id(TODAY - number % DAYS * DAY, number) for number in range(first, last)]
+    async with database.connection() as connection:
+        await connection.raw.execute(STORED, ids)
+        await connection.raw.execute(WAITING, ids, SUBSCRIPTIONS, DUE)
+
+
+@pytest.fixture(scope="module")
+async def waiting(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    database = await prepared(postgres_server, "webhooks_sweep_plans")
+    await fill(database, 0, EVENTS)
+    await analyze(database)
+    yield database
+    await database.close()
+
+
+def now(*, all_due: bool) -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC) + (2 * DAY if all_due else datetime.timedelta())
+
+
+def look_for(*, all_due: bool) -> dict[str, Any]:
+    return {"now": now(all_due=all_due), "after_id": 0, "rows": 1000}
+
+
+def claim_of(sub_ids: range, *, all_due: bool) -> dict[str, Any]:
+    wanted = {"subscription_id": list(sub_ids), "rows": [16] * len(sub_ids)}
+    return {**wanted, "now": now(all_due=all_due), "lease_seconds": 0}
+
+
+def record_of(rows: Sequence[ClaimedDelivery]) -> dict[str, Any]:
+    """Of claimed rows, as succeeded."""
+    same = {"number": 1, "rung": 1, "state": "succeeded", "due_at": None, "cause": "sweep", "status": 200, "error": ""}
+    same |= dict.fromkeys(("connect_milliseconds", "tls_milliseconds", "first_byte_milliseconds", "address"))
+    same |= {"duration_milliseconds": 1, "started_at": now(all_due=False), "response_excerpt": b"thanks"}
+    columns = {name: [value] * len(rows) for name, value in same.items()}
+    return columns | {name: [getattr(row, name) for row in rows] for name in ("event_id", "subscription_id", "fence")}
+
+
+def check_look(plan: Plan) -> None:
+    assert plan.returned == SUBSCRIPTIONS
+    assert plan.rows_met <= 3 * SUBSCRIPTIONS + DAYS * SUBSCRIPTIONS and not plan.whole_tables
+    assert plan.buffers <= 4 * DAYS * SUBSCRIPTIONS
+
+
+def check_claim(plan: Plan, subscriptions: int, rows: int) -> None:
+    """Each row when it is found, changed and joined with its event and subscription; and one of each day in between."""
+    assert plan.returned == rows * subscriptions
+    assert plan.rows_met <= (6 * rows + DAYS + 4) * subscriptions and not plan.whole_tables
+    assert plan.buffers <= (40 * rows + 4 * DAYS) * subscriptions
+
+
+def check_record(plan: Plan, rows: int) -> None:
+    assert plan.returned == rows
+    assert plan.rows_met <= 4 * rows and not plan.whole_tables
+    assert plan.buffers <= 60 * rows
+
+
+@pytest.mark.parametrize("all_due", [False, True], ids=["few", "all"])
+async def test_finding_who_has_something_due_meets_the_oldest_of_each(waiting: Database, all_due: bool) -> None:
+    values = look_for(all_due=all_due)
+    check_look(await statement_plan(waiting, queries._SUBSCRIPTIONS_DUE.statement, BY_INDEX, **values))
+
+
+@pytest.mark.parametrize(("all_due", "rows"), [(False, DUE), (True, 16)], ids=["few", "all"])
+async def test_a_claim_meets_what_it_claims(waiting: Database, all_due: bool, rows: int) -> None:
+    values = claim_of(range(1, SUBSCRIPTIONS + 1), all_due=all_due)
+    plan = await statement_plan(waiting, queries._CLAIM_DELIVERIES.statement, BY_INDEX, **values)
+    check_claim(plan, SUBSCRIPTIONS, rows)
+
+
+async def test_a_record_meets_what_it_records(waiting: Database) -> None:
+    rows = (await queries.claimed_deliveries(waiting, dict.fromkeys(range(1, 17), 16), now(all_due=True), 60)).rows
+    plan = await statement_plan(waiting, recording._RECORD_ATTEMPTS, BY_INDEX, **record_of(rows))
+    check_record(plan, 256)
+
+
+@pytest.mark.parametrize("known", [0, 3, 40])
+async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
+    postgres_server: PostgresServer, known: int
+) -> None:
+    """As on every new day: nothing is known yet of its partitions, or only of its first events."""
+    database = await prepared(postgres_server, f"webhooks_sweep_plans_{known}")
+    await fill(database, 0, known)
+    await analyze(database)
+    patient = f"{BY_INDEX}; SET LOCAL idle_in_transaction_session_timeout = 0"
+    nobody = [ClaimedDelivery(uuid.UUID(int=0), 0, 0, 0, 0, "", "", b"", "", b"")]
+    async with (
+        explained(database, queries._SUBSCRIPTIONS_DUE.statement, patient) as look,
+        explained(database, queries._CLAIM_DELIVERIES.statement, patient) as claim,
+        explained(database, recording._RECORD_ATTEMPTS, patient) as record,
+    ):
+        await look(**look_for(all_due=True))
+        await claim(**claim_of(range(17, SUBSCRIPTIONS + 1), all_due=True))
+        await record(**record_of(nobody))
+        await fill(database, known, EVENTS)
+        check_look(await look(**look_for(all_due=True)))
+        check_claim(await claim(**claim_of(range(17, SUBSCRIPTIONS + 1), all_due=True)), SUBSCRIPTIONS - 16, 16)
+        rows = (await queries.claimed_deliveries(database, dict.fromkeys(range(1, 17), 16), now(all_due=True), 60)).rows
+        check_record(await record(**record_of(rows)), 256)
+    await database.close()
+
+
+async def test_the_backlog_is_told_by_the_oldest_of_each(waiting: Database) -> None:
+    plan = await statement_plan(waiting, queries._BACKLOG, BY_INDEX, now=now(all_due=True))
+    assert plan.rows_met <= (DAYS + 2) * SUBSCRIPTIONS and plan.whole_tables in ([], ["subscription"])
+    many, since = await queries.backlog(waiting, now(all_due=True))
+    assert many == SUBSCRIPTIONS
+    assert since is not None and since < now(all_due=False)
+    assert await queries.backlog(waiting, now(all_due=False) - DAY) == (0, None)
+
+
+async def test_one_delivery_is_claimed_by_its_key(waiting: Database) -> None:
+    async with waiting.connection() as connection:
+        chosen: uuid.UUID = await connection.raw.fetchval("SELECT event_id FROM delivery WHERE subscription_id = 40")
+    plan = await statement_plan(
+        waiting, queries._CLAIM_DELIVERY.statement, BY_INDEX, event_id=chosen, subscription_id=40, lease_seconds=0
+    )
+    assert plan.returned == 1
+    assert plan.rows_met <= 8 and not plan.whole_tables

@@ -1,0 +1,128 @@
+"""Two dispatchers on one database: what one dies with, the other does; while both live, nothing is sent twice."""
+
+import asyncio
+import datetime
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+
+from chassis.db.database import Database
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from svc_webhooks.dispatch.queries import claims as queries
+
+from ..harness import HOUR, Client, Harness, Process, Producer, free_port, until
+from ..receivers import Receiver, answering
+
+MANY = 20  # more than one turn claims
+
+
+@pytest.fixture
+async def others(service: Harness) -> AsyncIterator[list[Process]]:
+    """Two more, not started: the test says where they die."""
+    made = []
+    for number in (2, 3):
+        target = f"127.0.0.1:{free_port()}"
+        own = {"MAKEREADY_GRPC_LISTEN": target, "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}"}
+        log = service.webhooks.log.with_name(f"svc-webhooks-{number}.log")
+        made.append(Process(service.webhooks.command, service.webhooks.environment | own, target, log))
+    yield made
+    for one in made:
+        await asyncio.to_thread(one.stop)
+
+
+async def sweep(client: Client, process: Process, now: datetime.datetime | None = None) -> dict[str, int]:
+    """Of another dispatcher."""
+    async with grpc.aio.insecure_channel(process.target) as channel:
+        return await Client(client.service, channel, client.company_id).sweep(now)
+
+
+async def listen(client: Client, path: str, event: str) -> int:
+    _, found, _ = await client.create({"destination_url": f"https://receiver.test{path}", "events": [event]})
+    sub_id: int = found["entity_id"]
+    return sub_id
+
+
+def paths(receiver: Receiver) -> Counter[str]:
+    return Counter(request.request_line.split(" ")[1] for request in receiver.requests)
+
+
+async def test_what_a_dispatcher_dies_with_another_attempts_when_the_lease_is_over_and_holds_up_nothing_else(
+    client: Client, tickets: Producer, others: list[Process], receivers: dict[str, Receiver]
+) -> None:
+    """One dies with a delivery claimed, one with many sent and none recorded."""
+    receiver = receivers["receiver.test"]
+    claimed = await listen(client, "/claimed", "ticket.created")
+    sent = await listen(client, "/sent", "ticket.status_changed")
+    alive = await listen(client, "/alive", "ticket.stale")
+    await tickets.ticket_created(client.company_id)
+    events = ["ticket.status_changed"] * MANY
+    for point, process in zip(("delivery-claimed", "delivery-sent"), others, strict=True):
+        process.start(MAKEREADY_KILL_AT=point)
+        await process.serving()
+        with pytest.raises(grpc.aio.AioRpcError):
+            await sweep(client, process)
+        await process.killed()
+        while events:
+            await tickets.ticket_created(client.company_id, event=events.pop())
+    before = paths(receiver)
+    assert before["/claimed"] == 0 and 0 < before["/sent"] < MANY
+    await tickets.ticket_created(client.company_id, event="ticket.stale")
+    sweeping = asyncio.create_task(client.sweep())
+    await until(lambda: paths(receiver)["/alive"] == 1)
+    again = Counter(request.body for request in receiver.requests)
+    assert set(again.values()) == {1}  # the lease of the dead runs on
+    others[0].start()  # anew, beside the one that lived on
+    await others[0].serving()
+    counts = await asyncio.gather(sweeping, sweep(client, others[0]))
+    assert [sum(one[name] for one in counts) for name in ("attempted", "failed")] == [MANY + 2, 0]
+    after = paths(receiver)
+    assert (after["/claimed"], after["/alive"], after["/sent"]) == (1, 1, MANY + before["/sent"])
+    bodies = Counter(request.body for request in receiver.requests)
+    assert len(bodies) == MANY + 2 and sorted(bodies.values())[-1] == 2  # the very same, where sent again
+    for sub_id, count in ((claimed, 1), (sent, MANY), (alive, 1)):
+        found = await client.deliveries(sub_id)
+        assert len(found) == count and {one.state for one in found} == {pb.DELIVERY_STATE_SUCCEEDED}
+        assert {tuple(attempt.number for attempt in one.attempts) for one in found} == {(1,)}
+
+
+async def test_dispatchers_that_sweep_at_once_send_each_attempt_once(
+    client: Client, tickets: Producer, others: list[Process], receivers: dict[str, Receiver]
+) -> None:
+    receiver = receivers["receiver.test"]
+    receiver.answer = answering(500)
+    for number in range(4):
+        await listen(client, f"/{number}", "ticket.created")
+    for number in range(50):
+        await tickets.ticket_created(client.company_id, number + 1)
+    other = others[0]
+    other.start()
+    await other.serving()
+    first = datetime.datetime.now(datetime.UTC)
+    for slot in range(3):
+        receiver.requests.clear()
+        now = first + slot * HOUR
+        counts = await asyncio.gather(client.sweep(now), sweep(client, other, now))
+        assert sum(one["attempted"] for one in counts) == len(receiver.requests) == 200
+        seen = Counter((one.request_line, one.body) for one in receiver.requests)
+        assert set(seen.values()) == {1}
+        assert {one.headers["service-attempt"] for one in receiver.requests} == {str(slot + 1)}
+
+
+async def test_dispatchers_claim_one_after_another(client: Client, tickets: Producer, database: Database) -> None:
+    """Rows that two statements change at once are looked at again, and some releases of PostgreSQL 18 crash there."""
+    sub_id = await listen(client, "/", "ticket.created")
+    await tickets.ticket_created(client.company_id)
+    early = datetime.datetime.now(datetime.UTC) - HOUR
+    assert (await client.sweep(early))["attempted"] == 0  # stored
+    waits = (
+        f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = {queries.CLAIM_LOCK}"
+    )
+    async with database.transaction(queries.CLAIMING) as connection:
+        claims = asyncio.create_task(queries.claimed_deliveries(database, {sub_id: 16}, early + 2 * HOUR, 60))
+        async with asyncio.timeout(20):
+            while not await connection.raw.fetchval(waits):  # noqa: ASYNC110 - polls a database
+                await asyncio.sleep(0.01)
+        assert not claims.done()
+    assert len((await claims).rows) == 1

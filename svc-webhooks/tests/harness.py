@@ -1,0 +1,245 @@
+"""A running svc-webhooks, producers with outboxes of their own, and the means to call them."""
+
+import asyncio
+import datetime
+import itertools
+import json
+import signal
+import socket
+import subprocess
+import urllib.request
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from chassis.auth.clients import refusal_of
+from chassis.auth.identity import INTEGRATION, OPERATOR, Identity, TokenSigner
+from chassis.db.database import Database
+from chassis.messaging.outbox import Outbox
+from makeready.common.v1 import retention_pb2
+from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
+from makeready.events.v1 import events_pb2
+from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub
+from makeready.webhooks.v1 import webhooks_pb2 as pb
+from makeready.webhooks.v1.webhooks_pb2_grpc import DeliveriesServiceStub, SubscriptionsServiceStub
+
+from .producer import outbox as producer_outbox
+
+HERE = Path(__file__).parent
+URL = "https://receiver.test/hook"
+HOUR = datetime.timedelta(hours=1)
+companies = itertools.count(1000)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Process:
+    """One service process that can be stopped, killed and started again."""
+
+    command: list[str]
+    environment: dict[str, str]
+    target: str
+    log: Path
+    running: subprocess.Popen[bytes] | None = None
+    more: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def as_always(self) -> bool:
+        """Runs, and with the settings of every test."""
+        return self.running is not None and self.running.poll() is None and not self.more
+
+    def start(self, **more: str) -> None:
+        self.more = more
+        with self.log.open("ab") as log:
+            self.running = subprocess.Popen(self.command, env=self.environment | more, stdout=log, stderr=log)
+
+    def stop(self) -> None:
+        if self.running is not None and self.running.poll() is None:
+            self.running.terminate()
+            assert self.running.wait(20) == 0, self.log.read_text()[-2000:]
+
+    def kill(self) -> None:
+        assert self.running is not None
+        self.running.kill()
+        self.running.wait(5)
+
+    async def killed(self) -> None:
+        """Waits until the process has ended by SIGKILL."""
+        assert self.running is not None
+        async with asyncio.timeout(20):
+            while self.running.poll() is None:  # noqa: ASYNC110 - a process sets no event
+                await asyncio.sleep(0.05)
+        assert self.running.returncode == -signal.SIGKILL, self.log.read_text()[-2000:]
+
+    def metrics(self) -> str:
+        """What the process tells Prometheus."""
+        with urllib.request.urlopen(
+            f"http://{self.environment['MAKEREADY_METRICS_LISTEN']}/metrics", timeout=5
+        ) as read:
+            found: bytes = read.read()
+        return found.decode()
+
+    async def serving(self) -> None:
+        async with grpc.aio.insecure_channel(self.target) as channel:
+            stub: Any = health_pb2_grpc.HealthStub(channel)
+            answer = await stub.Check(health_pb2.HealthCheckRequest(), timeout=20, wait_for_ready=True)
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+@dataclass
+class Harness:
+    """svc-webhooks, its producers and its receivers."""
+
+    webhooks: Process
+    producers: dict[str, Process]
+    keys: Path
+    issuers: dict[str, TokenSigner] = field(default_factory=dict)
+
+    def token(self, who: Identity) -> str:
+        issuer = "operator" if who.kind == OPERATOR else "gateway"
+        if issuer not in self.issuers:
+            self.issuers[issuer] = TokenSigner(self.keys / f"{issuer}.jwk")
+        return self.issuers[issuer].token("svc-webhooks", who)
+
+
+def caller(company_id: int, api_key_id: int = 1, administrator_id: int | None = 3) -> Identity:
+    return Identity(INTEGRATION, "gateway", company_id, api_key_id, "write", administrator_id)
+
+
+def operator(company_id: int = 0) -> Identity:
+    return Identity(OPERATOR, "operator", company_id)
+
+
+class Client:
+    """Calls svc-webhooks as one company; a refusal comes out as Refusal."""
+
+    def __init__(self, service: Harness, channel: grpc.aio.Channel, company_id: int) -> None:
+        self.service = service
+        self.company_id = company_id
+        self._subscriptions: Any = SubscriptionsServiceStub(channel)
+        self._deliveries: Any = DeliveriesServiceStub(channel)
+        self._retention: Any = RetentionServiceStub(channel)
+        self._channel = channel
+
+    def of(self, company_id: int) -> "Client":
+        return Client(self.service, self._channel, company_id)
+
+    async def call(self, method: Any, request: Any, who: Identity | None = None) -> Any:
+        metadata = [("authorization", self.service.token(who or caller(self.company_id)))]
+        try:
+            return await method(request, metadata=metadata, timeout=60, wait_for_ready=True)
+        except grpc.aio.AioRpcError as error:
+            refused = refusal_of(error)
+            if refused is None:
+                raise
+            raise refused from None
+
+    async def create(
+        self, body: Any = None, key: str | None = None, *, raw: bytes | None = None, who: Identity | None = None
+    ) -> tuple[int, dict[str, Any], bool]:
+        """Status, body, replayed."""
+        wanted = {"destination_url": URL, "events": ["ticket.created"]} if body is None else body
+        request = pb.CreateSubscriptionRequest(
+            idempotency_key=key or str(uuid.uuid4()), body=json.dumps(wanted).encode() if raw is None else raw
+        )
+        reply = (await self.call(self._subscriptions.CreateSubscription, request, who)).reply
+        return reply.status, json.loads(reply.body), reply.replayed
+
+    async def page(self, after_id: int = 0, limit: int = 50, who: Identity | None = None) -> Any:
+        request = pb.ListSubscriptionsRequest(after_id=after_id, limit=limit)
+        return (await self.call(self._subscriptions.ListSubscriptions, request, who)).page
+
+    async def subscriptions(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((await self.page()).data)
+        return found
+
+    async def delete(self, sub_id: int) -> None:
+        await self.call(self._subscriptions.DeleteSubscription, pb.DeleteSubscriptionRequest(sub_id=sub_id))
+
+    async def sweep(self, now: datetime.datetime | None = None) -> dict[str, int]:
+        request = pb.SweepDeliveriesRequest()
+        if now is not None:
+            request.now.FromDatetime(now)
+        found = await self.call(self._deliveries.SweepDeliveries, request, operator())
+        return {name: getattr(found, name) for name in ("attempted", "succeeded", "failed", "parked")}
+
+    async def forget(self, now: datetime.datetime) -> int:
+        """How many days of events `sweep retention --now` drops."""
+        request = retention_pb2.SweepRetentionRequest()
+        request.now.FromDatetime(now)
+        days: int = (await self.call(self._retention.SweepRetention, request, operator())).days
+        return days
+
+    async def acknowledged(self) -> None:
+        """Waits until no message of NATS is on its way or unacknowledged."""
+        consumer: Any = ConsumerServiceStub(self._channel)
+        async with asyncio.timeout(45):
+            request = events_pb2.GetLagRequest()
+            while (await self.call(consumer.GetLag, request, operator())).pending:  # noqa: ASYNC110 - polls a process
+                await asyncio.sleep(0.2)
+
+    async def deliveries(self, sub_id: int, limit: int = 0) -> list[pb.Delivery]:
+        request = pb.ListDeliveriesRequest(sub_id=sub_id, limit=limit)
+        return list((await self.call(self._deliveries.ListDeliveries, request, operator())).deliveries)
+
+
+class Producer:
+    """Commits events into a producer's outbox, as its service would."""
+
+    def __init__(self, name: str, database: Database) -> None:
+        self.database = database
+        self.outbox = Outbox(name, producer_outbox)
+
+    async def ticket_created(self, company_id: int, ticket_id: int = 1, **more: Any) -> str:
+        """The event id. made_at: when the producer minted it, where that is not now."""
+        made_at = more.pop("made_at", None)
+        data = more.pop("data", json.dumps({"entity_id": ticket_id, "title": "Fuite d'eau é\u2028"}).encode())
+        row = self.outbox.public(
+            more.pop("event", "ticket.created"),
+            company_id=company_id,
+            entity_id=ticket_id,
+            occurred_at=more.pop("occurred_at", datetime.datetime.now(datetime.UTC)),
+            data=data,
+            request_id=more.pop("request_id", "req-1"),
+            **more,
+        )
+        if made_at is not None:
+            row = _minted(row, made_at)
+        async with self.database.transaction() as connection:
+            await self.outbox.add(connection, row)
+        return str(row["event_id"])
+
+    async def company(self, company_id: int, version: int, *, active: bool) -> None:
+        reference = events_pb2.CompanyReference(
+            id=company_id, version=version, name="Acme", active=active, timezone="UTC"
+        )
+        references = events_pb2.References(companies=[reference])
+        row = self.outbox.references(references, company_id=company_id, occurred_at=datetime.datetime.now(datetime.UTC))
+        async with self.database.transaction() as connection:
+            await self.outbox.add(connection, row)
+
+
+def _minted(row: dict[str, Any], made_at: datetime.datetime) -> dict[str, Any]:
+    """The same outbox row with an id of another time."""
+    bits = row["event_id"].int & ((1 << 80) - 1)
+    event_id = uuid.UUID(int=int(made_at.timestamp() * 1000) << 80 | bits)
+    message = events_pb2.Event.FromString(row["message"])
+    message.event_id = str(event_id)
+    return row | {"event_id": event_id, "message": message.SerializeToString()}
+
+
+async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - nothing here sets an event
+            await asyncio.sleep(0.02)

@@ -1,0 +1,108 @@
+"""Asking for names: whose fault silence is, and that a name that hangs delays no other."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from svc_webhooks.http_client.resolver import Names, NoAddress, ResolverFault, SystemResolver
+
+
+class Servers:
+    """Name servers: names under `hangs` get no answer until they are let go."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.let_go = threading.Event()
+
+    def getaddrinfo(self, host: str, *_: object, **__: object) -> list[tuple[object, ...]]:
+        self.asked.append(host)
+        if host.endswith("hangs.example."):
+            self.let_go.wait(30)
+        if host.startswith("nobody"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        if host.startswith("passing"):
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443)) for address in ("8.8.8.8", "8.8.4.4") * 2]
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
+    found = Servers()
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.socket.getaddrinfo", found.getaddrinfo)
+    yield found
+    found.let_go.set()
+
+
+def names() -> Names[Sequence[str]]:
+    return Names(SystemResolver(), lambda addresses: addresses)
+
+
+async def test_addresses_come_once_each_and_the_name_is_meant_as_it_is_written(servers: Servers) -> None:
+    assert await SystemResolver()("hooks.acme.com") == ["8.8.8.8", "8.8.4.4"]
+    assert servers.asked == ["hooks.acme.com."]  # no search list
+
+
+async def test_a_name_that_is_missing_is_not_a_resolver_that_fails(servers: Servers) -> None:
+    with pytest.raises(NoAddress):
+        await names().find("nobody.acme.com")
+    with pytest.raises(ResolverFault):
+        await names().find("passing.acme.com")
+
+
+async def test_an_answer_is_kept_for_a_moment_and_a_failure_is_not(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = names()
+    for _ in range(3):
+        assert await found.find("hooks.acme.com")
+        with pytest.raises(NoAddress):
+            await found.find("nobody.acme.com")
+    assert servers.asked.count("hooks.acme.com.") == 1
+    assert servers.asked.count("nobody.acme.com.") == 3
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.KEPT_SECONDS", 0.0)
+    later = names()
+    assert await later.find("hooks.acme.com") and await later.find("hooks.acme.com")
+    assert servers.asked.count("hooks.acme.com.") == 3
+
+
+async def test_names_that_hang_delay_no_other(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.LOOKUPS_MAX", 4)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.SLOW_AFTER_SECONDS", 0.05)
+    found = names()
+    hanging = [asyncio.create_task(found.find(f"{number}.hangs.example")) for number in range(20)]
+    await asyncio.sleep(0)
+    async with asyncio.timeout(4):
+        assert all(await asyncio.gather(*(found.find(f"{number}.acme.com") for number in range(20))))
+    assert not any(task.done() for task in hanging)
+    servers.let_go.set()
+    assert all(await asyncio.gather(*hanging))
+
+
+async def test_a_name_that_hangs_is_asked_for_once_however_many_give_it_up(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.RESOLVE_SECONDS_MAX", 0.05)
+    found = names()
+    for _ in range(5):
+        with pytest.raises(ResolverFault):
+            await found.find("one.hangs.example")
+    assert servers.asked == ["one.hangs.example."]
+    servers.let_go.set()
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.RESOLVE_SECONDS_MAX", 5.0)
+    assert await found.find("one.hangs.example")
+
+
+async def test_there_are_only_so_many_threads(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.THREADS_MAX", 3)
+    found = names()
+    hanging = [asyncio.create_task(found.find(f"{number}.hangs.example")) for number in range(3)]
+    while len(servers.asked) < 3:  # noqa: ASYNC110 - threads set no event
+        await asyncio.sleep(0.01)
+    with pytest.raises(ResolverFault):
+        await found.find("hooks.acme.com")
+    servers.let_go.set()
+    await asyncio.gather(*hanging)
+    assert await found.find("hooks.acme.com")

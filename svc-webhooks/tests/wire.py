@@ -1,0 +1,36 @@
+"""What tests of sending share: a client that knows a receiver's address, and a resolver that answers as told."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from svc_webhooks.http_client.client import HttpClient
+
+from .receivers import HOST, Authority
+
+URL = f"https://{HOST}/hook?a=b"
+USER_AGENT = "Makeready-Webhooks/1"
+
+
+def http_client(authority: Authority | None, override: dict[str, tuple[str, int]], **options: Any) -> HttpClient:
+    return HttpClient(
+        overrides=override, ca_file=authority.file if authority else None, user_agent=USER_AGENT, **options
+    )
+
+
+class Resolver:
+    """Answers as it is told, and counts."""
+
+    def __init__(self, *answers: Sequence[str] | Exception | float) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str) -> Sequence[str]:
+        self.asked.append(host)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, float):
+            await asyncio.sleep(answer)
+            return []
+        return answer
