@@ -79,7 +79,8 @@ def value(url: str, sql: str) -> object:
     return asyncio.run(ask())
 
 
-COLUMNS = "SELECT string_agg(column_name, ' ' ORDER BY column_name) FROM information_schema.columns WHERE table_name = 'thing'"
+_OF_THING = "WHERE attrelid = 'thing'::regclass AND attnum > 0"
+COLUMNS = f"SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute {_OF_THING}"
 AT = "SELECT version_num FROM alembic_version"
 
 
