@@ -33,8 +33,7 @@ def read(environment: Environment) -> Config:
     """Raises SettingsError."""
     service = service_settings(environment)
     for context in CONTEXTS:
-        if context not in service.addresses:
-            raise SettingsError(f"MAKEREADY_{context.removeprefix('svc-').upper()}_ADDRESS is not set.")
+        service.address(context)  # raises where it is not set
     host = environment.text("MAKEREADY_API_HOST", "127.0.0.1")
     port = environment.integer("MAKEREADY_API_PORT", 8080, 1, 65535)
     tls = _tls(environment)

@@ -14,7 +14,7 @@ import grpc
 
 from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
-from chassis.runtime.settings import CONTEXTS
+from makeready_local.services import NAMES
 from testkit.processes import Process, accepts_connections, free_port
 
 START_SECONDS = 60
@@ -24,7 +24,7 @@ class Keys:
     """A private key of each issuer, and the ring of all."""
 
     def __init__(self, folder: Path) -> None:
-        make_keys(folder, [*CONTEXTS, "operator"])
+        make_keys(folder, [*NAMES, "operator"])
         self.folder = folder
         self._issuers: dict[str, TokenSigner] = {}
 
@@ -69,7 +69,7 @@ class RunningService(Process):
 
     @property
     def environment(self) -> dict[str, str]:
-        unreachable = dict.fromkeys(CONTEXTS, "127.0.0.1:1")
+        unreachable = dict.fromkeys(NAMES, "127.0.0.1:1")
         return os.environ | {
             "MAKEREADY_DATABASE_URL": self.database_url,
             "MAKEREADY_NATS_URL": self.nats_url,

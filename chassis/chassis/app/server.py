@@ -92,10 +92,7 @@ class App:
     def peer(self, name: str) -> ServiceClient:
         """Another service. Raises SettingsError where its address was not given."""
         if name not in self.peers:
-            if name not in self.settings.addresses:
-                variable = f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS"
-                raise SettingsError(f"{variable} is not set.")
-            self.peers[name] = ServiceClient(name, self.settings.addresses[name], self.issuer)
+            self.peers[name] = ServiceClient(name, self.settings.address(name), self.issuer)
         return self.peers[name]
 
     def background(self, name: str, work: Background) -> None:

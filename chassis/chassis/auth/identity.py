@@ -86,11 +86,18 @@ def may_administer(call: Call, company_id: int) -> bool:
     return call.identity.kind != ADMINISTRATOR or call.identity.company_id == company_id
 
 
+_VALUES = options_pb2.Kind.DESCRIPTOR.values_by_number
+# The issuer that alone may vouch for a kind, as the contract says; "" where every service may.
+ISSUERS: dict[str, str] = {
+    kind: _VALUES[number].GetOptions().Extensions[options_pb2.issuer] for kind, number in KINDS.items()
+}
+
+
 def _may_issue(issuer: str, kind: str) -> bool:
-    """The gateway alone vouches for people and callers; a stolen service key opens nothing of theirs."""
-    if issuer == "operator":
-        return kind == OPERATOR
-    return kind == SERVICE or (issuer == "gateway" and kind in (INTEGRATION, STAFF, ADMINISTRATOR))
+    """A kind whose issuer the contract names is vouched for by that one alone: a stolen key of a service opens nothing
+    of people's or integrations'. Services vouch for themselves; who vouches for the operator is no service."""
+    only = ISSUERS[kind]
+    return issuer == only if only else issuer != ISSUERS[OPERATOR]
 
 
 class TokenSigner:

@@ -110,7 +110,7 @@ class Pages:
         company = [(self.table.c.company_id, param("company_id", sa.BigInteger))]
         if self._is_one(names):
             conditions = [*is_of(company), entity_id > after_id, *(self.filters[name] for name in names)]
-            return own.where(*conditions), [entity_id]
+            return own.where(self.shown, *conditions), [entity_id]
         lead, also = names - {SINCE}, self.shown
         for one in self._inside:
             if {one.inner, one.outer} <= lead:

@@ -75,7 +75,7 @@ class Consumer:
         subjects: Mapping[str, Sequence[str]],
         peers: Mapping[str, ServiceClient],
     ) -> None:
-        """subjects: what is taken from each producer, as prefixes: {"svc-catalog": ["references"]}."""
+        """subjects: what is taken from each producer, as prefixes: {"svc-orders": ["references"]}."""
         self._name = name
         self._database = database
         self._transport = transport

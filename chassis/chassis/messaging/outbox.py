@@ -82,7 +82,8 @@ class Outbox:
         change: bytes = b"",
         request_id: str = "",
     ) -> dict[str, Any]:
-        """The row of one of the events of spec 6.1. data: the record as its GET serves it at this moment.
+        """The row of an event that subscriptions can name. data: the record as its GET serves it at this moment.
+        change: {field, from, to} as JSON; empty where there is none.
 
         Raises ValueError for a key that is not in EventKey.
         """

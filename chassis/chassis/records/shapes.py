@@ -1,12 +1,12 @@
 """A record declared once: its Struct, the SQL columns that fill it, its nested parts, and the function that renders it.
 
-    VENDOR = Shape(
-        Vendor,
-        vendor,
-        name=func.coalesce(vendor.c.nickname, business.c.legal_name),
-        business=Nested(Business, business),
-        url=Link("/vendors/{entity_id}"),
-        version=vendor.c.version,
+    PARCEL = Shape(
+        Parcel,
+        parcel,
+        label=func.coalesce(parcel.c.nickname, parcel.c.tracking_number),
+        sender=Nested(Sender, sender),
+        url=Link("/parcels/{entity_id}"),
+        version=parcel.c.version,
     )
 
 A field that is not named comes from the table's column of the same name, `entity_id` from `id`, and a field whose type
@@ -68,7 +68,7 @@ class Either:
 
 
 class Link:
-    """An absolute address below the one given to `Shape.renderer`. path: `/units/{entity_id}`, `{property.id}`, …
+    """An absolute address below the one given to `Shape.renderer`. path: `/parcels/{entity_id}`, `{sender.id}`, …
 
     columns: those that the path names by these words, where no field of the record holds them.
     """
@@ -104,7 +104,7 @@ class Shape(Generic[Struct]):
         self.columns: tuple[Source, ...] = tuple(self._columns)
         """In the order in which `Renderer` takes them."""
         self.positions: Mapping[str, int] = self._paths
-        """Where each field's own column stands; that of a part's field as `property.id`."""
+        """Where each field's own column stands; that of a part's field as `sender.id`."""
 
     def select(self, source: Any) -> sa.Select[Any]:
         """All rows of a table or join, with these columns and no others."""

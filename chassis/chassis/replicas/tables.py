@@ -15,7 +15,8 @@ from chassis.db.statements import Statement
 
 
 def company_replica(metadata: sa.MetaData) -> sa.Table:
-    """The gateway's companies. One that has not arrived yet counts as active."""
+    """The companies, which are the tenants: every row of a context belongs to one. One that has not arrived yet counts
+    as active."""
     return sa.Table(
         "company",
         metadata,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-CONTEXTS = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+_ADDRESS = re.compile(r"MAKEREADY_(?P<context>[A-Z0-9_]+)_ADDRESS")
 
 
 class SettingsError(Exception):
@@ -52,6 +53,11 @@ class Environment:
             raise SettingsError(f"{name} must be HOST:PORT.")
         return value
 
+    def addresses(self) -> dict[str, str]:
+        """The gRPC targets of services, by context: `MAKEREADY_ORDERS_ADDRESS` is that of "orders"."""
+        named = ((name, _ADDRESS.fullmatch(name)) for name in self._values)
+        return {match["context"].lower(): target for name, match in named if match and (target := self.optional(name))}
+
     def file(self, name: str) -> Path:
         path = Path(self.text(name))
         try:
@@ -79,7 +85,14 @@ class ServiceSettings:
     database_connections: int
     relay_lease_seconds: int
     addresses: Mapping[str, str]
-    """The gRPC targets of the contexts, by name; absent where this process was told none."""
+    """The gRPC targets of services, by context; a service of which this process was told none is absent."""
+
+    def address(self, service: str) -> str:
+        """The gRPC target of a service: that of `svc-orders` is MAKEREADY_ORDERS_ADDRESS. Raises SettingsError."""
+        context = service.removeprefix("svc-").replace("-", "_")
+        if context not in self.addresses:
+            raise SettingsError(f"MAKEREADY_{context.upper()}_ADDRESS is not set.")
+        return self.addresses[context]
 
 
 def service_settings(environment: Environment) -> ServiceSettings:
@@ -87,11 +100,6 @@ def service_settings(environment: Environment) -> ServiceSettings:
     log_level = environment.text("MAKEREADY_LOG_LEVEL", "info").lower()
     if log_level not in ("debug", "info", "warning", "error"):
         raise SettingsError("MAKEREADY_LOG_LEVEL must be debug, info, warning or error.")
-    addresses = {}
-    for context in CONTEXTS:
-        name = f"MAKEREADY_{context.removeprefix('svc-').upper()}_ADDRESS"
-        if target := environment.optional(name):
-            addresses[context] = target
     return ServiceSettings(
         database_url=environment.url("MAKEREADY_DATABASE_URL", ("postgresql", "postgres")),
         nats_url=environment.url("MAKEREADY_NATS_URL", ("nats", "tls")),
@@ -104,5 +112,5 @@ def service_settings(environment: Environment) -> ServiceSettings:
         drain_seconds=environment.integer("MAKEREADY_DRAIN_SECONDS", 0, 0, 60),
         database_connections=environment.integer("MAKEREADY_DATABASE_CONNECTIONS", 10, 2, 200),
         relay_lease_seconds=environment.integer("MAKEREADY_RELAY_LEASE_SECONDS", 15, 1, 300),
-        addresses=addresses,
+        addresses=environment.addresses(),
     )

@@ -35,9 +35,9 @@ def audit_table(metadata: sa.MetaData) -> sa.Table:
         sa.Column("company_id", sa.BigInteger, nullable=False),
         # As Identity.actor spells it; the service's own name where its clock did it.
         sa.Column("actor", sa.Text, nullable=False),
-        # What was done, in the past tense: "ticket.assigned".
+        # What was done, in the past tense: "parcel.handed_over".
         sa.Column("action", sa.Text, nullable=False),
-        # The kind of record and its id: "ticket", 12.
+        # The kind of record and its id: "parcel", 12.
         sa.Column("subject", sa.Text, nullable=False),
         sa.Column("subject_id", sa.BigInteger, nullable=False),
         # The values that changed, never a secret.

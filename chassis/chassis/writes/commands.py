@@ -93,7 +93,10 @@ class Command:
     async def publish_event(
         self, event: str, entity_id: int, at: datetime.datetime, data: bytes, change: bytes = b""
     ) -> None:
-        """Publishes one of the events of spec 6.1. data: the record as its GET serves it from now on."""
+        """Publishes an event that subscriptions can name. data: the record as its GET serves it from now on.
+
+        Raises ValueError for a key that is not in EventKey.
+        """
         outbox = self._commands.outbox
         row = outbox.public(
             event,

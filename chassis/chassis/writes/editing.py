@@ -61,9 +61,11 @@ class EditableFields:
         hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
         wanted: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
         self._kind = msgspec.defstruct(row.__name__, wanted, kw_only=True)
-        self._instants = {name for name in names if hints[name] is datetime.datetime}
+        instant = datetime.datetime
+        self._instants = {name for name in names if instant in (hints[name], *typing.get_args(hints[name]))}
         needed = {field.name for field in msgspec.structs.fields(row) if field.required}
-        self._required = {*needed, "property_id"} - {"external_id"}
+        # A row names other records by external_id in a field `place`, a request by id in `place_id`.
+        self._required = {*needed, *(f"{name}_id" for name in needed)} - {"external_id"}
 
     def of(self, request: Message) -> dict[str, Any]:
         """The values that the request gives, by name; None for one that it clears. Raises Refusal 400 or 422."""

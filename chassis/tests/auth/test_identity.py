@@ -10,7 +10,10 @@ import jwt
 import pytest
 
 from chassis.auth.identity import (
+    ADMINISTRATOR,
     INTEGRATION,
+    ISSUERS,
+    KINDS,
     OPERATOR,
     SERVICE,
     STAFF,
@@ -54,14 +57,18 @@ def test_a_token_is_made_once_and_used_again(keys: Path) -> None:
     [
         ("gateway", INTEGRATION, True),
         ("gateway", STAFF, True),
+        ("gateway", ADMINISTRATOR, True),
         ("gateway", SERVICE, True),
         ("gateway", OPERATOR, False),
         ("svc-tickets", SERVICE, True),
         ("svc-tickets", INTEGRATION, False),
         ("svc-tickets", STAFF, False),
+        ("svc-tickets", ADMINISTRATOR, False),
         ("svc-tickets", OPERATOR, False),
         ("operator", OPERATOR, True),
         ("operator", INTEGRATION, False),
+        ("operator", STAFF, False),
+        ("operator", ADMINISTRATOR, False),
         ("operator", SERVICE, False),
         ("operator", "root", False),
     ],
@@ -73,6 +80,12 @@ def test_an_issuer_vouches_for_its_own_kinds_alone(keys: Path, issuer: str, kind
     else:
         with pytest.raises(IdentityError):
             ring(keys).verify(token)
+
+
+def test_the_contract_names_an_issuer_for_every_kind_but_services() -> None:
+    people = dict.fromkeys((INTEGRATION, STAFF, ADMINISTRATOR), "gateway")
+    assert {**people, OPERATOR: "operator", SERVICE: ""} == ISSUERS
+    assert set(KINDS) == set(ISSUERS)
 
 
 def forged(keys: Path, **changes: object) -> str:

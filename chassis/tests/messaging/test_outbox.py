@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import time
+import uuid
 from collections.abc import AsyncIterator
 from operator import itemgetter
 from typing import Any
@@ -121,6 +123,14 @@ async def test_a_confirmation_never_goes_back(database: Database, relay: Relay) 
 
 async def test_what_waits_is_counted(relay: Relay) -> None:
     assert (await relay.GetOutbox(pb.GetOutboxRequest(), call("svc-webhooks"))).unpublished == 3
+
+
+def test_event_ids_are_version_7_and_sort_by_time() -> None:
+    first = uuid7()
+    time.sleep(0.002)
+    second = uuid7()
+    assert (first.version, first.variant) == (7, uuid.RFC_4122) and first < second
+    assert abs((first.int >> 80) / 1000 - time.time()) < 5
 
 
 # How they travel

@@ -58,7 +58,7 @@ def accepts(bundle: Bundle, name: str, root: Path) -> None:
     settings = config.read(Environment(environment))
     assert environment.keys() - environment.read == set(), "these are set, but nothing reads them"
     service = getattr(settings, "service", settings)
-    assert service.addresses.keys() == set(CODE)
+    assert len(service.addresses) == len(CODE)
     ports = {port["name"]: port["containerPort"] for port in server.container["ports"]}
     assert service.grpc_listen == f"0.0.0.0:{ports['grpc']}"
     assert service.metrics_listen == f"0.0.0.0:{ports['metrics']}"
@@ -68,9 +68,9 @@ def accepts(bundle: Bundle, name: str, root: Path) -> None:
         assert (settings.api_port, settings.admin_port) == (ports["api"], ports["admin"])
         assert settings.api_url.startswith("https://")
         assert settings.api_url.endswith("/api/v1")
-    for context, address in service.addresses.items():
-        (port,) = bundle.one("Service", context)["spec"]["ports"]
-        assert address == f"dns:///{context}:{port['port']}"
+    for other in CODE:
+        (port,) = bundle.one("Service", other)["spec"]["ports"]
+        assert service.address(other) == f"dns:///{other}:{port['port']}"
 
 
 @pytest.mark.parametrize("name", CODE)

@@ -25,13 +25,21 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!makeready/common/v1/options.proto\x12\x13makeready.common.v1\x1a google/protobuf/descriptor.proto*\x7f\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10KIND_INTEGRATION\x10\x01\x12\x10\n\x0cKIND_SERVICE\x10\x02\x12\x11\n\rKIND_OPERATOR\x10\x03\x12\x0e\n\nKIND_STAFF\x10\x04\x12\x16\n\x12KIND_ADMINISTRATOR\x10\x05:L\n\x07\x61llowed\x12\x1e.google.protobuf.MethodOptions\x18\xb5\x87\x03 \x03(\x0e\x32\x19.makeready.common.v1.Kind:2\n\x05label\x12!.google.protobuf.EnumValueOptions\x18\xb6\x87\x03 \x01(\t:1\n\x08requires\x12\x1d.google.protobuf.FieldOptions\x18\xb7\x87\x03 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!makeready/common/v1/options.proto\x12\x13makeready.common.v1\x1a google/protobuf/descriptor.proto*\xb4\x01\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12!\n\x10KIND_INTEGRATION\x10\x01\x1a\x0b\xc2\xbb\x18\x07gateway\x12\x10\n\x0cKIND_SERVICE\x10\x02\x12\x1f\n\rKIND_OPERATOR\x10\x03\x1a\x0c\xc2\xbb\x18\x08operator\x12\x1b\n\nKIND_STAFF\x10\x04\x1a\x0b\xc2\xbb\x18\x07gateway\x12#\n\x12KIND_ADMINISTRATOR\x10\x05\x1a\x0b\xc2\xbb\x18\x07gateway:L\n\x07\x61llowed\x12\x1e.google.protobuf.MethodOptions\x18\xb5\x87\x03 \x03(\x0e\x32\x19.makeready.common.v1.Kind:2\n\x05label\x12!.google.protobuf.EnumValueOptions\x18\xb6\x87\x03 \x01(\t:3\n\x06issuer\x12!.google.protobuf.EnumValueOptions\x18\xb8\x87\x03 \x01(\t:1\n\x08requires\x12\x1d.google.protobuf.FieldOptions\x18\xb7\x87\x03 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.common.v1.options_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_KIND']._serialized_start=92
-  _globals['_KIND']._serialized_end=219
+  _globals['_KIND'].values_by_name["KIND_INTEGRATION"]._loaded_options = None
+  _globals['_KIND'].values_by_name["KIND_INTEGRATION"]._serialized_options = b'\302\273\030\007gateway'
+  _globals['_KIND'].values_by_name["KIND_OPERATOR"]._loaded_options = None
+  _globals['_KIND'].values_by_name["KIND_OPERATOR"]._serialized_options = b'\302\273\030\010operator'
+  _globals['_KIND'].values_by_name["KIND_STAFF"]._loaded_options = None
+  _globals['_KIND'].values_by_name["KIND_STAFF"]._serialized_options = b'\302\273\030\007gateway'
+  _globals['_KIND'].values_by_name["KIND_ADMINISTRATOR"]._loaded_options = None
+  _globals['_KIND'].values_by_name["KIND_ADMINISTRATOR"]._serialized_options = b'\302\273\030\007gateway'
+  _globals['_KIND']._serialized_start=93
+  _globals['_KIND']._serialized_end=273
 # @@protoc_insertion_point(module_scope)

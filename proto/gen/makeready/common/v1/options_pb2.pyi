@@ -29,7 +29,7 @@ class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Kind.ValueType],
     KIND_INTEGRATION: _Kind.ValueType  # 1
     """An integration with an API key, let in by the gateway."""
     KIND_SERVICE: _Kind.ValueType  # 2
-    """Another of our own services."""
+    """Another of our own services, which vouches for itself."""
     KIND_OPERATOR: _Kind.ValueType  # 3
     """The operator's command line."""
     KIND_STAFF: _Kind.ValueType  # 4
@@ -44,7 +44,7 @@ KIND_UNSPECIFIED: Kind.ValueType  # 0
 KIND_INTEGRATION: Kind.ValueType  # 1
 """An integration with an API key, let in by the gateway."""
 KIND_SERVICE: Kind.ValueType  # 2
-"""Another of our own services."""
+"""Another of our own services, which vouches for itself."""
 KIND_OPERATOR: Kind.ValueType  # 3
 """The operator's command line."""
 KIND_STAFF: Kind.ValueType  # 4
@@ -55,10 +55,13 @@ Global___Kind: _TypeAlias = Kind  # noqa: Y015
 
 ALLOWED_FIELD_NUMBER: _builtins.int
 LABEL_FIELD_NUMBER: _builtins.int
+ISSUER_FIELD_NUMBER: _builtins.int
 REQUIRES_FIELD_NUMBER: _builtins.int
 allowed: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, _containers.RepeatedScalarFieldContainer[Global___Kind.ValueType]]
 """The kinds that may call the RPC. A service does not start while one of its RPCs names none."""
 label: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.EnumValueOptions, _builtins.str]
 """How the public API spells the value, for example "In Progress"."""
+issuer: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.EnumValueOptions, _builtins.str]
+"""Of a Kind: the issuer that alone may vouch for it. A kind without one is vouched for by every service."""
 requires: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.FieldOptions, _builtins.str]
 """The other filter without which this one is refused, for example ticket_number without property_id."""

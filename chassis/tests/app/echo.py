@@ -1,0 +1,84 @@
+"""A service for the tests of `App`: it answers, refuses and fails as its caller asks. `python -m tests.app.echo`."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import sys
+from typing import Any
+
+from chassis.app.server import App, run_process
+from chassis.auth.identity import Call, IdentityError
+from chassis.refusals import Refusal, Unavailable
+from chassis.runtime.settings import ServiceSettings, service_settings
+
+from ..contract import EchoResponse, service
+from ..parcels import audit, claims, metadata, outbox
+
+NAME = "svc-echo"
+
+
+def say(text: str) -> None:
+    """A line that the test reads."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+class Echo:
+    async def Echo(self, request: Any, call: Call) -> Any:
+        what = request.text
+        if what == "refuse":
+            raise Refusal(422, "too_heavy", "It is too heavy; send it in two parts.")
+        if what == "identity":
+            raise IdentityError("the token names no company")
+        if what == "away":
+            raise Unavailable("the depot does not answer")
+        if what == "fault":
+            raise RuntimeError("a secret of the depot's")
+        if what == "who":
+            return EchoResponse(text=f"{call.identity.kind} {call.identity.company_id} {call.request_id}")
+        if what == "slow":
+            say("slow")
+            await asyncio.sleep(1)
+        return EchoResponse(text=what)
+
+
+class Faltering:
+    """Work that fails at first."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    async def run(self) -> None:
+        self.times += 1
+        say(f"background {self.times}")
+        if self.times == 1:
+            raise RuntimeError
+        await asyncio.sleep(600)
+
+
+async def swept(_now: datetime.datetime) -> dict[str, int]:
+    return {"ticket.stale": 3}
+
+
+def assemble(settings: ServiceSettings) -> App:
+    app = App(NAME, settings)
+    app.commands(claims, audit, app.produces(outbox, consumers=[]))
+    app.sweeps(swept)
+    app.serve(service("EchoService"), Echo())
+    app.background("faltering", Faltering().run)
+    for place in ("start", "serving", "stop"):
+        for number in (1, 2):
+            getattr(app, f"on_{place}")(_step(f"on_{place} {number}"))
+    return app
+
+
+def _step(text: str) -> Any:
+    async def step() -> None:
+        say(text)
+
+    return step
+
+
+if __name__ == "__main__":
+    run_process(NAME, metadata, "tests.app", service_settings, assemble)

@@ -1,0 +1,36 @@
+"""Databases of the tests, with the tables that a test declares."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from chassis.db.database import Database
+from testkit.plugin import PostgresServer
+
+POSTGRESQL = "postgresql://"
+
+
+async def make_tables(database: Database, metadata: sa.MetaData) -> None:
+    """Makes the sequences, tables and indexes of the metadata."""
+    made: list[Any] = []
+    metadata.create_all(sa.create_mock_engine(POSTGRESQL, lambda ddl, *_, **__: made.append(ddl)), checkfirst=False)
+    dialect = sa.make_url(POSTGRESQL).get_dialect()()
+    async with database.connection() as connection:
+        for one in made:
+            await connection.raw.execute(str(one.compile(dialect=dialect)))
+
+
+@asynccontextmanager
+async def database_with(server: PostgresServer, name: str, metadata: sa.MetaData) -> AsyncIterator[Database]:
+    """An empty database with these tables, opened."""
+    database = Database(server.create_database(name), application="tests")
+    await database.open()
+    try:
+        await make_tables(database, metadata)
+        yield database
+    finally:
+        await database.close()

@@ -1,0 +1,53 @@
+"""Ids that are reserved before their rows are written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import sqlalchemy as sa
+
+from chassis.db.database import Database
+from chassis.db.ids import Ids
+from testkit.plugin import PostgresServer
+
+from ..databases import database_with
+
+metadata = sa.MetaData()
+SEQUENCE = sa.Sequence("thing_id", metadata=metadata)
+
+
+@pytest.fixture(scope="module")
+async def database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
+    async with database_with(postgres_server, "chassis_ids", metadata) as database:
+        yield database
+
+
+async def test_reserved_ids_are_ascending_and_never_given_twice(database: Database) -> None:
+    ids = [Ids(database, SEQUENCE, block=3) for _ in range(2)]
+    taken = [await ids[number % 2].take(size) for number, size in enumerate([1, 2, 5, 1, 7, 3])]
+    assert all(block == sorted(block) for block in taken)
+    flat = [one for block in taken for one in block]
+    assert len(flat) == len(set(flat)) == 19
+
+
+async def test_ids_taken_at_once_are_never_given_twice(database: Database) -> None:
+    ids = Ids(database, SEQUENCE, block=5)
+    taken = await asyncio.gather(*(ids.next() for _ in range(40)))
+    assert len(set(taken)) == 40
+
+
+async def test_a_block_costs_one_statement(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, asked = Ids(database, SEQUENCE, block=50), 0
+    rows = database.rows
+
+    async def counted(*args: object, **values: object) -> object:
+        nonlocal asked
+        asked += 1
+        return await rows(*args, **values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(database, "rows", counted)
+    for _ in range(51):
+        await ids.next()
+    assert asked == 2

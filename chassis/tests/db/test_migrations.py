@@ -1,0 +1,133 @@
+"""Migrations: all of them in one transaction, once, whoever starts them, and never a step back by accident."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import asyncpg
+import pytest
+import sqlalchemy as sa
+
+from chassis.db.database import DatabaseUnavailable
+from chassis.db.migrations import migrate
+from chassis.runtime.settings import SettingsError
+from testkit.plugin import PostgresServer
+from testkit.processes import free_port
+
+PACKAGE = "package_of_migration_tests"
+ENVIRONMENT = "from chassis.db.migrations import run_environment\n\nrun_environment()\n"
+REVISION = """
+from alembic import op
+
+revision, down_revision = {revision!r}, {down!r}
+
+
+def upgrade():
+    op.execute({sql!r})
+"""
+
+
+class Package:
+    """A package with migrations that a test writes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._versions = folder / PACKAGE / "migrations" / "versions"
+        self._versions.mkdir(parents=True)
+        (folder / PACKAGE / "__init__.py").touch()
+        (folder / PACKAGE / "migrations" / "env.py").write_text(ENVIRONMENT)
+        self._last: str | None = None
+
+    def add(self, revision: str, sql: str) -> None:
+        self.path(revision).write_text(REVISION.format(revision=revision, down=self._last, sql=sql))
+        self._last = revision
+
+    def path(self, revision: str) -> Path:
+        return self._versions / f"{revision}.py"
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Package]:
+    monkeypatch.syspath_prepend(tmp_path)
+    package = Package(tmp_path)
+    package.add("0001_initial", "CREATE TABLE thing (id bigint PRIMARY KEY)")
+    package.add("0002_things_have_names", "ALTER TABLE thing ADD name text")
+    yield package
+    sys.modules.pop(PACKAGE, None)
+
+
+@pytest.fixture
+def url(postgres_server: PostgresServer) -> str:
+    return postgres_server.create_database("chassis_migrations")
+
+
+def run(url: str) -> None:
+    migrate(url, PACKAGE, sa.MetaData())
+
+
+def value(url: str, sql: str) -> object:
+    async def ask() -> object:
+        connection = await asyncpg.connect(url)
+        try:
+            return await connection.fetchval(sql)
+        finally:
+            await connection.close()
+
+    return asyncio.run(ask())
+
+
+_OF_THING = "WHERE attrelid = 'thing'::regclass AND attnum > 0"
+COLUMNS = f"SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute {_OF_THING}"
+AT = "SELECT version_num FROM alembic_version"
+
+
+def test_an_empty_database_is_brought_to_the_newest_revision(package: Package, url: str) -> None:
+    run(url)
+    assert (value(url, COLUMNS), value(url, AT)) == ("id name", "0002_things_have_names")
+    run(url)
+    assert value(url, AT) == "0002_things_have_names", "once more is nothing more"
+
+
+def test_what_was_added_since_is_done_alone(package: Package, url: str) -> None:
+    run(url)
+    package.add("0003_things_have_weights", "ALTER TABLE thing ADD grams integer")
+    run(url)
+    assert (value(url, COLUMNS), value(url, AT)) == ("grams id name", "0003_things_have_weights")
+
+
+def test_a_migration_that_fails_leaves_none_of_those_before_it(package: Package, url: str) -> None:
+    package.add("0003_bad", "ALTER TABLE nothing ADD grams integer")
+    with pytest.raises(Exception, match="nothing"):
+        run(url)
+    assert value(url, "SELECT to_regclass('thing')") is None
+
+
+def test_several_that_start_at_once_migrate_once(package: Package, url: str) -> None:
+    with ThreadPoolExecutor(3) as threads:
+        for done in [threads.submit(run, url) for _ in range(3)]:
+            done.result()
+    assert value(url, COLUMNS) == "id name"
+
+
+def test_a_database_of_a_later_release_is_left_as_it_is(package: Package, url: str) -> None:
+    package.add("0003_of_a_later_release", "ALTER TABLE thing ADD grams integer")
+    run(url)
+    package.path("0003_of_a_later_release").unlink()
+    with pytest.raises(DatabaseUnavailable, match="0003_of_a_later_release"):
+        run(url)
+    assert value(url, AT) == "0003_of_a_later_release"
+
+
+def test_a_database_of_before_the_first_release_is_refused(package: Package, url: str) -> None:
+    run(url)
+    value(url, "UPDATE alembic_version SET version_num = '0007'")
+    with pytest.raises(SettingsError, match=r"before 0\.2\.0"):
+        run(url)
+
+
+def test_a_server_that_is_not_there_is_unavailable(package: Package) -> None:
+    with pytest.raises(DatabaseUnavailable):
+        run(f"postgresql://nobody@127.0.0.1:{free_port()}/nothing")
