@@ -14,7 +14,7 @@ from svc_occupancy.replicas import queries
 from svc_occupancy.replicas.consumers import put_references
 
 if TYPE_CHECKING:
-    from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub  # a name of the stub file alone
+    from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub  # defined only in the stub file
 
 
 class ReplicaFetcher:

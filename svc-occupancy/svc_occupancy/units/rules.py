@@ -30,7 +30,7 @@ class UnitState:
     company_id: int
     unit_id: int
     version: int
-    """0 if the unit never had a turn: it has no stored row."""
+    """0 if the unit has no stored row: it never had a turn, and staff never set its status."""
     unit_status: UnitStatus | None
     """None only with version 0."""
     projected_ready_on: datetime.date | None
@@ -70,7 +70,7 @@ def unit_status_on_import(
 ) -> UnitStatus:
     """The status of a unit after a file changed its turns. was, now: its active turn before and after.
 
-    before: the unit's status, None if it never had a turn. told: the file's status for the unit; Occupied and Notice
+    before: the unit's status, None if it has none yet. told: the file's status for the unit; Occupied and Notice
     count only with an active turn. Without told, the status changes only if the active turn or its move_out_date
     changes, so the same file on another day changes nothing.
     """

@@ -7,8 +7,8 @@ from sqlalchemy import BigInteger, Column, Date, ForeignKey, Table, Text
 from svc_occupancy.schema import metadata, one_of
 from svc_occupancy.units import rules
 
-# The unit fields that svc-catalog serves. A unit that never had a turn has no row. svc-catalog stores the highest
-# version.
+# The unit fields that svc-catalog serves. A unit has no row until it has a turn or staff set its status. svc-catalog
+# stores the highest version.
 unit_state = Table(
     "unit_state",
     metadata,

@@ -1,5 +1,5 @@
-"""The refusal of a move-in over its caps (spec 4.5, 8), whatever its other faults: the first field at fault and the cap,
-for a party with its index."""
+"""The refusal of a move-in over its caps (spec 4.5, 8), whatever its other faults: the first field at fault, the cap,
+and a party's index."""
 
 from __future__ import annotations
 
