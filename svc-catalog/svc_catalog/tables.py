@@ -1,4 +1,4 @@
-"""Every table of the database `catalog`, in `metadata`, which migrations need whole."""
+"""Every table of the database `catalog`, in `metadata`, for migrations and the service's startup."""
 
 from __future__ import annotations
 

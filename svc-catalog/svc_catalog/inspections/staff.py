@@ -18,7 +18,7 @@ from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from svc_catalog.schema import staff
 
 if TYPE_CHECKING:
-    from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub  # a name of the stub file alone
+    from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub  # defined only in the stub file
 
 
 STAFF_NAMED = ExternalIds(staff, replica=True)

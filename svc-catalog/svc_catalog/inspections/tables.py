@@ -1,4 +1,4 @@
-"""The tables of inspections. An expression of the columns says which inspections are served; every index uses it."""
+"""The tables of inspections. The indexes of the list and of the sweep hold served inspections only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQL statements of an import: a batch is a handful of statements, whatever its size."""
+"""The SQL statements of an import. Their number does not depend on the batch's size."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ unit = Table(
     instant("created_at"),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
-    # Replica of columns that svc-occupancy owns; null until the unit has a turn.
+    # Replica of columns that svc-occupancy owns; null until svc-occupancy publishes them.
     Column("unit_status", Text),
     Column("projected_ready_on", Date),
     Column("occupancy_version", BigInteger, nullable=False, server_default=text("0")),
