@@ -11,7 +11,7 @@ from chassis.records.bodies import BODY_BYTES_MAX, Between, LongText, RecordId, 
 from svc_occupancy.residencies import rules
 from svc_occupancy.turns import rules as turn_rules
 
-# `turns.rules.provider` checks the length after stripping; this type only checks that it is a text.
+# `turns.rules.provider` checks the length after stripping, so this type accepts any length that a body can have.
 Provider = Annotated[
     str,
     Text(longest=BODY_BYTES_MAX, blank=False),
