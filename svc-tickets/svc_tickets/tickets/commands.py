@@ -240,7 +240,7 @@ def _staleness_after(locked: LockedTicket, author: str, at: datetime.datetime) -
 
 
 def _label(labels: Mapping[int, str], request: Any, name: str) -> str:
-    """The label of an enum's number; the first label if the field is absent. Raises Refusal 422 for an unknown number."""
+    """An enum number's label; the first one if the field is absent. Raises Refusal 422 for an unknown number."""
     absent = request.DESCRIPTOR.fields_by_name[name].has_presence and not request.HasField(name)
     label = labels.get(1 if absent else getattr(request, name))
     if label is None:

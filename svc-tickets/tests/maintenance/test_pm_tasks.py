@@ -1,4 +1,4 @@
-"""Preventive maintenance in the back office: added, changed, done, coming round; audited, once for each key."""
+"""Preventive maintenance in the back office: adding, changing, completing, repeating; audited, once for each key."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _GIVEN = (
 
 
 def _insert_ticket(number: Any) -> Any:
-    """The columns of a new ticket and their values. A unit or asset that the replicas lack on the property is left out."""
+    """A new ticket's columns and their values. A unit or asset that the replicas lack on the property is left out."""
     property_id = param("property_id", BigInteger)
     on_unit = (schema.unit.c.id == param("unit_id", BigInteger), schema.unit.c.property_id == property_id)
     on_asset = (schema.asset.c.id == param("asset_id", BigInteger), schema.asset.c.property_id == property_id)

@@ -73,7 +73,7 @@ def no_such_ticket() -> Refusal:
 
 
 def check_photo_url(photo_url: str) -> None:
-    """Raises Refusal unless this can be a photo's URL. Pages render it as a link, so only http and https are accepted."""
+    """Raises Refusal unless this can be a photo's URL. Pages render it as a link: only http and https are allowed."""
     try:
         parts = urllib.parse.urlsplit(photo_url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname)

@@ -141,8 +141,8 @@ class AdministrationService:
         return pb.RetryDeliveryResponse(delivery=delivery)
 
     async def _attempted(self, event_id: uuid.UUID, sub_id: int, attempts: int) -> ShownDelivery:
-        """Attempts the delivery, and returns it once it has more than `attempts` attempts. Returns it still waiting if it
-        is held back meanwhile, or after LEASE_SECONDS.
+        """Attempts the delivery, and returns it once it has more than `attempts` attempts. Returns it still waiting if
+        it is held back meanwhile, or after LEASE_SECONDS.
 
         It polls, because a claim by a sweep or by another retry is not yet an attempt.
         """
