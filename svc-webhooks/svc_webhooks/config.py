@@ -51,7 +51,7 @@ def _ca_file(environment: Environment) -> Path | None:
 
 
 def _ladder(setting: str) -> Ladder:
-    """Parses `1,2,4,8,24`: hours after the first attempt's slot. Fractions are allowed; no rung may outlast a delivery."""
+    """Parses `1,2,4,8,24`: hours after the first attempt's slot. Fractions are allowed; no rung outlasts a delivery."""
     try:
         ladder = tuple(datetime.timedelta(hours=float(hours)) for hours in setting.split(","))
     except (ValueError, OverflowError):

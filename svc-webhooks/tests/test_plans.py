@@ -1,4 +1,4 @@
-"""The cost of a page of subscriptions and of a batch of a deletion grows neither with the tables nor with others' rows."""
+"""A page of subscriptions and a batch of a deletion cost the same, however many rows the tables or others have."""
 
 from __future__ import annotations
 

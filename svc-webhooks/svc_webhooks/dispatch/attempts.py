@@ -31,7 +31,7 @@ class Attempts:
         self._recorder = Recorder(database)
 
     async def claim_due(self, wanted: Mapping[int, int], now: datetime.datetime) -> list[Claimed]:
-        """Leases deliveries that are due as of `now`, up to `wanted` of each subscription. Raises DatabaseUnavailable."""
+        """Leases deliveries due as of `now`, up to `wanted` of each subscription. Raises DatabaseUnavailable."""
         return self._sender.opened(await queries.claimed_deliveries(self._database, wanted, now, LEASE_SECONDS))
 
     async def claim_one(self, event_id: uuid.UUID, subscription_id: int) -> Claimed | None:

@@ -117,7 +117,7 @@ class Scheduler:
         return Sweep(self.database, self.attempts, now)
 
     async def _at(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
-        """The sweep of `slot`. A sweep that still runs, for example for an endpoint that hangs, takes over this slot."""
+        """The sweep of `slot`. A sweep that still runs, perhaps for an endpoint that hangs, takes over this slot."""
         sweep = self._of_slots
         task = next((task for task, one in self._sweeps.items() if one is sweep), None)
         if sweep is not None and task is not None:

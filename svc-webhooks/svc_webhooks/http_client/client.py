@@ -204,7 +204,7 @@ class HttpClient:
         raise failed
 
     async def _endpoints(self, destination: Destination) -> Sequence[Endpoint]:
-        """The endpoints that may be dialled for `destination`. Raises DestinationRefused, NoAddress or ResolverFault."""
+        """The endpoints to dial for `destination`. Raises DestinationRefused, NoAddress or ResolverFault."""
         override = self._overrides.get(destination.host)
         if override is not None:
             return (override,)

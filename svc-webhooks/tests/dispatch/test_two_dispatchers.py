@@ -113,7 +113,7 @@ async def test_dispatchers_that_sweep_at_once_send_each_attempt_once(
 
 
 async def test_dispatchers_claim_one_after_another(client: Client, tickets: Producer, database: Database) -> None:
-    """A statement rechecks rows that another one changes at the same time; some releases of PostgreSQL 18 crash then."""
+    """A statement rechecks rows that another one changes meanwhile; some releases of PostgreSQL 18 crash then."""
     sub_id = await listen(client, "/", "ticket.created")
     await tickets.ticket_created(client.company_id)
     early = datetime.datetime.now(datetime.UTC) - HOUR

@@ -1,4 +1,4 @@
-"""The published test vectors have the digests of the product's signer, of an HMAC written from the RFC, and of openssl."""
+"""The product's signer, an HMAC written from the RFC and openssl make the digests of the published test vectors."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ async def subscribed(client: Client) -> int:
 
 
 async def with_history(database: Database, client: Client, tickets: Producer, deliveries: int) -> int:
-    """A subscription with so many deliveries over several days, each with two attempts, next to another subscription's."""
+    """A subscription with so many deliveries over several days, each with two attempts; another one has some too."""
     sub_id, other = await subscribed(client), await subscribed(client)
     for_days = [str(uuid.UUID(await tickets.ticket_created(client.company_id))) for _ in range(2)]
     await client.sweep()

@@ -36,7 +36,7 @@ from svc_webhooks.subscriptions.tables import subscription
 
 
 class ShownDelivery(NamedTuple):
-    """A delivery with the columns rendered next to it. active: of the company; null if the replica lacks the company."""
+    """A delivery with the columns rendered next to it. active: of the company; null if the replica lacks it."""
 
     event_id: uuid.UUID
     subscription_id: int
