@@ -66,7 +66,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _TARGET_SAFE = "/?:@!$&'()*+,;=-._~%[]"
 
 
-class DestinationRefused(Exception):  # noqa: N818 - it is not a fault of ours
+class DestinationRefused(Exception):  # noqa: N818 - a refusal, no fault
     """The URL can never be a destination. `reason` completes "destination_url …"."""
 
     def __init__(self, reason: str) -> None:

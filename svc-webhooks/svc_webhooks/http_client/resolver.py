@@ -29,7 +29,7 @@ class NoAddress(Exception):  # noqa: N818 - the receiver's fault
     """The name does not exist or has no address."""
 
 
-class ResolverFault(Exception):  # noqa: N818 - says whose fault it is
+class ResolverFault(Exception):  # noqa: N818 - names the party at fault
     """The resolver did not answer; nothing is known about the name."""
 
 

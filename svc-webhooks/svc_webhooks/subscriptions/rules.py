@@ -47,7 +47,7 @@ def invalid_destination_url(reason: str) -> Refusal:
 
 
 def no_such_subscription() -> Refusal:
-    """For operators, from whom nothing is hidden."""
+    """For callers without an API key: the message mentions none."""
     return Refusal(404, "not_found", "There is no webhook subscription with that id; check the id.")
 
 

@@ -18,10 +18,10 @@ from chassis.runtime.settings import SettingsError
 KEY_BYTES = 32
 NONCE_BYTES = 12
 PREFIX_CHARACTERS = 12
-SECRET_MARK = "whsec_"  # lets people and scanners tell what leaked  # noqa: S105 - a mark, no secret
+SECRET_MARK = "whsec_"  # lets people and scanners recognise a leaked secret  # noqa: S105 - a mark, no secret
 
 
-class VaultFault(Exception):  # noqa: N818 - says whose fault it is
+class VaultFault(Exception):  # noqa: N818 - names the party at fault
     """A sealed secret can't be opened: its key is not in the ring, or the bytes are not authentic."""
 
 

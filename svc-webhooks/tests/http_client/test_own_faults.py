@@ -160,7 +160,7 @@ async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
     ):
         attempt = asyncio.create_task(out.post(URL, b"{}", {}))
         await asyncio.sleep(0.05)
-        time.sleep(0.8)  # noqa: ASYNC251 - the loop itself is what stands still
+        time.sleep(0.8)  # noqa: ASYNC251 - stops the loop itself
         outcome = await attempt
         assert (outcome.error, outcome.is_internal_fault) == ("egress", True)
         assert (await out.post(URL, b"{}", {})).error == "timeout"

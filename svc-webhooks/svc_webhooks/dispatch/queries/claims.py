@@ -36,7 +36,7 @@ class DueSubscription(NamedTuple):
 
 
 class ClaimedDelivery(NamedTuple):
-    """A leased delivery with all data needed to send it. attempts, rung: before this attempt; see dispatch/tables.py."""
+    """A leased delivery with all data to send it. attempts, rung: before this attempt; see dispatch/tables.py."""
 
     event_id: uuid.UUID
     subscription_id: int
