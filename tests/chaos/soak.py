@@ -59,8 +59,11 @@ class Soak:
         self._told_at = 0.0
         self._events = plan.events
 
-    async def run(self, *, kills_max: int, apart_seconds: tuple[float, float]) -> Run:
-        """All of it: founds companies, lets things happen, kills, waits for rest, counts."""
+    async def run(self, *, kills_max: int | None, apart_seconds: tuple[float, float]) -> Run:
+        """All of it: founds companies, lets things happen, kills, waits for rest, counts.
+
+        kills_max: the run goes on until all of them are done; None kills until everything is delivered.
+        """
         timeout = aiohttp.ClientTimeout(total=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
             causes = Causes(self.harness, self.plan, random.Random(self.seed), session)
@@ -73,7 +76,7 @@ class Soak:
             happening = asyncio.create_task(causes.run())
             killing = asyncio.create_task(killer.run(kills_max))
             try:
-                whole = await self._while_killing(happening, killing, causes, killer)
+                whole = await self._while_killing(happening, killing, causes, killer, until_settled=kills_max is None)
             finally:
                 for task in (happening, killing):
                     task.cancel()
@@ -94,16 +97,25 @@ class Soak:
         )
 
     async def _while_killing(
-        self, happening: asyncio.Task[None], killing: asyncio.Task[None], causes: Causes, killer: Killer
+        self,
+        happening: asyncio.Task[None],
+        killing: asyncio.Task[None],
+        causes: Causes,
+        killer: Killer,
+        *,
+        until_settled: bool,
     ) -> bool:
-        """Until everything has happened and all that can arrive has arrived, or the time for it is over; whether all
-        has happened."""
+        """Returns when all events have happened and all kills are done, or the time for it is over. Whether all events
+        have happened.
+
+        until_settled: does not wait for the kills where the healthy subscriptions have all their deliveries.
+        """
         while self._elapsed() < KILLING_SHARE * self.seconds:
             if killing.done():
                 killing.result()  # raises what went wrong with a victim
             if happening.done():
                 happening.result()
-                if killing.done() or await self._is_settled("healthy"):
+                if killing.done() or (until_settled and await self._is_settled("healthy")):
                     break
             await self._progress(causes, killer)
             await asyncio.sleep(LOOK_SECONDS)
@@ -204,7 +216,7 @@ def main() -> int:
                 say(f"{time.monotonic() - began:4.0f} s: Makeready stands")
                 soak = Soak(harness, endpoints, plan, seed=given.seed, seconds=given.seconds, say=say)
                 soak.began = began
-                run = asyncio.run(soak.run(kills_max=0 if given.calm else 10_000, apart_seconds=(2.0, 5.0)))
+                run = asyncio.run(soak.run(kills_max=0 if given.calm else None, apart_seconds=(2.0, 5.0)))
     except KeyboardInterrupt:
         say("interrupted")
         return 130

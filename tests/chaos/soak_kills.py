@@ -35,9 +35,10 @@ class Killer:
         self._coming_back: set[asyncio.Task[None]] = set()
         self._line: list[str] = []
 
-    async def run(self, kills_max: int) -> None:
-        """Until cancelled, or so many kills are done; what is down then comes back by itself: see `rest`."""
-        while len(self.kills) < kills_max:
+    async def run(self, kills_max: int | None) -> None:
+        """Kills until cancelled or kills_max is reached (None: no limit). Victims still down return by themselves:
+        see `rest`."""
+        while kills_max is None or len(self.kills) < kills_max:
             await asyncio.sleep(self._chance.uniform(*self._apart_seconds))
             await self._kill(self._next())
 
