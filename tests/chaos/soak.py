@@ -34,9 +34,9 @@ from .soak_verdict import Listed, judged
 PROGRESS_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 PAGE = 200
-KILLING_SHARE = 0.7  # of the time, at the most; then it must come to rest
-UNDER_WAY_SECONDS = 10.0  # longer than any write that was cut off goes on
-CHECK_SECONDS = 40.0  # kept for the count at the end
+KILLING_SHARE = 0.7  # of the run's time, at most; deliveries settle in the rest
+UNDER_WAY_SECONDS = 10.0  # longer than an interrupted write can still run
+CHECK_SECONDS = 40.0  # reserved for the count at the end
 STATES = {pb.DELIVERY_STATE_WAITING: "waiting", pb.DELIVERY_STATE_PARKED: "parked"}
 
 Say = Callable[[str], None]
@@ -60,9 +60,9 @@ class Soak:
         self._events = plan.events
 
     async def run(self, *, kills_max: int | None, apart_seconds: tuple[float, float]) -> Run:
-        """All of it: founds companies, lets things happen, kills, waits for rest, counts.
+        """The whole run: founds companies, starts the causes, kills, waits until deliveries settle, counts.
 
-        kills_max: the run goes on until all of them are done; None kills until everything is delivered.
+        kills_max: the run goes on until that many kills are done. None: it kills until all deliveries have settled.
         """
         timeout = aiohttp.ClientTimeout(total=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -105,14 +105,13 @@ class Soak:
         *,
         until_settled: bool,
     ) -> bool:
-        """Returns when all events have happened and all kills are done, or the time for it is over. Whether all events
-        have happened.
+        """Returns once all causes have happened and all kills are done, or the time is over. True: all causes happened.
 
-        until_settled: does not wait for the kills where the healthy subscriptions have all their deliveries.
+        until_settled: also returns before the kills are done, once no healthy subscription waits for a delivery.
         """
         while self._elapsed() < KILLING_SHARE * self.seconds:
             if killing.done():
-                killing.result()  # raises what went wrong with a victim
+                killing.result()  # raises if a victim could not be restarted
             if happening.done():
                 happening.result()
                 if killing.done() or (until_settled and await self._is_settled("healthy")):
@@ -124,7 +123,7 @@ class Soak:
         return happening.done()
 
     async def _come_to_rest(self, causes: Causes, killer: Killer) -> None:
-        """Until nothing waits any more, or the time is over."""
+        """Waits until no delivery waits, or the time is over."""
         while self._elapsed() < self.seconds - CHECK_SECONDS and not await self._is_settled():
             await self._progress(causes, killer)
             await asyncio.sleep(LOOK_SECONDS)
@@ -133,7 +132,7 @@ class Soak:
         return time.monotonic() - self.began
 
     async def _is_settled(self, health: str = "") -> bool:
-        """Whether all events are stored and no delivery waits. health: looks at subscriptions of this one alone."""
+        """Whether all events are stored and no delivery waits. health: considers only subscriptions of this health."""
         ids = list(self._ids.values())
         which = "AND s.health = $2 " if health else ""
         rows = await self._query(
@@ -158,14 +157,14 @@ class Soak:
         )
 
     async def _query(self, sql: str, *values: Any) -> list[asyncpg.Record]:
-        """Nothing where PostgreSQL is away."""
+        """Returns [] while PostgreSQL is down."""
         try:
             return await self.harness.query("svc-webhooks", sql, *values)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError):
             return []
 
     async def _listed(self) -> dict[Subscription, dict[str, Listed]]:
-        """What the operator is shown of deliveries that did not succeed, of every subscription."""
+        """The waiting and parked deliveries of every subscription, as the operator's list has them, by event id."""
         found = {}
         for one, sub_id in self._ids.items():
             shown: dict[str, Listed] = {}
@@ -186,7 +185,7 @@ class Soak:
 
 
 def say(text: str) -> None:
-    """A line of progress."""
+    """Prints a line of progress."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
@@ -225,7 +224,7 @@ def main() -> int:
 
 
 def settings(endpoints: Endpoints, sweep_seconds: int) -> dict[str, str]:
-    """Of the dispatchers: the ladder in slots, about 1, 2, 3, 5 and 8 of them after the first attempt."""
+    """Settings of the dispatchers: the ladder retries about 1, 2, 3, 5 and 8 sweeps after the first attempt."""
     ladder = ",".join(f"{0.9 * slots * sweep_seconds / 3600:.6f}" for slots in (1, 2, 3, 5, 8))
     return {
         "WEBHOOKS_EGRESS_HOSTS": endpoints.hosts,
