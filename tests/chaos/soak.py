@@ -62,7 +62,7 @@ class Soak:
     async def run(self, *, kills_max: int | None, apart_seconds: tuple[float, float]) -> Run:
         """The whole run: founds companies, starts the causes, kills, waits until deliveries settle, counts.
 
-        kills_max: the run goes on until that many kills are done. None: it kills until all deliveries have settled.
+        kills_max: the run goes on until that many kills are done. None: it kills until no healthy subscription waits.
         """
         timeout = aiohttp.ClientTimeout(total=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -111,7 +111,7 @@ class Soak:
         """
         while self._elapsed() < KILLING_SHARE * self.seconds:
             if killing.done():
-                killing.result()  # raises if a victim could not be restarted
+                killing.result()  # raises the error of a kill or a restart
             if happening.done():
                 happening.result()
                 if killing.done() or (until_settled and await self._is_settled("healthy")):
