@@ -30,7 +30,8 @@ class Announcement:
     mark: Mapping[str, Any]
 
 
-# Makes a row's announcement. Its instants: the sweep's, which decides what is due, and the announcement's, by the clock.
+# Makes a row's announcement. Arguments: the row; the sweep's instant, which decides what is due; the clock's instant,
+# at which it is announced.
 Announce = Callable[[Record, datetime.datetime, datetime.datetime], Announcement]
 
 
