@@ -1,7 +1,7 @@
-"""`make test`: two halves of the tests side by side, for most of their time they wait for processes of their own.
+"""`make test` runs two halves of the tests in parallel: most of the time they wait for their processes.
 
-What several services do together (`tests/`) is told as it goes; what each does by itself is told when it has ended.
-With arguments for pytest there is one run, of what they name. Ends with 1 where a test failed.
+The output of `tests/`, which tests several services together, appears at once. The output of the services' own tests
+appears at their end. With arguments for pytest there is one run, of the named tests. Exits with 1 if a test failed.
 """
 
 import subprocess
@@ -15,7 +15,7 @@ TOGETHER = "tests/"
 
 
 def main() -> int:
-    """Runs pytest, once or twice at once."""
+    """Runs pytest, once or two runs in parallel."""
     pytest = [sys.executable, "-P", "-m", "pytest"]
     if given := sys.argv[1:]:
         return subprocess.call([*pytest, *given])  # noqa: S603
@@ -32,7 +32,7 @@ def main() -> int:
             failed = [subprocess.call([*pytest, *whole])]  # noqa: S603
             failed.append(beside.wait())
         except KeyboardInterrupt:
-            beside.wait()  # it was interrupted too
+            beside.wait()  # it is interrupted too
             return 130
         finally:
             told.seek(0)
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def say(text: str) -> None:
-    """One line for whoever waits."""
+    """Prints one line of progress."""
     sys.stdout.write(f"== {text}\n")
     sys.stdout.flush()
 
