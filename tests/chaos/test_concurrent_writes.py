@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from .effects import Effect, counted, since
 from makeready.common.v1 import sweeps_pb2
 from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
+
+from .effects import Effect, counted, since
 from .harness import Harness
 from .writes import KINDS, Caller, Records, Reply, Write, move_in, notice
 

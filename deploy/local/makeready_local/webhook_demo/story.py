@@ -46,9 +46,7 @@ class Story:
                 "WEBHOOKS_RETRY_LADDER_HOURS": LADDER,
             }
             self._installation.start(settings, self._screen.step)
-            self._installation.makeready(
-                "wait"
-            )  # until the events of the demo company's tickets are done
+            self._installation.makeready("wait")  # until the events of the demo company's tickets are done
             self._screen.step("Ready", self._installation.demo["base_url"], "good")
             ticket, sub_id = self._tell(receiver)
             if not once:
