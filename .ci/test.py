@@ -16,7 +16,14 @@ from pathlib import Path
 
 LANES = 2
 # The folders that take longest, in this order; then the others as pyproject.toml lists them.
-LONGEST = ("tests/e2e", "svc-tickets/tests", "svc-webhooks/tests", "tests/chaos", "svc-catalog/tests", "svc-occupancy/tests")
+LONGEST = (
+    "tests/e2e",
+    "svc-tickets/tests",
+    "svc-webhooks/tests",
+    "tests/chaos",
+    "svc-catalog/tests",
+    "svc-occupancy/tests",
+)
 NO_TESTS = 5  # pytest's exit status where a folder has none
 
 

@@ -150,21 +150,22 @@ async def test_a_walk_meets_every_change_once(
 
 # Cost
 
-LAST_ID = 60_000
+LAST_ID = 100_000
 ROWS_ASKED = 51
 HOUR = datetime.timedelta(hours=1)
 
 
 @pytest.fixture(scope="module")
 async def large(opened: Database) -> Database:
-    """30,000 rows of the company, the even ids; as many of another company, all changed in the last hour."""
+    """50,000 rows of the company, the even ids, in seven blocks; as many of another company, all changed last."""
     async with opened.connection() as connection:
         await connection.raw.execute("TRUNCATE record")
         await connection.raw.execute(
             "INSERT INTO record SELECT 7 + n % 2, n, n % 2 * 100 + 1 + n / 2 % 20,"
             " (ARRAY['New', 'Open', 'Done'])[1 + n % 3], false,"
             " $1::timestamptz + CASE WHEN n % 2 = 1 OR n % 4000 = 0 THEN interval '3 hours'"
-            "  WHEN n > 55000 THEN interval '2 hours' WHEN n % 20 = 10 THEN interval '1 hour'"
+            "  WHEN n > 85000 THEN interval '2 hours' WHEN n % 80 = 4 THEN interval '90 minutes'"
+            "  WHEN n % 20 = 10 THEN interval '1 hour'"
             "  ELSE interval '-1 day' END FROM generate_series(1, $2) n",
             NOON,
             LAST_ID,
@@ -180,9 +181,11 @@ async def large(opened: Database) -> Database:
     [
         pytest.param(NOON - 48 * HOUR, STEP_ROWS, id="everything changed"),
         pytest.param(NOON + 4 * HOUR, STEP_ROWS, id="nothing changed"),
-        pytest.param(NOON + 3 * HOUR, STEP_ROWS + 20, id="a few changed"),
-        # The matches of a block, one part for each status, then at most all rows of the block.
+        pytest.param(NOON + 3 * HOUR, STEP_ROWS + 30, id="a few changed"),
+        # The matches of a block, a part for each status, then at most the block's own rows one after another.
         pytest.param(NOON + 2 * HOUR, 2 * STEP_ROWS + RECENT_ROWS + 3300, id="a stretch at the end changed"),
+        # More than RECENT takes, less in a block than BLOCK takes: the first block or two fill the page.
+        pytest.param(NOON + 1.5 * HOUR, 3 * STEP_ROWS + RECENT_ROWS + 20, id="some in each block changed"),
         pytest.param(NOON + 1 * HOUR, 3 * STEP_ROWS + RECENT_ROWS + 20, id="each tenth changed"),
     ],
 )

@@ -108,7 +108,8 @@ async def test_a_caller_that_gives_up_leaves_the_others_their_answers() -> None:
     await doubling.begun.get()
     tasks[1].cancel()
     doubling.may_end.set()
-    first, second, third = await asyncio.gather(*tasks, return_exceptions=True)
+    async with asyncio.timeout(5):
+        first, second, third = await asyncio.gather(*tasks, return_exceptions=True)
     assert first == 2 and third == 6 and isinstance(second, asyncio.CancelledError)
 
 
