@@ -112,9 +112,6 @@ def breaks() -> Iterator[Break]:
                     if layer.are_independent and len(layer.modules) > 1:
                         yield imported(contract, layer.modules[0], layer.modules[1])
                         break
-                if section.getboolean("exhaustive", fallback=False):
-                    folder = projects()[container.split(".", maxsplit=1)[0]] / container.replace(".", "/")
-                    yield Break(contract, folder.relative_to(ROOT) / f"{STRAY}.py", "", f"{container}.{STRAY}")
             case other:
                 raise AssertionError(f"{contract}: nobody knows how to break a contract of type {other}")
 
@@ -158,6 +155,30 @@ def test_a_broken_contract_is_told(scratch: Path, broken: Break) -> None:
         file.unlink() if before is None else file.write_text(before)
     assert status == 1 and "BROKEN" in said, said
     assert broken.named in said, said
+
+
+def test_a_module_in_no_layer_fails_the_lint(scratch: Path) -> None:
+    """One in each package at once: nothing imports them, so none of them hides another."""
+    parsed, known = settings(), projects()
+    containers = [
+        container
+        for name in parsed.sections()
+        if name.startswith(PREFIX) and parsed[name].getboolean("exhaustive", fallback=False)
+        for container in lines(parsed[name], "containers")
+    ]
+    files = [
+        scratch / known[one.split(".", maxsplit=1)[0]].relative_to(ROOT) / one.replace(".", "/") / f"{STRAY}.py"
+        for one in containers
+    ]
+    for file in files:
+        file.write_text("")
+    try:
+        status, said = lint(scratch)
+    finally:
+        for file in files:
+            file.unlink()
+    assert status == 1
+    assert [one for one in containers if f"{one}.{STRAY}" not in said] == []
 
 
 def test_every_contract_bears_its_reason() -> None:
