@@ -1,7 +1,7 @@
-# One page of commands; `make help` lists them. Recipes use relative paths: the folder's own may hold spaces.
+# `make help` lists the commands. Recipes use relative paths, because the folder's path may contain spaces.
 PROTOS = $(shell cd proto && find makeready -name '*.proto' | sort)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-# The project folders are named as their packages: never import from the working directory.
+# Project folders have the names of their packages, so Python must not import from the working directory.
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help

@@ -1,13 +1,13 @@
-"""Loads the plugin that gives every test real servers."""
+"""Loads the plugin that provides real servers to every test."""
 
 import signal
 
-# Two folders bear the names of the packages in them: pytest would take the folder for the package.
+# Two folders have the name of the package in them: pytest would import the folder as the package.
 import chassis  # noqa: F401
 import gateway  # noqa: F401
 
 pytest_plugins = ["testkit.plugin"]
 
-# A job that a script puts in the background ignores Ctrl-C, and so would every process that the tests interrupt.
+# A script's background job ignores Ctrl-C, and its children inherit that: tests could not interrupt their processes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

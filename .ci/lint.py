@@ -1,4 +1,4 @@
-"""`make lint`: every check that needs no running system. Prints what it runs; ends with 1 where one failed."""
+"""`make lint`: every check that needs no running system. Prints each check; exits with 1 if one failed."""
 
 import ast
 import filecmp
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SERVICES = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 PROJECTS = ("chassis", "gateway", *SERVICES, "cli", "deploy/local", "testkit", "openapi", "bench")
 RELEASED = "proto/released.binpb"
-# Written in parts, so that this file does not find itself.
+# Written in parts, so that the check does not find this file.
 FORBIDDEN = {
     "a path of somebody's machine": re.compile(r"(?<![\w.])/(?:wo" r"rk|ro" r"ot|ho" r"me|Use" r"rs)/[\w.-]+"),
     "a package index": re.compile(
@@ -29,7 +29,7 @@ LOCKS = {"requirements.lock", "requirements-dev.lock"}
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs all checks, even after one has failed; with the word `quick` those alone that take seconds."""
+    """Runs all checks, even after one has failed; with the word `quick` only those that take seconds."""
     os.chdir(ROOT)
     python = [sys.executable, "-P", "-m"]
     sources = [str(path) for project in PROJECTS for path in packages(ROOT / project)]
@@ -69,7 +69,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def command(*words: str, **environment: str) -> list[str]:
-    """Runs a command; its output where it failed."""
+    """Runs a command; returns its output if it failed."""
     told = {**os.environ, **environment}
     done = subprocess.run(words, capture_output=True, text=True, env=told, check=False)  # noqa: S603
     output = (done.stdout + done.stderr).strip().splitlines()
@@ -86,7 +86,7 @@ def mypy_of_tests(*mypy: str) -> list[str]:
 
 
 def buf() -> str:
-    """The program of the buf-bin wheel."""
+    """The program in the buf-bin wheel."""
     return str(Path(sys.executable).with_name("buf"))
 
 
@@ -105,7 +105,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def rules_are_pure() -> list[str]:
-    """Rules can be read, tested and reused with nothing else but other rules of their context, and refusals."""
+    """Rules import only other rules of their context, and refusals: each can be read, tested and reused alone."""
     return [
         f"{path.relative_to(ROOT)}:{line}: imports {module}"
         for project in ("gateway", *SERVICES)
@@ -120,12 +120,12 @@ def rules_are_pure() -> list[str]:
 
 
 def is_of_rules(parts: Sequence[str]) -> bool:
-    """Whether a dotted name or a path is of rules: `vendors/rules.py`, `field_rules.py`, `tickets/rules/status.py`."""
+    """Whether a dotted name or path is of rules: `vendors/rules.py`, `field_rules.py`, `tickets/rules/status.py`."""
     return any(part == "rules" or part.endswith("_rules") for part in parts)
 
 
 def end_to_end_imports_nothing() -> list[str]:
-    """They see what users see: HTTP and the command line."""
+    """End-to-end tests use only what users use: HTTP and the command line."""
     ours = {"chassis", "gateway", "makeready", *(service.replace("-", "_") for service in SERVICES)}
     return [
         f"{path.relative_to(ROOT)}:{line}: imports {module}"
@@ -136,12 +136,12 @@ def end_to_end_imports_nothing() -> list[str]:
 
 
 def breaking() -> list[str]:
-    """Against the contracts as released; `make release-contracts` keeps new ones."""
+    """Compares with the released contracts; `make release-contracts` stores new ones."""
     return command(buf(), "breaking", "proto", "--against", RELEASED)
 
 
 def drift() -> list[str]:
-    """Generates anew, beside, and compares."""
+    """Generates the code in a temporary folder and compares it with the committed code."""
     protos = sorted(str(path.relative_to("proto")) for path in Path("proto/makeready").rglob("*.proto"))
     with tempfile.TemporaryDirectory() as folder:
         outputs = [f"--{kind}={folder}" for kind in ("python_out", "grpc_python_out")]
@@ -165,12 +165,12 @@ def generated(folder: Path) -> set[str]:
 
 
 def document() -> list[str]:
-    """The committed schemas, document and pages against those made anew, and against the contract as released."""
+    """Compares the committed schemas, document and pages with newly generated ones and with the released contract."""
     return command(sys.executable, "-P", "-m", "reference", "check", PYTHONPATH="openapi")
 
 
 def tree() -> list[str]:
-    """Looks at every file that git knows (or, without git, at every file that lies there)."""
+    """Checks every file that git tracks; without git, every file in the tree."""
     problems = []
     for path in files():
         if path.name in NEVER_COMMITTED:

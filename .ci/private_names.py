@@ -1,10 +1,10 @@
-"""Refuses what a dependency does not promise to keep: `python private_names.py [ROOT]`. Ends with 1 where it finds any.
+"""Finds uses of private names of dependencies: `python private_names.py [ROOT]`. Exits with 1 if it finds any.
 
-A name of a dependency is private where it begins with an underscore, or stands in a module that its documentation
-does not show. A release may take it away without a word: the gateway once stood on such names of aiohttp, and with any
-version but two it answered nothing. Names of our own that begin with an underscore may be used anywhere in the tree; a
-name counts as ours where some class, function or module of ours defines one of that spelling. In the product itself
-ruff's SLF001 is stricter: there an underscore is its class's or module's alone.
+A dependency's name is private if it begins with an underscore, or if it is in a module that the dependency's
+documentation does not list. A release may remove it without notice. The gateway once used such names of aiohttp, and
+with all versions but two it answered no request. Names of this project that begin with an underscore may be used
+anywhere in the tree. A name belongs to the project if a class, function or module here defines one of that spelling. In
+the product, ruff's SLF001 is stricter: an underscore is private to its class or module.
 """
 
 import ast
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# File, private name or module, and why there is no other way. When one of SQLAlchemy's goes,
+# File, private name or module, and why there is no other way. If a name of SQLAlchemy disappears,
 # chassis/tests/db/test_private_names.py says what to do.
 _SQL = "SQLAlchemy has no public way to run a compiled statement without its engine: 300 µs a call"
 EXCEPTIONS = {
@@ -34,12 +34,12 @@ EXCEPTIONS = {
     ("cli/tests/test_rpc_commands.py", "_HelpAction"): "the same",
     ("cli/tests/test_rpc_commands.py", "_StoreTrueAction"): "the same",
 }
-# Of these packages nothing but these modules is documented.
+# Packages whose documentation lists only these modules.
 DOCUMENTED = {
     "aiohttp": {"aiohttp", "aiohttp.web", "aiohttp.abc", "aiohttp.hdrs", "aiohttp.test_utils"},
     "httptools": {"httptools"},
 }
-# Modules that their package's documentation does not show, with all below them.
+# Modules that their package's documentation does not list, with their submodules.
 UNDOCUMENTED = {
     "alembic.util",
     "asyncpg.connect_utils",
@@ -51,7 +51,7 @@ UNDOCUMENTED = {
     "sqlalchemy.sql.util",
     "sqlalchemy.util",
 }
-# Documented all the same: of named tuples, os and sys.
+# Documented names with an underscore: of named tuples, os and sys.
 PUBLIC = {"_asdict", "_exit", "_field_defaults", "_fields", "_getframe", "_make", "_replace"}
 NOT_WRITTEN_BY_HAND = ("proto/gen/",)
 ATTRIBUTE_FUNCTIONS = {"getattr", "setattr", "delattr", "hasattr"}
@@ -59,7 +59,7 @@ IGNORED_FOLDERS = {".git", ".venv", ".state", "__pycache__", "build"}
 
 
 def main(root: Path) -> int:
-    """Prints what it finds, a line each."""
+    """Prints the findings, one a line."""
     found = problems(root)
     sys.stdout.write("".join(f"{line}\n" for line in found))
     return 1 if found else 0
@@ -84,7 +84,7 @@ def problems(root: Path) -> list[str]:
 
 
 def sources(root: Path) -> list[str]:
-    """The Python files that are written by hand, relative to the root."""
+    """The hand-written Python files, relative to the root."""
     found = []
     for folder, folders, names in os.walk(root):
         folders[:] = [
@@ -96,7 +96,7 @@ def sources(root: Path) -> list[str]:
 
 
 def own_packages(paths: set[str]) -> set[str]:
-    """What can be imported of the tree: packages, and modules that stand in none."""
+    """The names that can be imported from the tree: packages, and modules in no package."""
     found = {"makeready"}  # generated
     for path in map(Path, paths):
         if f"{path.parent.as_posix()}/__init__.py" not in paths:
@@ -107,12 +107,12 @@ def own_packages(paths: set[str]) -> set[str]:
 
 
 def is_private(name: str) -> bool:
-    """Neither `__dunder__` nor `_sunder_`, by which Python and enum name what is documented."""
+    """Whether the name has a leading underscore. Python and enum document `__dunder__` and `_sunder_` names."""
     return name.startswith("_") and not name.endswith("_") and name not in PUBLIC
 
 
 def defined(tree: ast.AST) -> Iterator[str]:
-    """The private names that a file gives to something of its own."""
+    """The private names that a file defines."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
@@ -129,7 +129,7 @@ def of_self(node: ast.AST) -> bool:
 
 
 def imported(tree: ast.AST, packages: set[str]) -> Iterator[tuple[int, str, str]]:
-    """(line, private name, sentence) of imports, those by `importlib.import_module` included."""
+    """(line, private name, sentence) of imports, including those by `importlib.import_module`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -174,7 +174,7 @@ def is_module(name: str) -> bool:
 
 
 def accessed(tree: ast.AST, packages: set[str], names: set[str]) -> Iterator[tuple[int, str, str]]:
-    """(line, private name, sentence) of attributes, those that are named by a string included."""
+    """(line, private name, sentence) of attributes, including those named by a string."""
     modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
@@ -189,12 +189,12 @@ def accessed(tree: ast.AST, packages: set[str], names: set[str]) -> Iterator[tup
 
 
 def texts(nodes: list[ast.expr]) -> list[str]:
-    """Those that are plain texts."""
+    """The values of the nodes that are string literals."""
     return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
 
 
 def dotted(node: ast.AST) -> str:
-    """`a.b.c` where the expression is just that, else an empty text."""
+    """`a.b.c` if the expression is a dotted name, else an empty text."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute) and (before := dotted(node.value)):

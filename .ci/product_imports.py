@@ -1,4 +1,4 @@
-"""Imports every module of the product, where only requirements.lock is installed: no test package may be needed."""
+"""Imports every module of the product with only requirements.lock installed: it may need no test package."""
 
 import importlib
 import importlib.util
@@ -18,14 +18,14 @@ PACKAGES = (
 
 
 def main() -> None:
-    """Raises what an import raises."""
+    """Imports the modules; raises the error of a failed import."""
     if importlib.util.find_spec("pytest"):
         sys.stdout.write("skipped: .venv holds the test packages too; a fresh clone shows it\n")
         return
     for name in PACKAGES:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-            # A package's migrations and its __main__ do their work when they are imported.
+            # Migrations and `__main__` run when they are imported.
             if not module.name.endswith("__main__") and ".migrations" not in module.name:
                 importlib.import_module(module.name)
     sys.stdout.write("every module can be imported without the test packages\n")

@@ -1,8 +1,8 @@
-"""Holds what the projects require to bounds, and the locks to the requirements: `python requirements.py [ROOT]`.
+"""Checks the upper bounds of requirements, and the locks against the requirements: `python requirements.py [ROOT]`.
 
-An upper bound is the next version that may break: the next major, of 0.x the next minor, of a version that begins with
-a year the next year. `make lock` then takes no version that breaks without somebody raising a bound, and reading what
-changed. Ends with 1 where something is wrong.
+An upper bound is the next version that may break: the next major version; for 0.x the next minor version; for a version
+that begins with a year the next year. So `make lock` takes no breaking version until a developer has read the changes
+and raised the bound. Exits with 1 if a check fails.
 """
 
 import re
@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 OWN = "makeready-"
 BOUNDING = {"<", "<=", "==", "~="}
-# What each lock holds of the requirements: all of them, without the extras, or of the image's projects alone.
+# The requirements in each lock: all, all without extras, or only those of the image's projects.
 LOCKS = {"requirements-dev.lock": "all", "requirements.lock": "without extras", "deploy/requirements.lock": "some"}
 TOOLS = {"bench", "openapi", "testkit"}  # projects that are never installed with the product
 LOCKED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
@@ -24,14 +24,14 @@ IGNORED_FOLDERS = {".git", ".venv", ".state", "build"}
 
 
 def main(root: Path) -> int:
-    """Prints what is wrong, a line each."""
+    """Prints the problems, one a line."""
     found = list(problems(root))
     sys.stdout.write("".join(f"{line}\n" for line in found))
     return 1 if found else 0
 
 
 def problems(root: Path) -> Iterator[str]:
-    """Requirements without an upper bound, and locks that hold another version or none."""
+    """Requirements without an upper bound, and locks with another version or none."""
     locks = {name: locked((root / name).read_text()) for name in LOCKS}
     for path, kind, one in requirements(root):
         if not any(part.operator in BOUNDING for part in one.specifier):
@@ -46,7 +46,7 @@ def problems(root: Path) -> Iterator[str]:
 
 
 def requirements(root: Path) -> Iterator[tuple[Path, str, Requirement]]:
-    """(file, table, requirement) of all projects; what they require of one another is left out."""
+    """(file, table, requirement) of all projects, without their requirements of one another."""
     for path in sorted(root.rglob("pyproject.toml")):
         place = path.relative_to(root)
         if IGNORED_FOLDERS.intersection(place.parts):

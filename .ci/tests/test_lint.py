@@ -1,4 +1,4 @@
-"""Each check finds what it is there for: a scratch copy of the tree is broken in one place at a time."""
+"""Each check finds its fault: the tests break a scratch copy of the tree in one place at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEFT_OUT = shutil.ignore_patterns(
 
 
 def check(script: str, tree: Path) -> tuple[int, str]:
-    """Exit status and output of a check of the copy."""
+    """The exit status and output of a check of the copy."""
     command = [sys.executable, "-P", str(ROOT / ".ci" / script), str(tree)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert not done.stderr
@@ -83,7 +83,7 @@ print(One.X._value_, urlsplit("")._replace(path="/"), web.Server.__name__, Abstr
 
 @pytest.fixture(scope="module")
 def found(tree: Path) -> dict[str, list[str]]:
-    """What the check says of each file of a tree with all that is bad, and something good."""
+    """The findings by file, in a tree with every kind of bad name, and with good ones."""
     folder = tree / "gateway" / "gateway"
     written = {f"{kind.replace(' ', '_')}.py": f"{source}\n" for kind, (source, _) in PRIVATE.items()}
     written["good.py"] = GOOD
@@ -108,7 +108,7 @@ def test_a_private_name_of_a_dependency_is_found(found: dict[str, list[str]], ki
 
 
 def test_nothing_else_is_found(found: dict[str, list[str]]) -> None:
-    """Neither names of our own, nor documented ones, nor anything in the tree as it is."""
+    """The project's own names and documented names are allowed, and the tree itself has no findings."""
     assert len(found) == len(PRIVATE)
 
 

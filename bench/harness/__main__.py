@@ -42,7 +42,7 @@ def arguments() -> argparse.Namespace:
 
 async def run(given: argparse.Namespace, folder: Path) -> None:
     """The whole run, in a folder of its own."""
-    # A kill is a Ctrl-C: what was started is stopped.
+    # SIGTERM acts like a Ctrl-C: everything that was started is stopped.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: os.kill(os.getpid(), signal.SIGINT))
     started = time.monotonic()
     sizes = Sizes()

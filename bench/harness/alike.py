@@ -1,4 +1,4 @@
-"""Before anything is timed: both sides answer alike, field by field."""
+"""Checks before the measurement that both sides answer alike, field by field."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INSTANTS = ("created_at", "updated_at", "completed_at", "cancelled_at")
 
 
 class DifferentError(Exception):
-    """The two sides do not do the same work: comparing them would mean nothing."""
+    """The two sides do not do the same work: a comparison would mean nothing."""
 
 
 def _expect(condition: bool, about: str, ours: object, peers: object) -> None:
@@ -42,7 +42,7 @@ def _expect(condition: bool, about: str, ours: object, peers: object) -> None:
 
 
 def _instants(ticket: dict[str, Any]) -> dict[str, Any]:
-    """The ticket with its instants parsed: the two write them with more or fewer digits."""
+    """The ticket with its instants parsed: the two sides print them with different numbers of digits."""
     parsed = {name: datetime.datetime.fromisoformat(ticket[name]) for name in INSTANTS if ticket[name]}
     return ticket | parsed
 
@@ -58,7 +58,7 @@ def _same_ticket(ours: dict[str, Any], peers: dict[str, Any], *, besides: tuple[
 
 
 def _bodies(status: str) -> list[data.Row]:
-    """What may stand in a change to this status."""
+    """The bodies of a change to this status."""
     if status == "Completed":
         return [{"status": status, "note": LONG_NOTE}]
     if status == "Cancelled":
@@ -68,7 +68,7 @@ def _bodies(status: str) -> list[data.Row]:
 
 
 class Both:
-    """One client a side, for asking both the same."""
+    """One client for each side, which send the same requests."""
 
     def __init__(self, ours: Client, peers: Client, seeded: Seeded) -> None:
         self._clients = (ours, peers)
@@ -77,7 +77,7 @@ class Both:
         self._write = seeded.of(seeded.written, "write")[0]
 
     async def ask(self, method: str, path: str, key: str, body: bytes = b"", more: str = "") -> tuple[Answer, Answer]:
-        """Both answers. Raises DifferentError where the statuses differ."""
+        """Both answers. Raises DifferentError if the statuses differ."""
         ours, peers = [await one.ask(one.request(method, path, key, body, more)) for one in self._clients]
         _expect(ours.status == peers.status, f"the status of {method} {path}", ours, peers)
         return ours, peers
@@ -119,7 +119,7 @@ class Both:
         await self._write_once("POST", "/tickets", body, other, 201, besides=("entity_id", "url", *INSTANTS))
 
     async def _changes(self) -> None:
-        """Through all statuses and back, and the same status again: with a new note and with nothing new."""
+        """Changes through all statuses and back, and to the same status again: with a new note and with nothing new."""
         path = f"/tickets/{next(iter(self._seeded.statuses))}"
         changed = ("updated_at", "completed_at", "cancelled_at")
         for status in (*CHANGES, "Completed", "Completed", "Open", "Open"):
@@ -164,7 +164,7 @@ class Both:
         begun = b'{"status":"In Progress"}'
         self._same_code(await self.ask("PATCH", path, self._read, begun, key), 403, "insufficient_scope")
         self._same_code(await self.ask("PATCH", path, write, begun), 400, "idempotency_key_required")
-        away = f"/tickets/{self._seeded.ticket_ids[0]}"  # another company's
+        away = f"/tickets/{self._seeded.ticket_ids[0]}"  # of another company
         self._same_code(await self.ask("PATCH", away, write, begun, key), 404, "not_found")
         for status, body in REFUSED_CHANGES:
             answers = await self.ask("PATCH", path, write, json.dumps(body).encode(), key)

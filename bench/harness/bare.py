@@ -1,6 +1,6 @@
 """`python -m harness.bare BODIES PORT AUTHORITY POSTS CONNECTIONS`: a bare aiohttp client that signs and posts bodies.
 
-Connects first, then posts and prints what the posts cost: {"seconds": CPU of this process, "elapsed": by the clock}.
+Connects first, then posts and prints the cost of the posts: {"seconds": CPU of this process, "elapsed": wall time}.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECRET = b"whsec_the-bare-client-has-a-secret-too-of-this-length"
 
 
 async def post(bodies: list[bytes], port: int, authority: str, posts: int, connections: int) -> dict[str, float]:
-    """Raises RuntimeError for an answer other than 200."""
+    """Posts one body. Raises RuntimeError for an answer other than 200."""
     context = ssl.create_default_context(cafile=authority)
     connector = aiohttp.TCPConnector(ssl=context, limit=connections)
     url = f"https://127.0.0.1:{port}/hook"

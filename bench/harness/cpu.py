@@ -1,4 +1,4 @@
-"""CPU that servers used, user and system time, whole process trees."""
+"""The CPU time of servers, user and system, with all their descendants."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Used = dict[str, float]
 
 
 def used(roots: Mapping[str, int]) -> Used:
-    """Seconds of CPU since their start, by name; roots: a process id a name, counted with all its descendants.
+    """Seconds of CPU since their start, by name. roots: process ids by name, each counted with all its descendants.
 
-    A root that descends from another is counted under its own name alone. Children that have ended count too:
-    the kernel adds their times to their parent's.
+    A root that descends from another is counted only under its own name. Children that have ended count too: the kernel
+    adds their times to their parent's.
     """
     named = {pid: name for name, pid in roots.items()}
     seconds = dict.fromkeys(roots, 0.0)
@@ -38,19 +38,19 @@ def used(roots: Mapping[str, int]) -> Used:
 
 
 def spent(before: Used, after: Used) -> Used:
-    """What was used between two readings."""
+    """The difference between two readings."""
     return {name: after[name] - before[name] for name in after}
 
 
 class Machine:
-    """How busy the machine was with other things since this was made. roots: the processes that are not others."""
+    """The machine's load by other programs since this object was made. roots: the processes that are not others."""
 
     def __init__(self, roots: Iterable[int]) -> None:
         self._roots = {str(pid): pid for pid in (*roots, os.getpid())}
         self._started = self._reading()
 
     def share_of_others(self) -> float:
-        """Of all processors' time, from 0 to 1: what neither the servers nor the load generator used."""
+        """The share of all processors' time, from 0 to 1, that neither the servers nor the load generator used."""
         total, busy, own = (now - then for now, then in zip(self._reading(), self._started, strict=True))
         return max(0.0, busy - own) / total
 

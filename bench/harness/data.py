@@ -1,4 +1,4 @@
-"""Invented companies, buildings and tickets, the same ones at every run."""
+"""Invented companies, buildings and tickets, the same ones in every run."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def units(count: int, a_property: int) -> Iterator[Row]:
 
 
 def sentence(chance: random.Random) -> tuple[str, str, str]:
-    """A category, a title and a description of it."""
+    """A category, a title and a description for it."""
     category = chance.choice(tuple(_SUBJECTS))
     title = f"{chance.choice(_SUBJECTS[category])} {chance.choice(_COMPLAINTS)}"
     return category, title, f"{title}. " + " ".join(chance.sample(_SENTENCES, chance.randint(1, 4)))
 
 
 def change(chance: random.Random, status: str) -> Row:
-    """The body that gives a ticket this status."""
+    """The body of a change to this status."""
     row: Row = {"status": status}
     if status == "Completed":
         row["note"] = " ".join(chance.sample(_DONE, chance.randint(1, 3)))

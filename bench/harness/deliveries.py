@@ -1,4 +1,4 @@
-"""Deliveries: what the sender costs beside a bare aiohttp client, and its memory with a million of them due."""
+"""Deliveries: the sender's cost compared with a bare aiohttp client's, and its memory with a million of them due."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from makeready_local.children import LocalError
 from svc_webhooks.events.days import DAY, KEPT_DAYS
 from svc_webhooks.events.queries.partitions import make
 
-GOAL_A_SECOND = 3000  # a core
+GOAL_A_SECOND = 3000  # for each core
 SUBSCRIPTIONS = 16
-EVENTS = 600  # of a block, each delivered to every subscription
+EVENTS = 600  # in a block, each delivered to every subscription
 WARMING = 40
-CONNECTIONS = 256  # of the bare client; ours are 16 a subscription at most
+CONNECTIONS = 256  # of the bare client; svc-webhooks has at most 16 for each subscription
 MILLION = 1_000_000
-BACKLOG_SECONDS = 20.0  # of a sweep of the million
+BACKLOG_SECONDS = 20.0  # of the sweep of the million
 SERVERS = ("svc-webhooks", "postgres")
 
-# As the events of one company are stored, and due since they happened.
+# Rows as one company's events are stored, due since they happened.
 _FILL = """
 WITH made AS MATERIALIZED (SELECT uuidv7() AS event_id FROM generate_series(1, $1::int)),
   stored AS (
@@ -54,7 +54,7 @@ _ATTEMPTED = "SELECT count(*) FROM delivery WHERE state <> 'waiting'"
 
 @dataclass(frozen=True)
 class Pair:
-    """Two blocks, one after the other. ours: CPU seconds a delivery, by process; bare: of the client, a post."""
+    """Two blocks, one after the other. ours: CPU seconds a delivery, by process; bare: those of the client, a post."""
 
     ours: Used
     bare: float
@@ -68,7 +68,7 @@ class Pair:
 @dataclass(frozen=True)
 class Backlog:
     """A sweep with `due` deliveries due, stopped after a while. megabytes: resident memory of svc-webhooks before it,
-    at most during it, and after it; cpu: seconds a delivery."""
+    at its peak, and after it; cpu: seconds a delivery."""
 
     due: int
     attempted: int
@@ -83,7 +83,7 @@ class Delivered:
 
     @property
     def a_second(self) -> float:
-        """Deliveries a second and core: one over the CPU seconds of one."""
+        """Deliveries a second and core: the inverse of one delivery's CPU seconds."""
         return 1 / median(pair.total for pair in self.pairs)
 
 
@@ -98,7 +98,7 @@ async def measure(
     due: int = MILLION,
     seconds: float = BACKLOG_SECONDS,
 ) -> Delivered:
-    """Pairs of blocks for as long as `go_on(pairs done)` says, then the backlog. Raises LocalError."""
+    """Measures pairs of blocks while `go_on(pairs done)` is true, then the backlog. Raises LocalError."""
     roots = {name: side.roots[name] for name in SERVERS}
     async with _database(ours) as connection:
         await _age(connection)
@@ -126,7 +126,7 @@ async def measure(
 
 @asynccontextmanager
 async def _database(ours: Ours) -> AsyncIterator[Any]:
-    """That of svc-webhooks, as administrator."""
+    """The database of svc-webhooks, as administrator."""
     connection = await asyncpg.connect(ours.database_url.rpartition("/")[0] + "/webhooks")
     try:
         yield connection
@@ -135,7 +135,7 @@ async def _database(ours: Ours) -> AsyncIterator[Any]:
 
 
 async def _age(connection: Any) -> None:
-    """Makes the partitions that an installation of some age has, a day each: statements look into all of them."""
+    """Makes the daily partitions that an older installation has: statements look into all of them."""
     await connection.execute("SET ROLE webhooks")
     today = datetime.datetime.now(datetime.UTC).date()
     for ago in range(1, KEPT_DAYS + 1):
@@ -144,7 +144,7 @@ async def _age(connection: Any) -> None:
 
 
 async def _subscribe(ours: Ours, side: Side, seeded: Seeded) -> tuple[int, str]:
-    """Subscriptions over the API, and the body that a real ticket's event would have."""
+    """Makes subscriptions over the API; returns the company's id and the body of a real ticket's event."""
     company_id = (await ours.command("company", "create", "Delivered"))["company_id"]
     await ours.command("administrator", "create", str(company_id), "deliveries@bench.example")
     words = ("key", "mint", str(company_id), "--scope", "write", "--administrator", "deliveries@bench.example")
@@ -171,7 +171,7 @@ async def _subscribe(ours: Ours, side: Side, seeded: Seeded) -> tuple[int, str]:
 
 
 async def _bare(receiver: Receiver, bodies: Path, posts: int) -> float:
-    """Seconds of CPU of the bare client for so many posts."""
+    """The bare client's CPU seconds for this number of posts."""
     words = (str(bodies), str(receiver.port), str(receiver.authority), str(posts), str(CONNECTIONS))
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "harness.bare", *words,
@@ -185,7 +185,7 @@ async def _bare(receiver: Receiver, bodies: Path, posts: int) -> float:
 
 
 async def _sweep_part(ours: Ours, connection: Any, roots: dict[str, int], due: int, seconds: float) -> Backlog:
-    """Sweeps for so many seconds; then the subscriptions are paused, and the sweep has nothing left to do."""
+    """Sweeps for `seconds`, then pauses the subscriptions, which leaves the sweep nothing to do."""
     process = psutil.Process(roots["svc-webhooks"])
     already = await connection.fetchval(_ATTEMPTED)
     before, began = process.memory_info().rss, used(roots)
@@ -204,7 +204,7 @@ async def _sweep_part(ours: Ours, connection: Any, roots: dict[str, int], due: i
 
 
 def table(delivered: Delivered) -> str:
-    """Markdown: what a delivery costs, and what a backlog costs."""
+    """Markdown: the cost of a delivery, and of a backlog."""
     pairs, backlog = delivered.pairs, delivered.backlog
     ratios = [pair.bare / pair.total for pair in pairs]
     reached = "reached" if delivered.a_second >= GOAL_A_SECOND else "not reached"

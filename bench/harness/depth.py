@@ -20,11 +20,11 @@ from svc_tickets.tickets.queries import read
 from testkit.plans import filter_sets, page_plan
 
 COMPANIES, TICKETS = 20, 1_000_000
-SHARE = 11  # every so manieth ticket more is another company's
+SHARE = 11  # every eleventh of the new tickets belongs to another company
 REQUESTS, ROWS = 400, 50
-ENDED = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)  # all of it after what is there already
+ENDED = datetime.datetime(2030, 1, 1, tzinfo=datetime.UTC)  # all new tickets are younger than the existing ones
 
-# The others' property and unit have their company's id. Tickets changed in the order of their ids, one a minute.
+# The other companies' property and unit have the company's id. Tickets changed in the order of their ids, one a minute.
 _FILL = f"""
 INSERT INTO property (id, version, company_id, name) SELECT c, 1, c, 'P' FROM generate_series($first, $last) c;
 INSERT INTO unit (id, version, company_id, name, property_id)
@@ -49,7 +49,7 @@ _OWN_INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'ti
 
 @dataclass(frozen=True)
 class Depth:
-    """seconds: of CPU a page, by process. rows, blocks: what PostgreSQL met for it."""
+    """seconds: CPU of a page, by process. rows, blocks: what PostgreSQL read for it."""
 
     name: str
     seconds: dict[str, float]
@@ -62,11 +62,11 @@ class Deep:
     tickets: int
     pages: list[Depth]
     plans: str
-    """Markdown: a row a set of filters."""
+    """Markdown: one row for each set of filters."""
 
 
 async def measure(ours: Ours, side: Side, seeded: Seeded, tickets: int = TICKETS, requests: int = REQUESTS) -> Deep:
-    """Adds so many tickets to the company that is read, and those of the others among them; then measures."""
+    """Adds `tickets` tickets to the measured company, with those of the others among them; then measures."""
     many = tickets * SHARE // (SHARE - 1)
     await _fill(ours, seeded.measured, many)
     cursors = Cursors(dict([CURSOR_KEY]))
@@ -86,7 +86,7 @@ async def measure(ours: Ours, side: Side, seeded: Seeded, tickets: int = TICKETS
 
 
 async def _fill(ours: Ours, company_id: int, many: int) -> None:
-    """As a restore does it: indexes after the rows, and the references, which are right, not checked one by one."""
+    """Fills as a restore does: indexes after the rows, and without checking each foreign key, since all are correct."""
     connection = await asyncpg.connect(tickets_url(ours), server_settings={"session_replication_role": "replica"})
     try:
         indexes = await connection.fetch(_OWN_INDEXES)
@@ -117,7 +117,7 @@ async def _id_after(database: Database, company_id: int, tickets: int) -> int:
 
 
 async def _ask(side: Side, seeded: Seeded, path: str, requests: int) -> dict[str, float]:
-    """Seconds of CPU that one page takes, by process."""
+    """CPU seconds of one page, by process."""
     keys = itertools.cycle(seeded.of(seeded.measured, "read"))
 
     async with Client(side.base_url, 4) as client:
@@ -156,7 +156,7 @@ async def _plans(database: Database, company_id: int, deep: int) -> str:
 
 
 def _sinces(names: tuple[str, ...]) -> Iterator[tuple[str, datetime.datetime]]:
-    """How far back a synchronisation goes."""
+    """The instants for `updated_since`, by how far back they are."""
     yield "an hour", ENDED - datetime.timedelta(hours=1)
     if "updated_since" in names:
         yield "a month", ENDED - datetime.timedelta(days=30)
@@ -165,7 +165,7 @@ def _sinces(names: tuple[str, ...]) -> Iterator[tuple[str, datetime.datetime]]:
 
 
 def table(deep: Deep) -> str:
-    """Markdown: a row a depth."""
+    """Markdown: one row for each depth."""
     lines = [
         f"| a page of {ROWS} of a company with {deep.tickets * (SHARE - 1) // SHARE:,} tickets | ms CPU "
         "| of these PostgreSQL | rows met | blocks |",

@@ -1,4 +1,4 @@
-"""A small HTTP client: keep-alive connections, a bounded number of requests, little work of its own."""
+"""A small HTTP client: keep-alive connections, a bounded number of requests, little CPU of its own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from urllib.parse import urlsplit
 
 REPLY_SECONDS = 30.0
 
-# What one connection sends: a generator that yields requests and is sent the body of each answer.
+# The requests of one connection: a generator that yields requests and receives the body of each answer.
 Script = Generator[bytes, bytes, None]
 
 
 class LoadError(Exception):
-    """An answer that nobody expected: the run means nothing then."""
+    """An unexpected answer: the run then means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One HTTP response. headers: as they came, in lower case."""
+    """One HTTP response. headers: as received, in lower case."""
 
     status: int
     headers: bytes
@@ -28,7 +28,7 @@ class Answer:
 
 
 class _Connection(asyncio.Protocol):
-    """One request at a time; answers must bear Content-Length."""
+    """Sends one request at a time; answers must have a Content-Length."""
 
     def __init__(self) -> None:
         self._received = b""
@@ -75,7 +75,7 @@ class _Connection(asyncio.Protocol):
 
 
 class Client:
-    """Some connections to one server."""
+    """Several connections to one server."""
 
     def __init__(self, base_url: str, connections: int) -> None:
         parts = urlsplit(base_url)
@@ -104,13 +104,13 @@ class Client:
         return f"{head}Authorization: Bearer {key}\r\nAccept: application/json\r\n{more}\r\n".encode() + body
 
     async def ask(self, request: bytes) -> Answer:
-        """One answer, over the first connection."""
+        """The answer to one request, over the first connection."""
         return await self._connections[0].ask(request)
 
     async def run(self, scripts: Callable[[], Script], requests: int, status: int) -> float:
-        """Sends so many requests over all connections and returns the seconds that they took.
+        """Sends `requests` requests over all connections and returns the seconds that they took.
 
-        Raises LoadError for an answer of another status.
+        Raises LoadError for an answer with another status.
         """
         tickets: Iterator[int] = iter(range(requests))
 

@@ -1,4 +1,4 @@
-"""One block of requests and what it cost; pairs of blocks, ours and the peer's by turns."""
+"""One block of requests and its cost; pairs of blocks, Makeready's and the peer's in turn."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Result:
 
 
 async def block(side: Side, workload: Workload, seeded: Seeded, connections: int, requests: int) -> Block:
-    """Warms up, so that every key is known and every connection of the pools has its statements; then measures."""
+    """Warms up until every key is cached and every pooled connection has its statements prepared; then measures."""
     company_id = seeded.measured if workload.scope == "read" else seeded.written
     own = seeded.of(company_id, workload.scope)
     keys: Iterator[str] = itertools.cycle(own)
@@ -67,10 +67,10 @@ async def pairs(
     go_on: Callable[[int], bool],
     share: float = 1.0,
 ) -> list[Result]:
-    """A B A B … over all workloads, for as long as `go_on(pairs done)` says. share: of each workload's requests.
+    """Runs A B A B … over all workloads while `go_on(pairs done)` is true. share: of each workload's requests.
 
-    One small pair more comes first and is thrown away: PostgreSQL plans a statement anew the first five times on
-    each connection.
+    One small extra pair comes first and is discarded: PostgreSQL plans a statement anew the first five times on each
+    connection.
     """
     results = [Result(workload, [], []) for workload in workloads]
     for workload in workloads:

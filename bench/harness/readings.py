@@ -1,4 +1,4 @@
-"""Readings imported a second: with the command line, as an operator does it, while the system does nothing else."""
+"""Readings imported a second: with the command line, as an operator imports them, on an otherwise idle system."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from makeready_local.children import LocalError
 
 GOAL_A_SECOND = 15_000
 METERS = 16
-ROWS = METERS * 8760  # hourly readings of a year
-# An export as other systems write them: times of their own form, columns of their own names.
+ROWS = METERS * 8760  # a year of hourly readings
+# An export as other systems write it: with its own form of times and its own column names.
 MAPPING = """
 kind = "readings"
 
@@ -42,8 +42,8 @@ plus_minutes = 60
 
 @dataclass(frozen=True)
 class Imported:
-    """One import of all rows. cpu: seconds by process; the command line's own among them. busy: what other programs
-    used of the processors meanwhile, from 0 to 1."""
+    """One import of all rows. cpu: seconds by process, including the command line's. busy: the share of the processors
+    that other programs used in that time, from 0 to 1."""
 
     name: str
     rows: int
@@ -57,7 +57,7 @@ class Imported:
 
 
 async def measure(ours: Ours, roots: Mapping[str, int], folder: Path, rows: int = ROWS) -> list[Imported]:
-    """Imports the same file twice: all of it is new, then none of it. Raises LocalError."""
+    """Imports the same file twice: the first time all rows are new, the second time none is. Raises LocalError."""
     company_id = str((await ours.command("company", "create", "Metered"))["company_id"])
     files = _write(folder, rows)
     for kind in ("properties", "meters"):
@@ -77,13 +77,13 @@ async def measure(ours: Ours, roots: Mapping[str, int], folder: Path, rows: int 
 
 
 def _children() -> float:
-    """Seconds of CPU of the programs that were run and have ended."""
+    """CPU seconds of the child processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def _write(folder: Path, rows: int) -> dict[str, Path]:
-    """The files: a property, its meters, their readings hour by hour, and the mapping for these."""
+    """Writes the files: a property, its meters, their hourly readings, and the mapping for the readings."""
     chance = random.Random(11)  # noqa: S311 - the same rows at every run
     meters = [f"M{number:02}" for number in range(METERS)]
     start = datetime.datetime(2018, 1, 1)
@@ -106,7 +106,7 @@ def _write(folder: Path, rows: int) -> dict[str, Path]:
 
 
 def table(imports: Sequence[Imported]) -> str:
-    """Markdown: a row an import."""
+    """Markdown: one row for each import."""
     servers = ("svc-catalog", "postgres", "command line")
     lines = [
         "| readings | rows | rows a second | goal | "

@@ -1,4 +1,4 @@
-"""`python -m harness.receiver CERTIFICATE PORT`: answers every POST over TLS with 200, at as little cost as can be."""
+"""`python -m harness.receiver CERTIFICATE PORT`: answers every POST over TLS with 200, at the least possible cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 
 
 class Receiver:
-    """The process, with a certificate of its own authority. Its CPU is nobody's."""
+    """The receiver's process, with a certificate of its own authority. No side is charged for its CPU."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -35,7 +35,7 @@ class Receiver:
 
     @property
     def environment(self) -> dict[str, str]:
-        """With these settings, deliveries to https://receiver.test come here."""
+        """The settings that direct deliveries for https://receiver.test to this receiver."""
         return {
             "WEBHOOKS_EGRESS_HOSTS": f"{HOST}={LOOPBACK}:{self.port}",
             "WEBHOOKS_EGRESS_CA_FILE": str(self.authority),
@@ -56,7 +56,7 @@ class _Answering(asyncio.Protocol):
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not say so
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transport is not a subclass
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -70,7 +70,7 @@ class _Answering(asyncio.Protocol):
 
 
 async def serve(certificate: str, port: int) -> None:
-    """certificate: a PEM file with the key and the chain."""
+    """Serves until cancelled. certificate: a PEM file with the key and the chain."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     server = await asyncio.get_running_loop().create_server(_Answering, LOOPBACK, port, ssl=context, backlog=1024)

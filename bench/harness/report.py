@@ -25,20 +25,20 @@ TEXT = Path(__file__).with_name("performance.md")
 
 @dataclass(frozen=True)
 class Run:
-    """What was run, besides its results."""
+    """The parameters of a run, and its results apart from the workloads'."""
 
     sizes: Sizes
     connections: int
     compared: int
     seconds: float
     busy: float
-    """The share of the processors that other programs used meanwhile."""
+    """The share of the processors that other programs used in that time."""
     rest: rest.Rest
     deep: depth.Deep
 
 
 def table(results: Sequence[Result]) -> str:
-    """Markdown: a row a workload."""
+    """Markdown: one row for each workload."""
     lines = [
         "| | Makeready, ms CPU | peer, ms CPU | times less (each pair) | goal "
         "| Makeready, requests/s | peer, requests/s |",
@@ -56,7 +56,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def by_process(results: Sequence[Result]) -> str:
-    """Markdown: where the CPU of a request goes, a row a process of either side."""
+    """Markdown: the CPU of a request by process, one row for each process of either side."""
     lines = [
         "| ms CPU a request | " + " | ".join(result.workload.name for result in results) + " |",
         "|---|" + "---:|" * len(results),
@@ -107,7 +107,7 @@ def plans(run: Run) -> str:
 
 
 def machine() -> str:
-    """The processor, how many of them, the memory and the system."""
+    """The processor, the number of processors, the memory and the system."""
     model = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),

@@ -1,4 +1,4 @@
-"""A system at rest: how long it takes to start, and the memory of each process."""
+"""A system at rest: its start time, and the memory of each process."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ NOT_SERVICES = ("postgres", "nats", "runner")
 
 @dataclass(frozen=True)
 class Rest:
-    """seconds: of the first start and of the second. megabytes: of each process, before any request."""
+    """seconds: of the first start and of the second. megabytes: memory of each process before any request."""
 
     seconds: tuple[float, float]
     megabytes: Mapping[str, float]
 
 
 async def start_twice(ours: Ours) -> tuple[Side, Rest]:
-    """Starts it on an empty folder, stops it, starts it again, and lets it rest for a moment."""
+    """Starts Makeready on an empty folder, stops it, starts it again, and lets it rest for a moment."""
     await ours.start()
     first = ours.start_seconds
     ours.stop()
@@ -35,7 +35,7 @@ async def start_twice(ours: Ours) -> tuple[Side, Rest]:
 
 
 def _megabytes(name: str, pid: int) -> float:
-    """Resident memory; of PostgreSQL, whose processes share most of theirs, each page counted once."""
+    """Resident memory. PostgreSQL's processes share most of theirs, so each of its pages is counted once."""
     process = psutil.Process(pid)
     if name == "postgres":
         return float(sum(one.memory_full_info().pss for one in (process, *process.children()))) / 1e6
@@ -43,7 +43,7 @@ def _megabytes(name: str, pid: int) -> float:
 
 
 def table(rest: Rest) -> str:
-    """Markdown: a row a process."""
+    """Markdown: one row for each process."""
     lines = [f"| at rest | MB | goal below {SERVICE_MEGABYTES_MAX} |", "|---|---:|---|"]
     for name, megabytes in rest.megabytes.items():
         goal = "" if name in NOT_SERVICES else "reached" if megabytes < SERVICE_MEGABYTES_MAX else "not reached"

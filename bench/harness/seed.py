@@ -1,4 +1,4 @@
-"""The same companies, keys and tickets on both sides: imported on ours, and copied from there to the peer."""
+"""The same companies, keys and tickets on both sides: imported into Makeready, and copied from there to the peer."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from makeready_cli.calls import Operator
 SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE}
 ADMINISTRATOR = "bench@example.com"
 STAFF, VENDORS = 12, 8
-# Tables of svc-tickets that the peer has too, in the order of their references.
+# Tables of svc-tickets that the peer has too, ordered by their foreign keys.
 COPIED = ("company", "property", "unit", "asset", "staff", "vendor", "ticket", "ticket_number", "ticket_policy")
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much there is, and how many keys call: each may send 120 requests a minute."""
+    """The number of rows, and of keys: each key may send 120 requests a minute."""
 
     companies: int = 5
     buildings: int = 20
@@ -40,7 +40,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Key:
-    """One API key as both sides know it."""
+    """One API key, the same on both sides."""
 
     key_id: int
     company_id: int
@@ -50,7 +50,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Seeded:
-    """What there is now. measured: the company that is read; written: the one that is written to."""
+    """The seeded rows. measured: the company for reads; written: the company for writes."""
 
     measured: int
     written: int
@@ -58,14 +58,14 @@ class Seeded:
     ticket_ids: list[int]
     unit_ids: list[int]
     statuses: dict[int, str]
-    """Of the tickets of the company that is written to, by their ids."""
+    """By id, the statuses of the tickets of the company for writes."""
 
     def of(self, company_id: int, scope: str) -> list[str]:
         return [key.key for key in self.keys if key.company_id == company_id and key.scope == scope]
 
 
 async def fill_ours(ours: Ours, sizes: Sizes, folder: Path) -> Seeded:
-    """Companies, buildings and tickets through the command line, keys through the operator's RPC."""
+    """Imports companies, buildings and tickets with the command line; mints keys with the operator's RPC."""
     companies = []
     for number in range(1, sizes.companies + 1):
         company_id = (await ours.command("company", "create", f"Company {number}"))["company_id"]
@@ -129,7 +129,7 @@ async def _mint(ours: Ours, company_id: int, scope: str, many: int) -> list[Key]
 
 
 async def _assign(connection: Any, company_id: int) -> None:
-    """Assignees and vendors of the measured tickets: no route or file sets them yet, and real tickets have them."""
+    """Sets assignees and vendors of the measured tickets: no route or file sets them yet; real tickets have them."""
     chance = random.Random(7)  # noqa: S311 - the same rows at every run
     for table, many, what in (("staff", STAFF, "Technician"), ("vendor", VENDORS, "Contractor")):
         rows = [(n, company_id, f"{what} {n}", 1) for n in range(1, many + 1)]
@@ -150,7 +150,7 @@ async def _assign(connection: Any, company_id: int) -> None:
 
 
 async def fill_peer(ours: Ours, peer_url: str, seeded: Seeded) -> None:
-    """Copies the rows, ids and all, into the tables that the peer made when it started."""
+    """Copies the rows with their ids into the tables that the peer made at its start."""
     source, target = await asyncio.gather(asyncpg.connect(tickets_url(ours)), asyncpg.connect(peer_url))
     try:
         for name in COPIED:

@@ -1,4 +1,4 @@
-"""The two systems that are compared: started, asked for their processes, and stopped."""
+"""The two systems under comparison: starts them, lists their processes, stops them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ PEER_FOLDER = Path(__file__).parents[1]
 
 @dataclass
 class Side:
-    """One running system. keys: bearer keys by scope; roots: its server processes by name; statuses: of the tickets
-    that were changed, by their ids."""
+    """One running system. keys: bearer keys by scope; roots: its server processes by name; statuses: by id, of the
+    tickets that were changed."""
 
     name: str
     base_url: str
@@ -44,7 +44,7 @@ class Side:
 
 
 async def until(condition: Callable[[], bool], child: Child, what: str) -> None:
-    """Waits for a child to be ready. Raises LocalError."""
+    """Waits until a child is ready. Raises LocalError."""
     deadline = time.monotonic() + START_SECONDS
     while not condition():
         if not child.alive:
@@ -92,7 +92,7 @@ class Ours:
         return Side("Makeready", found["base_url"], {**roots, "runner": self._child.pid}, self._settled)
 
     async def command(self, *words: str, may_reject: bool = False) -> dict[str, Any]:
-        """Runs `makeready --json …` and returns what it printed. Raises LocalError where it failed."""
+        """Runs `makeready --json …` and returns its answer. Raises LocalError if it fails."""
         program = Path(sys.executable).with_name("makeready")
         process = await asyncio.create_subprocess_exec(
             program,
@@ -110,7 +110,7 @@ class Ours:
         return answer
 
     async def _settled(self) -> None:
-        """Waits until what was written has reached the service that delivers it: that CPU is the write's too."""
+        """Waits until the events of the writes have reached svc-webhooks: that CPU belongs to the writes too."""
         async with Operator(self.runtime) as operator:
             outbox = OutboxServiceStub(operator.channel("svc-tickets"))
             consumer = ConsumerServiceStub(operator.channel("svc-webhooks"))
@@ -151,7 +151,7 @@ class Peer:
             "PEER_CURSOR_KEY": secrets.token_urlsafe(32),
             "PEER_LINKS_URL": links_url,
         }
-        # Without the access log, for the other side writes no line a request either.
+        # Without the access log, because Makeready writes no line for each request either.
         options = ["--host", LOOPBACK, "--port", str(port), "--no-access-log", "--log-level", "warning"]
         self._child = Child(
             "peer",
@@ -165,7 +165,7 @@ class Peer:
         return Side("peer", f"http://{LOOPBACK}:{port}/api/v1", roots, self._settled)
 
     async def _settled(self) -> None:
-        """Nothing is done behind its answers."""
+        """Does nothing: the peer does no work after its answers."""
 
     def stop(self) -> None:
         if self._child is not None:

@@ -1,4 +1,4 @@
-"""Both sides running on the same rows, found to answer alike, and stopped at the end whatever happens."""
+"""Both sides running on the same rows, checked to answer alike, and stopped at the end in any case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.sides import Ours, Peer, Side
 
 @dataclass(frozen=True)
 class Stage:
-    """sides: ours first. compared: how many tickets were the same on both."""
+    """sides: Makeready first. compared: the number of tickets that were equal on both."""
 
     ours: Ours
     sides: tuple[Side, Side]
@@ -29,7 +29,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage(folder: Path, sizes: Sizes, say: Callable[[str], None]) -> AsyncIterator[Stage]:
-    """Raises LocalError where a side does not start, DifferentError where they do not answer alike."""
+    """Starts, seeds and compares both sides. Raises LocalError if one does not start, DifferentError if they differ."""
     ours, peer = Ours(folder), Peer(folder)
     with ExitStack() as stopping:
         say("Starting Makeready and the peer, each with its own PostgreSQL ...")
@@ -49,7 +49,7 @@ async def stage(folder: Path, sizes: Sizes, say: Callable[[str], None]) -> Async
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for the run, gone after it; others may enter, for PostgreSQL is another user where we are root."""
+    """A folder for the run, deleted after it; others may enter it, because as root PostgreSQL runs as another user."""
     folder = Path(tempfile.mkdtemp(prefix="makeready-bench-"))
     try:
         folder.chmod(0o711)

@@ -1,4 +1,4 @@
-"""What is measured: the requests of each kind, the same on both sides."""
+"""The measured workloads: the requests of each kind, the same on both sides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.load import Client, Script
 from harness.seed import Seeded
 from harness.sides import Side
 
-# How often a ticket gets each status.
+# The weight of each status among the changes.
 CHANGES = {"Open": 10, "In Progress": 30, "On Hold": 15, "Completed": 35, "Cancelled": 10}
 _NEXT = b'"next_cursor":'
 
@@ -23,8 +23,8 @@ _NEXT = b'"next_cursor":'
 class Workload:
     """One row of the table.
 
-    goal: how many times less CPU than the peer is aimed at. requests: of one measured block.
-    script: makes what one connection sends.
+    goal: the targeted ratio of the peer's CPU to Makeready's. requests: of one measured block. script: makes the
+    requests of one connection.
     """
 
     name: str
@@ -79,7 +79,7 @@ def creates(client: Client, _side: Side, seeded: Seeded, keys: Iterator[str]) ->
 
 
 def changes(client: Client, side: Side, seeded: Seeded, keys: Iterator[str]) -> Script:
-    """Any ticket gets any status but its own, most often the two of a ticket's usual way."""
+    """Changes any ticket to any status but its own, most often to the two usual ones."""
     chance = random.Random()  # noqa: S311 - invented text
     tickets, statuses = list(seeded.statuses), tuple(CHANGES)
     while True:
@@ -94,7 +94,7 @@ def changes(client: Client, side: Side, seeded: Seeded, keys: Iterator[str]) -> 
 
 
 def greetings(client: Client, _side: Side, _seeded: Seeded, keys: Iterator[str]) -> Script:
-    """The cheapest request that every key may send: for warming up, not measured."""
+    """The cheapest request that every key may send: for the warm-up, not measured."""
     while True:
         yield client.request("GET", "/tickets?limit=1", next(keys))
 

@@ -72,7 +72,7 @@ def _words(text: str) -> int:
 
 
 def _check(body: TicketChange) -> None:
-    """What can be told from the body alone."""
+    """Checks the rules that need only the body."""
     if body.note is not None and body.status != "Completed":
         raise _refused("note is accepted with status Completed alone.")
     if body.status == "Completed" and _words(body.note or "") < WORDS_MIN:
@@ -90,7 +90,7 @@ def _check(body: TicketChange) -> None:
 
 
 def _move(ticket: Ticket, body: TicketChange) -> datetime.datetime | None:
-    """Changes the ticket; the instant of the change, None where nothing is new."""
+    """Changes the ticket; returns the instant of the change, None if nothing is new."""
     is_new = body.status != ticket.status or body.cancellation_reason_code != ticket.cancellation_reason_code
     if not is_new and body.note is None and body.cancellation_notes is None:
         return None
@@ -111,7 +111,7 @@ def _entry(
     administrator_id: int,
     request: Request,
 ) -> StatusChange:
-    """The entry of the history, with the comment that came with the change."""
+    """The entry of the history, with the comment of the change."""
     text = body.note or body.cancellation_notes
     comment = None
     if text is not None:

@@ -1,4 +1,4 @@
-"""The engine and one session a request."""
+"""The engine, and one session for each request."""
 
 from __future__ import annotations
 

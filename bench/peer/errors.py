@@ -1,4 +1,4 @@
-"""The error envelope (spec 7) for everything that goes wrong."""
+"""The error envelope (spec 7) for every error."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
         return _envelope(400, "idempotency_key_required", "Send an Idempotency-Key header with every write.")
     if field == "limit":
         return _envelope(400, "invalid_limit", "limit must be a positive integer.")
-    # Out of an enum, a title too long and an unknown key of a change are 422, all else is 400.
+    # A value outside an enum, a title that is too long and an unknown key of a change are 422, all others 400.
     is_rule = first["type"] == "literal_error" or (field, first["type"]) == ("title", "string_too_long")
     is_rule = is_rule or (request.method, first["type"]) == ("PATCH", "extra_forbidden")
     return _envelope(422 if is_rule else 400, "invalid_request", f"{field} is missing or not valid.")

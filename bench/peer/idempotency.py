@@ -1,4 +1,4 @@
-"""Writes that happen once a key (spec 4.13): the reply is kept in the write's own transaction."""
+"""Writes that happen once for each key (spec 4.13): the reply is stored in the write's own transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fingerprint_of(operation: str, body: BaseModel) -> str:
 
 
 async def claim(session: AsyncSession, caller: Caller, key: str, fingerprint: str) -> KeptReply | None:
-    """What an earlier request with the key left; None where the key is this request's own."""
+    """The reply that an earlier request with the key stored; None if this request is the first."""
     named = f"{caller.company_id}/{caller.key_id}/{key}".encode()
     number = int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "big", signed=True)
     is_free = await session.scalar(select(func.pg_try_advisory_xact_lock(number)))
@@ -39,7 +39,7 @@ async def claim(session: AsyncSession, caller: Caller, key: str, fingerprint: st
 
 
 def kept_reply(caller: Caller, key: str, fingerprint: str, status: int, body: str) -> KeptReply:
-    """The row that a replay is answered from."""
+    """The stored reply for replays."""
     return KeptReply(
         company_id=caller.company_id,
         api_key_id=caller.key_id,

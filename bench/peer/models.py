@@ -1,4 +1,4 @@
-"""The tables, with the columns, constraints and indexes of the databases that they stand beside."""
+"""The tables, with the same columns, constraints and indexes as Makeready's."""
 
 from __future__ import annotations
 
@@ -126,13 +126,13 @@ class Ticket(Base):
     assignee: Mapped[Staff | None] = relationship()
     assigned_vendor: Mapped[Vendor | None] = relationship()
 
-    @builtins.property  # the relationship above hides the plain name
+    @builtins.property  # `property` is the relationship above
     def url(self) -> str:
         return f"{settings.LINKS_URL}/tickets/{self.id}"
 
 
 class TicketNumber(Base):
-    """The last number given in each property."""
+    """The last ticket number of each property."""
 
     __tablename__ = "ticket_number"
     property_id: Mapped[int] = mapped_column(ForeignKey("property.id"), primary_key=True)
@@ -140,7 +140,7 @@ class TicketNumber(Base):
 
 
 class TicketPolicy(Base):
-    """What a company asks of its tickets."""
+    """A company's rules for its tickets."""
 
     __tablename__ = "ticket_policy"
     company_id: Mapped[int] = mapped_column(primary_key=True)
@@ -148,7 +148,7 @@ class TicketPolicy(Base):
 
 
 class Comment(Base):
-    """What somebody wrote about a ticket."""
+    """A comment on a ticket."""
 
     __tablename__ = "ticket_comment"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -179,7 +179,7 @@ class StatusChange(Base):
 
 
 class KeptReply(Base):
-    """What a write answered, for replays of its Idempotency-Key."""
+    """The reply to a write, for replays of its Idempotency-Key."""
 
     __tablename__ = "idempotency"
     company_id: Mapped[int] = mapped_column(primary_key=True)
@@ -192,7 +192,7 @@ class KeptReply(Base):
 
 
 class Event(Base):
-    """What the webhooks' sweep takes up."""
+    """An event for the webhooks' sweep."""
 
     __tablename__ = "event"
     id: Mapped[uuid.UUID] = mapped_column(primary_key=True, default=uuid.uuid4)

@@ -1,4 +1,4 @@
-"""What goes in and out (spec 2.3, 4.2)."""
+"""The bodies of requests and responses (spec 2.3, 4.2)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class TicketPage(BaseModel):
 
 
 class TicketFilters(BaseModel):
-    """The query of GET /tickets; an unknown key is refused."""
+    """The query of GET /tickets; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid")
 

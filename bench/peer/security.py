@@ -1,4 +1,4 @@
-"""Who calls: the bearer key, its scope, its rate (spec 5, 8)."""
+"""Authentication: the bearer key, its scope, its rate (spec 5, 8)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _unauthorized(code: str, message: str) -> ApiError:
 
 
 async def _caller_of(key: str, session: AsyncSession) -> Caller | None:
-    """The key's owner, from memory for a few seconds."""
+    """The key's caller, cached for a few seconds."""
     digest = hashlib.sha256(key.encode()).hexdigest()
     kept = _known.get(digest)
     if kept is not None and kept[0] > time.monotonic():
@@ -60,9 +60,9 @@ async def _caller_of(key: str, session: AsyncSession) -> Caller | None:
 
 
 def _take(key_id: int) -> tuple[int, int]:
-    """Counts one request in the key's moving window: how many remain, and the seconds until one more does.
+    """Counts one request in the key's moving window; returns how many remain, and the seconds until one more does.
 
-    A few lines of one's own: the `limits` library's storage in memory sweeps all keys every 10 ms, which costs more
+    These lines replace the `limits` library's storage in memory, which sweeps all keys every 10 ms: that costs more
     than the counting.
     """
     window, now = _windows[key_id], time.time()

@@ -1,4 +1,4 @@
-"""The bench runs, with tiny counts; what it measures decides nothing here."""
+"""The bench runs, with tiny counts; the tests do not judge its measurements."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every Makeready service stands on. It knows no context."""
+"""The framework of every Makeready service. It knows no context."""

@@ -1,17 +1,17 @@
-"""Refusals: what a caller did that is answered with an error of spec 7. Standard library only.
+"""Refusals: the errors of spec 7 that answer a caller's fault. Standard library only.
 
-A refusal is raised where the rule is, crosses gRPC once, and is rendered by the gateway alone.
+A rule raises a refusal; it crosses gRPC once, and only the gateway renders it.
 """
 
 from __future__ import annotations
 
 
-class Refusal(Exception):  # noqa: N818 - it is not a fault of ours
+class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
     """An answer of the error envelope.
 
     status: the HTTP status; code: the stable code of spec 7; message: one sentence that names cause and
-    remedy, ends with a period, and never repeats a value of the caller's. field: the field at fault, where
-    there is one (imports report it).
+    remedy, ends with a period, and never repeats a value of the caller's. field: the field at fault, if any
+    (imports report it).
     """
 
     def __init__(self, status: int, code: str, message: str, field: str = "") -> None:
@@ -27,7 +27,7 @@ def invalid_request(message: str, field: str = "", status: int = 400) -> Refusal
 
 
 def not_found(noun: str) -> Refusal:
-    """One sentence for a record that does not exist and for one of another company: nobody can tell which."""
+    """The same sentence for a missing record and for another company's, so callers cannot tell them apart."""
     return Refusal(404, "not_found", f"No {noun} with that id is visible to this key; check the id and the key.")
 
 
@@ -54,4 +54,4 @@ def idempotency_mismatch() -> Refusal:
 
 
 class Unavailable(Exception):  # noqa: N818 - says what is the matter
-    """Something that we stand on did not answer: a fault of ours, never the caller's. Worth a retry."""
+    """A dependency did not answer: an internal fault, never the caller's. A retry may succeed."""

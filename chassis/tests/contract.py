@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message_factory import GetMessageClass
 from grpc_tools import protoc  # type: ignore[import-untyped]
 
-from makeready.common.v1 import documents_pb2, options_pb2  # noqa: F401 - they must be in the pool before
+from makeready.common.v1 import documents_pb2, options_pb2  # noqa: F401 - they must be in the pool first
 
 _PACKAGE = "makeready.parcels_of_tests.v1"
 

@@ -1,4 +1,4 @@
-"""A small context for the tests: parcels and their senders, with everything that a context that writes has."""
+"""A small context for the tests: parcels and their senders, with all tables of a context that writes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def integration(api_key_id: int = 1, company_id: int = COMPANY) -> Call:
 
 
 def operator(company_id: int = COMPANY) -> Call:
-    """A call of the operator's for a company."""
+    """A call of the operator for a company."""
     return Call(Identity(OPERATOR, "operator", company_id), "req-1")
 
 
@@ -113,13 +113,13 @@ def service(name: str = "svc-orders", company_id: int = 0) -> Call:
 
 
 async def count(database: Database, table: sa.Table, *where: sa.ColumnElement[bool]) -> int:
-    """How many rows there are."""
+    """The number of rows."""
     found: int = await database.value(Statement(sa.select(sa.func.count()).select_from(table).where(*where)))
     return found
 
 
 async def clear(database: Database) -> None:
-    """Empties every table, but for two senders of the company and one of the other company."""
+    """Empties every table, except two senders of the company and one of the other company."""
     async with database.connection() as connection:
         await connection.raw.execute("TRUNCATE idempotency, audit, outbox, parcel, sender")
         await connection.raw.execute(

@@ -1,4 +1,4 @@
-"""The README names every part, and its examples name what is there."""
+"""The README names every part, and its examples use names that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tutorial works as it is printed: its files are written, its commands run, and they say what it says."""
+"""The tutorial works as printed: the test writes its files, runs its commands and compares their output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BLOCK = re.compile(r"(?:^\*\*`(?P<file>[^`]+)`\*\*\n\n)?^```(?P<kind>\w+)\n(?P<t
 
 
 class Block(NamedTuple):
-    """A block of code: a file where one is named above it, else a command or what one says."""
+    """A block of code: a file if the text above names one, else a command or a command's output."""
 
     file: str
     kind: str
@@ -47,7 +47,7 @@ class Folder:
     def __init__(self, path: Path, database_url: str, nats_url: str) -> None:
         self.path = path
         self.target = f"127.0.0.1:{free_port()}"
-        # What is the reader's own: the programs, the servers, and ports that nobody else has.
+        # The reader's environment: the programs, the servers, and free ports.
         self.environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"} | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "MAKEREADY": str(ROOT),
@@ -62,7 +62,7 @@ class Folder:
         path.write_text(block.text)
 
     def run(self, command: str) -> str:
-        """Runs it as a shell does; what it said."""
+        """Runs the command in a shell; returns its output."""
         done = subprocess.run(
             ["sh", "-eu"],
             input=command,
@@ -82,7 +82,7 @@ class Folder:
         self.environment |= told | self.own
 
     def serve(self) -> Process:
-        """Starts the service, and waits until it says that it is ready."""
+        """Starts the service and waits until it reports that it is ready."""
         process = Process(["sh", "-euc", f"cd '{self.path}'; exec {SERVE}"], self.path / "log", self.environment)
         process.launch()
         process.wait_until(self._is_ready)
@@ -102,7 +102,7 @@ def folder(postgres_server: PostgresServer, nats_server: Server, tmp_path: Path)
     yield Folder(tmp_path, postgres_server.create_database("parcels"), nats_server.url)
 
 
-# What lies between the migration and the tables.
+# The differences between the migration and the tables.
 DIFFERENCES = """
 import asyncio, os
 from alembic.autogenerate import compare_metadata

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 def main(words: Sequence[str] | None = None) -> int:
     """Returns the exit status."""
-    # Half a second of imports follows, in which a Ctrl-C shall end us at once and not show where it struck.
+    # The imports take half a second. A Ctrl-C during them ends the process at once, without a stack trace.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from makeready_cli import program  # noqa: PLC0415 - only now, for the reason above

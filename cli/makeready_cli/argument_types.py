@@ -1,4 +1,4 @@
-"""Types of arguments. Each says in one phrase what it wants."""
+"""Types of arguments. Each refusal says in one phrase what the type accepts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def days(text: str) -> int:
 
 
 def rows(text: str) -> int:
-    """How many rows to show at most."""
+    """The maximum number of rows to list."""
     if not (text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= 1_000_000):
         raise argparse.ArgumentTypeError("must be a whole number from 1 to 1000000")
     return int(text)
@@ -74,7 +74,7 @@ def number(text: str) -> float:
 
 
 def actor(text: str) -> tuple[str, int]:
-    """Who acts: an administrator's email, or the id of a member of staff as staff:ID. The other of the two is empty."""
+    """The actor: an administrator's email, or staff:ID for a member of staff. The other of the two is empty."""
     kind, _, number = text.partition(":")
     if kind == "staff":
         return "", record_id(number)
@@ -84,7 +84,7 @@ def actor(text: str) -> tuple[str, int]:
 
 
 def delivery_key(text: str) -> tuple[str, int]:
-    """What one event is to one subscription: EVENT_ID:SUB_ID."""
+    """One event for one subscription: EVENT_ID:SUB_ID."""
     event_id, _, sub_id = text.rpartition(":")
     with contextlib.suppress(argparse.ArgumentTypeError):
         if event_id:
@@ -93,7 +93,7 @@ def delivery_key(text: str) -> tuple[str, int]:
 
 
 def any_text(text: str) -> str:
-    """A text that can be sent: Unicode."""
+    """Any text that can be sent: valid Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -102,7 +102,7 @@ def any_text(text: str) -> str:
 
 
 def text_argument(text: str) -> str:
-    """A text that can be stored: not blank, and Unicode."""
+    """Any text that can be stored: not blank, and valid Unicode."""
     any_text(text)
     if not text.strip():
         raise argparse.ArgumentTypeError("must not be blank")

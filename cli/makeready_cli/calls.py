@@ -28,7 +28,7 @@ Response = TypeVar("Response")
 
 
 class Operator:
-    """Calls services as the operator, or as whoever acts. Use as an asynchronous context manager."""
+    """Calls services as the operator or on behalf of an actor. Use as an asynchronous context manager."""
 
     def __init__(self, system: Runtime) -> None:
         self.system = system
@@ -41,7 +41,7 @@ class Operator:
         self._actors_company_id = 0
 
     def act_as(self, actor: tuple[str, int], company_id: int) -> None:
-        """From here on an administrator (email; company_id 0: of whichever company) or a member of staff (id) calls."""
+        """Calls from now on as an administrator (email; company_id 0: of any company) or a member of staff (id)."""
         self._actor, self._actors_company_id = actor, company_id
 
     async def __aenter__(self) -> Self:
@@ -61,15 +61,15 @@ class Operator:
         return self._clients[service]
 
     def trace(self) -> None:
-        """Gives the calls from here on a request id, which the services log. For commands that change something."""
+        """Sets a request id on all later calls, which the services log. For commands that change something."""
         structlog.contextvars.bind_contextvars(request_id=secrets.token_hex(12))
 
     def channel(self, service: str) -> grpc.aio.Channel:
-        """For a stub whose methods `ask` and `call` take."""
+        """The channel for a stub whose methods go to `ask` and `call`."""
         return self._client(service).channel
 
     def method(self, service: str, rpc: MethodDescriptor) -> Callable[..., Awaitable[Any]]:
-        """The RPC as `ask` and `call` take it, where the contract is known by its descriptor alone."""
+        """The RPC as `ask` and `call` accept it, for a contract known by its descriptor alone."""
         method: Callable[..., Awaitable[Any]] = self.channel(service).unary_unary(
             f"/{rpc.containing_service.full_name}/{rpc.name}",
             request_serializer=GetMessageClass(rpc.input_type).SerializeToString,
@@ -98,9 +98,9 @@ class Operator:
         deadline_seconds: float = DEADLINE_SECONDS,
         as_operator: bool = False,
     ) -> Response:
-        """One RPC, as whoever acts. Raises Failed where the service refuses, and PeerUnavailable.
+        """One RPC, on behalf of the actor. Raises CommandError if the service refuses, and ServiceUnavailable.
 
-        as_operator: as the operator all the same, for what nobody else may ask.
+        as_operator: call as the operator even if there is an actor, for RPCs that only the operator may call.
         """
         token = "" if self._actor is None or as_operator else await self._actor_token(self._actor, service)
         identity = Identity(OPERATOR, "operator", company_id=company_id)
@@ -121,7 +121,7 @@ class Operator:
         deadline_seconds: float = DEADLINE_SECONDS,
         as_operator: bool = False,
     ) -> Response:
-        """As `ask`. Raises Failed where there is no answer, too."""
+        """As `ask`, but raises CommandError if the service gives no answer, too."""
         try:
             return await self.ask(
                 service,
@@ -136,7 +136,7 @@ class Operator:
 
 
 async def ensure_company(operator: Operator, company_id: int) -> None:
-    """Raises CommandError if there is no such company: other contexts need not know all of them yet."""
+    """Raises CommandError if no company has this id. Requests the gateway: other contexts may not have it yet."""
     companies = CompaniesServiceStub(operator.channel("gateway"))
     request = identity_pb2.ListCompaniesRequest()
     found = await operator.call("gateway", companies.ListCompanies, request, as_operator=True)
@@ -150,7 +150,7 @@ def is_transient(error: ServiceUnavailable) -> bool:
 
 
 def is_unknown(error: ServiceUnavailable) -> bool:
-    """Whether the service serves no such RPC."""
+    """Whether the service does not implement the RPC."""
     return error.code == grpc.StatusCode.UNIMPLEMENTED
 
 

@@ -1,4 +1,4 @@
-"""What a command answers: an object for programs and a few lines for people."""
+"""The result of a command: an object for programs and a few lines for people."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from makeready_cli.errors import printable
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """value: what `--json` prints. text: what a person reads. status: the exit status."""
+    """value: printed by `--json`. text: printed for people. status: the exit status."""
 
     value: Mapping[str, Any]
     text: str
     status: int = 0
 
     def as_json(self) -> str:
-        # ASCII alone, so that neither the locale nor a terminal can make anything else of it.
+        # ASCII only: no locale and no terminal can change it.
         return json.dumps(self.value)
 
 
@@ -43,12 +43,12 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], when_empty: 
 
 
 def instant(timestamp: Timestamp) -> str:
-    """As the API prints it."""
+    """The instant in the API's format."""
     return printed(timestamp.ToDatetime(datetime.UTC))
 
 
 def labels(enum: EnumDescriptor) -> dict[int, str]:
-    """How the public API spells each value of an enum."""
+    """The public API's text for each value of an enum."""
     found = {}
     for value in enum.values:
         label: str = value.GetOptions().Extensions[options_pb2.label]

@@ -1,4 +1,4 @@
-"""How commands are declared: a parser for each, and groups of commands under a noun."""
+"""Declares commands: a parser for each, and groups of commands under a noun."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Commands(Protocol):
-    """Where a group adds its commands."""
+    """The place where a group adds its commands."""
 
     def add_parser(self, name: str, *, help: str, description: str) -> Parser: ...  # noqa: A002
 
@@ -26,6 +26,6 @@ def command(commands: Commands, name: str, brief: str, description: str = "") ->
 
 
 def group(commands: Commands, name: str, brief: str) -> Commands:
-    """A noun whose verbs are the commands."""
+    """A group: a noun, with its commands as verbs."""
     found: Commands = command(commands, name, brief).add_subparsers(dest="verb", required=True, metavar="COMMAND")
     return found

@@ -77,7 +77,7 @@ def parser() -> Parser:
 
 
 async def answer(arguments: argparse.Namespace) -> Answer:
-    """Runs the command. Raises Failed or Misused."""
+    """Runs the command. Raises CommandError or UsageError."""
     async with Operator(runtime(os.environ)) as operator:
         if (actor := actor_of(arguments)) is not None:
             operator.act_as(actor, getattr(arguments, "company_id", 0))
@@ -86,13 +86,13 @@ async def answer(arguments: argparse.Namespace) -> Answer:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Returns the exit status. Whatever happens, a person sees one line and no stack trace."""
+    """Returns the exit status. Every failure prints one line and no stack trace."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     tree = parser()
     arguments = tree.parse_args(words)
     try:
-        if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # from here on there is work to end well
+        if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # from here on a Ctrl-C must end the work well
             signal.signal(signal.SIGINT, signal.default_int_handler)
         result = asyncio.run(answer(arguments))
     except CommandError as failed:
@@ -117,6 +117,6 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"{result.as_json() if arguments.json else result.text}\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has enough; Python would complain once more at exit.
+        # The reader closed the pipe early; at exit Python would report that once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return result.status

@@ -1,4 +1,4 @@
-"""Finds the running system: where its processes are."""
+"""Finds the running system: the addresses of its processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVERS = ("postgres", "nats")  # processes that speak no gRPC
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What the runner wrote about the system that runs on a STATE_DIR."""
+    """The runner's record of the system that runs on a STATE_DIR."""
 
     state_dir: Path
     pid: int
@@ -33,7 +33,7 @@ class Runtime:
 
 
 def runtime(environment: Mapping[str, str]) -> Runtime:
-    """Finds the system of MAKEREADY_STATE_DIR. Raises Failed where none runs there."""
+    """Finds the system of MAKEREADY_STATE_DIR. Raises CommandError if none runs there."""
     try:
         folder = Path(environment.get("MAKEREADY_STATE_DIR") or ".state").expanduser().absolute()
     except RuntimeError:
@@ -64,11 +64,11 @@ def runtime(environment: Mapping[str, str]) -> Runtime:
 def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-        # Ended, but its parent has not looked: the state stands behind the name, which may hold anything.
+        # A process that has ended but was not reaped is not alive. Its state follows its name, which may have any form.
         with contextlib.suppress(OSError):
             return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in ("Z", "X")
     except ProcessLookupError:
         return False
     except OSError:
-        return True  # it is another user's
+        return True  # it belongs to another user
     return True

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: files in a folder of their own, and their rows."""
+"""Shared by the command line's tests: files in a folder of their own, and their rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Runs the command line; its exit status, standard output and standard error."""
+    """Runs the command line; returns its exit status, standard output and standard error."""
     monkeypatch.setenv("MAKEREADY_STATE_DIR", str(tmp_path / "state"))
 
     def running(*words: str) -> tuple[int, str, str]:
@@ -40,7 +40,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes a file, gzipped where its name says so."""
+    """Writes a file, gzipped if its name ends so."""
 
     def writing(name: str, content: str | bytes) -> Path:
         path = tmp_path / name

@@ -1,4 +1,4 @@
-"""The example mappings on the files that they are for."""
+"""The example mappings on the files that they are written for."""
 
 from __future__ import annotations
 

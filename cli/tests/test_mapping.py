@@ -1,4 +1,4 @@
-"""What a mapping makes of a row, and what it says about a value that it can't read."""
+"""The values that a mapping makes of a row, and the reasons for values that it can't read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How files become rows: lines, encodings, quotes, and what is wrong with a row."""
+"""Reading files as rows: lines, encodings, quotes, and the faults of a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rejects file: what was refused, why, and ready to be mended and imported again."""
+"""The rejects file: the rejected rows with their reasons, ready to be corrected and imported again."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def test_rows_that_are_no_csv_are_kept_byte_for_byte(write: Write, rows: Rows, f
     assert kept[1].endswith(b",1,caf\xe9")
     assert kept[2].endswith(b",1,2,3")
     assert kept[3].endswith(b',1,"open')
-    # Mended by hand, they are good rows.
+    # Corrected by hand, they are good rows.
     mended = file.read_bytes().replace(b"caf\xe9", b"cafe").replace(b",1,2,3", b",1,2").replace(b'"open', b"open")
     assert [row.fault for row in rows(write("mended.csv", mended))] == [None] * 4
-    # Not mended, they are refused again and stay as they are.
+    # Not corrected, they are rejected again and stay as they are.
     again = reject_all(file, folder)
     assert again is not None
     assert kept[3] in again.read_bytes().splitlines()

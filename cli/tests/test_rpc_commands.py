@@ -1,4 +1,5 @@
-"""Commands of the back office: each is its RPC, field by field; who may act is told before anything is sent."""
+"""Commands of the back office: each is its RPC, field by field; an actor who may not call it is refused before a
+request is sent."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def named(command: argparse.ArgumentParser) -> str:
 
 
 def given(one: FieldDescriptor) -> str:
-    """A value that the field's argument takes."""
+    """A valid value for the field's argument."""
     if one.enum_type is not None:
         return next(iter(labels(one.enum_type).values()))
     if one.message_type is not None:
@@ -69,7 +70,7 @@ def given(one: FieldDescriptor) -> str:
 
 
 def words_of(command: argparse.ArgumentParser, whole: bool) -> list[str]:
-    """Arguments that the command takes: all of them, or those that it needs."""
+    """Arguments of the command: all of them, or the required ones."""
     fields = command.get_default("rpc_command").rpc.input_type.fields_by_name
     words = []
     for action in command._actions:
@@ -226,7 +227,7 @@ def test_a_table_shows_no_escapes_and_cuts_what_is_long() -> None:
 
 
 class Shell:
-    """Runs commands as programs do."""
+    """Runs commands as a program does."""
 
     def __init__(self, folder: Path, gateway: Gateway, keys: Path) -> None:
         with socket.socket() as probe:
@@ -243,7 +244,7 @@ class Shell:
         self._environment = os.environ | {"MAKEREADY_STATE_DIR": str(folder)}
 
     async def __call__(self, *words: str) -> tuple[int, Any, str]:
-        """The exit status, what `--json` printed, and the line on standard error."""
+        """Returns the exit status, the output of `--json`, and the line on standard error."""
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "makeready_cli", "--json", *words,
             env=self._environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
@@ -279,7 +280,7 @@ async def test_an_administrator_keeps_the_staff_from_the_command_line(
 
 
 async def operator_entries(operator: Operator, company_id: int) -> list[tuple[str, int, bool]]:
-    """Of each entry about staff the action, the member, and whether an administrator did it."""
+    """For each entry about staff: the action, the member's id, and whether an administrator did it."""
     answer = await operator("ListAudit", ListAuditRequest(subject="staff", limit=200), company_id)
     assert all(len(one.request_id) == 24 for one in answer.entries), "a command's own request id"
     return [(one.action, one.subject_id, one.actor != "operator") for one in reversed(answer.entries)]

@@ -1,4 +1,4 @@
-"""Which columns a file must and may have, and which rows are the same record."""
+"""The columns that a file must and may have, and the rows that count as the same record."""
 
 from __future__ import annotations
 

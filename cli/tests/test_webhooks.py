@@ -1,4 +1,4 @@
-"""What `makeready webhooks …` makes of the answers of svc-webhooks: a real gRPC server that speaks its contract."""
+"""The output of `makeready webhooks …` for the answers of svc-webhooks: a real gRPC server with its contract."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def failed(number: int, **fields: Any) -> pb.Attempt:
 
 
 class Webhooks:
-    """Answers from what a test gives it, and pages as the service does."""
+    """Returns the test's answers, and pages as the service does."""
 
     def __init__(self) -> None:
         self.deliveries: list[pb.Delivery] = []  # oldest first
@@ -82,7 +82,7 @@ class Companies:
 
 
 def serve(server: grpc.Server, service: ServiceDescriptor, answers: object) -> None:
-    """As far as the methods are there."""
+    """Serves the service's methods that `answers` has."""
     handlers = {
         rpc.name: grpc.unary_unary_rpc_method_handler(
             getattr(answers, rpc.name),

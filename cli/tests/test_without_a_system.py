@@ -1,4 +1,4 @@
-"""What the command line says where nothing runs, and to arguments that make no sense."""
+"""The command line without a running system, and with arguments that contradict each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webho
 
 @pytest.fixture
 def dead_system(tmp_path: Path) -> Path:
-    """A system whose processes are all gone; its runtime.json."""
+    """The runtime.json of a system whose processes have all ended."""
     state = tmp_path / "state"
     make_keys(state / "identity", ["operator"])
     with socket.socket() as probe:

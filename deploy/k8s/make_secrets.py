@@ -1,8 +1,8 @@
 """Makes an installation's secrets as files that kustomize reads: keys, passwords, URLs, and the databases' SQL.
 
-`python deploy/k8s/make_secrets.py FOLDER --database-host HOST[:PORT] --database-ca FILE`. What the folder holds is
-kept, so a second run needs no options and adds only what is missing. `databases.sql`, for the administrator of the
-PostgreSQL server, and the ring of public keys are written anew from the other files each time.
+`python deploy/k8s/make_secrets.py FOLDER --database-host HOST[:PORT] --database-ca FILE`. Files that the folder already
+has are left unchanged, so a second run needs no options and adds only what is missing. Each run rewrites
+`databases.sql`, for the administrator of the PostgreSQL server, and the ring of public keys from the other files.
 """
 
 import argparse
@@ -56,12 +56,12 @@ def parsed() -> argparse.Namespace:
 
 
 def new_password() -> str:
-    """Needs no quoting in a URL, in SQL or in a shell, and is no number to any parser of settings."""
+    """A password that needs no quoting in a URL, in SQL or in a shell, and that no parser takes for a number."""
     return "p" + secrets.token_hex(KEY_BYTES)
 
 
 def own_keys(service: str) -> dict[str, str]:
-    """A ring with one key, where the service has one."""
+    """A ring with one key, if the service needs one."""
     names = {"gateway": "cursor-keys", "svc-webhooks": "vault-keys"}
     if service not in names:
         return {}
@@ -69,13 +69,13 @@ def own_keys(service: str) -> dict[str, str]:
 
 
 def database_url(service: str, host: str) -> str:
-    """Role and database bear the name of the service's context."""
+    """The service's URL; role and database have the name of its context."""
     context = service.removeprefix("svc-")
     return f"postgresql://{context}:{new_password()}@{host}/{context}?sslmode=verify-full&sslrootcert={CA_FILE}"
 
 
 def database_sql(url: str) -> str:
-    """Role and database of one service, closed to all other roles."""
+    """SQL that makes one service's role and database, and closes the database to all other roles."""
     parts = urlsplit(url)
     name = parts.username
     return (
@@ -87,7 +87,7 @@ def database_sql(url: str) -> str:
 
 
 def value_of(folder: Path, service: str) -> str:
-    """The URL that the service's file holds."""
+    """The database URL in the service's file."""
     for line in (folder / f"{service}.env").read_text().splitlines():
         if line.startswith("database-url="):
             return line.removeprefix("database-url=")
@@ -99,7 +99,7 @@ def lines(values: dict[str, str]) -> str:
 
 
 def keep(path: Path, text: str) -> None:
-    """Writes a file that nobody else may read; one that is there stays as it is."""
+    """Writes a file that only its owner can read; an existing file stays unchanged."""
     if not path.exists():
         part = path.with_name(path.name + ".part")
         part.unlink(missing_ok=True)

@@ -1,12 +1,12 @@
-"""Installs into .venv what `make` needs: `python install.py run|test`, from anywhere, with Python's own library alone.
+"""Installs into .venv what `make` needs: `python install.py run|test`, from any folder, with only the standard library.
 
-Nothing is done where .venv holds it already: its stamp is a digest of the locks and of every project's settings.
-Packages come from the lock, each with its hash; the projects are installed in place.
+Does nothing if .venv is up to date: its stamp is a digest of the locks and of every project's settings. Packages come
+from the lock, each with its hash; the projects are installed in place.
 """
 
 import signal
 
-if __name__ == "__main__":  # before there is something to tell: a Ctrl-C ends us without a stack trace
+if __name__ == "__main__":  # a Ctrl-C during the imports ends the process without a stack trace
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import contextlib
@@ -33,13 +33,13 @@ PROJECTS = (
     "cli",
     "deploy/local",
 )
-# What only tests, documents and measurements need.
+# Needed only by tests, documents and measurements.
 TOOLS = ("testkit", "openapi", "bench")
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
 
 
 class InstallError(Exception):
-    """What stops the installation; its text is the one line that the user reads."""
+    """The installation can't go on; the text is the one line that the user reads."""
 
 
 def main(purpose: str) -> None:
@@ -54,21 +54,21 @@ def main(purpose: str) -> None:
         raise InstallError(f"cannot write in {VENV}: {error.strerror}") from None
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if is_installed(purpose, wanted):  # by another one, meanwhile
+        if is_installed(purpose, wanted):  # by another process in the meantime
             return
         if not has_pip():
             make_venv()
         say(f"Installing the packages of {LOCKS[purpose]} ...")
         pip("install", "--require-hashes", "-r", LOCKS[purpose])
         say("Installing the projects ...")
-        # compat: a plain path on sys.path; the default's import hook loses against the project's folder itself.
+        # compat: a plain path on sys.path. The default's import hook loses to the project's folder itself.
         projects = projects_of(purpose)
         editable = [word for project in projects for word in ("-e", f"./{project}")]
         pip("install", "--no-deps", "--no-build-isolation", "--config-settings", "editable_mode=compat", *editable)
-        # pip compiles what it installs; without this every start of every service compiles the projects anew
-        # where the folder may not be written later, or Python is told to keep no bytecode.
+        # pip compiles only what it installs. Without this, every start of every service would compile the projects
+        # again if the folder is read-only later, or if Python may not write bytecode.
         run([str(PYTHON), "-m", "compileall", "-q", *projects])
-        for kept in ("run", purpose):  # the test lock holds all of the other
+        for kept in ("run", purpose):  # the test lock contains the other one
             (VENV / f"installed-{kept}").write_text(digest(kept))
 
 
@@ -78,7 +78,7 @@ def projects_of(purpose: str) -> tuple[str, ...]:
 
 
 def digest(purpose: str) -> str:
-    """Tells whether anything that the installation depends on has changed."""
+    """A digest that changes with anything that the installation depends on."""
     total = hashlib.sha256(f"{sys.version_info[:2]} {ROOT}".encode())
     for file in (LOCKS[purpose], *(f"{one}/pyproject.toml" for one in projects_of(purpose)), "deploy/local/install.py"):
         total.update((ROOT / file).read_bytes())
@@ -86,14 +86,14 @@ def digest(purpose: str) -> str:
 
 
 def is_installed(purpose: str, wanted: str) -> bool:
-    """Whether .venv holds exactly that."""
+    """Whether .venv's stamp for the purpose is `wanted`."""
     with contextlib.suppress(OSError):
         return PYTHON.exists() and (VENV / f"installed-{purpose}").read_text() == wanted
     return False
 
 
 def has_pip() -> bool:
-    """Whether .venv works for this very Python and folder."""
+    """Whether .venv works with this Python and in this folder."""
     if not PYTHON.exists():
         return False
     code = "import pip, sys; print(sys.version_info[:2], sys.prefix)"
@@ -102,7 +102,7 @@ def has_pip() -> bool:
 
 
 def make_venv() -> None:
-    """Makes .venv anew, with pip in it, in the first way that this machine knows. Raises InstallError."""
+    """Makes .venv anew with pip, in the first way that works on this machine. Raises InstallError."""
     say(f"Making {VENV.name} with Python {sys.version.split()[0]} ...")
     for child in VENV.iterdir():
         if child.name != "install.lock":
@@ -110,7 +110,7 @@ def make_venv() -> None:
     python = sys.executable
     ways: list[list[list[str]]] = [
         [[python, "-m", "venv", str(VENV)]],
-        # Debian keeps ensurepip in a package of its own; another pip can stand in.
+        # Debian packages ensurepip separately; another pip can install pip instead.
         [
             [python, "-m", "venv", "--without-pip", str(VENV)],
             [python, "-m", "pip", "--python", str(PYTHON), "install", "-q", "pip"],
@@ -127,7 +127,7 @@ def make_venv() -> None:
 
 
 def pip(*words: str) -> None:
-    """Runs pip. Raises InstallError with its last word."""
+    """Runs pip. Raises InstallError with its last error."""
     command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input", *words, "-q"]
     done = run(command)
     if done.returncode != 0:
@@ -139,7 +139,7 @@ def pip(*words: str) -> None:
 
 
 def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Runs a command in the checkout, its output kept."""
+    """Runs a command in the checkout and captures its output."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     return subprocess.run(  # noqa: S603
         command, cwd=ROOT, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
@@ -147,7 +147,7 @@ def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def say(text: str) -> None:
-    """Tells the person at the terminal."""
+    """Prints a line for the user."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

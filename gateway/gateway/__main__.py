@@ -33,7 +33,8 @@ NAME = "gateway"
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     services = identity_pb2.DESCRIPTOR.services_by_name
-    # Who keeps companies and staff as replicas: an outbox row goes only once each of them has confirmed it.
+    # These services keep replicas of companies and staff. An outbox row is deleted only after all of them have
+    # confirmed it.
     outbox = app.produces(schema.outbox, consumers=["svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, commands.audit, instants.now))

@@ -1,4 +1,4 @@
-"""Settings of the gateway, beside those that all services share (see `chassis.runtime.settings`)."""
+"""Settings of the gateway, in addition to those that all services share (see `chassis.runtime.settings`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gateway's tests speak to real gateways on a real PostgreSQL and NATS."""
+"""Fixtures of the gateway's tests, which run real gateways on a real PostgreSQL and NATS."""
 
 from testkit.gateway_fixtures import (
     _nothing_lingers,

@@ -1,1 +1,1 @@
-"""The contract as a document: made from the route table and the records, checked against what is committed."""
+"""The contract as a document: generated from the route table and the records, compared with the committed files."""

@@ -1,6 +1,7 @@
-"""`python -m reference` writes the records beside the protos, the kinds of imports, the document and the pages.
+"""`python -m reference` writes the records next to the protos, the kinds of imports, the document and the pages.
 
-`check` tells what it would write, and what breaks the contract as released; `release` keeps the contract as released.
+`check` reports the files that it would change, and changes that break the released contract; `release` stores the
+contract as released.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ IMPORTS_PAGE = document.ROOT / "docs" / "imports.md"
 
 
 def main(words: list[str]) -> int:
-    """Writes what differs; with `check`, only tells it."""
+    """Writes the files that differ; with `check` it only reports them."""
     if words not in ([], ["check"], ["release"]):
         sys.stderr.write("usage: python -m reference [check|release]\n")
         return 2
@@ -44,7 +45,7 @@ def main(words: list[str]) -> int:
 
 
 def _made() -> Iterator[tuple[Path, str]]:
-    """Each generated file and its text. What comes later reads what came before."""
+    """Each generated file and its text. Later files are made from earlier ones."""
     for context in records.CONTEXTS:
         found = records.document(context)
         if found["$defs"]:

@@ -1,4 +1,4 @@
-"""docs/events.md: the event catalogue for people, from the document's `webhooks` and the declared events alone."""
+"""docs/events.md: the event catalogue for people, made only from the document's `webhooks` and the declared events."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _filled(text: str) -> str:
 
 
 def anchor(heading: str) -> str:
-    """As sites that show Markdown make it of a heading."""
+    """The anchor that Markdown sites make from a heading."""
     return heading.replace(".", "")
 
 
@@ -75,7 +75,7 @@ def _change(event: Event) -> str:
 
 
 def _place(event: Event) -> str:
-    """The route that serves the record."""
+    """The path of the route that fetches the record."""
     routes = (one.route for one in OPERATIONS)
     (path,) = (one.path for one in routes if one.method == "GET" and one.path.endswith(f"/{{{event.data.lower()}_id}}"))
     return path
@@ -87,7 +87,7 @@ def _type(schema: Schema) -> str:
 
 
 def _values(schema: Schema, schemas: Schema) -> str:
-    """The values that a schema allows, in words."""
+    """The values that a schema allows, as text."""
     if "$ref" in schema:
         return _values(schemas[schema["$ref"].removeprefix(REF)], schemas)
     if "anyOf" in schema:

@@ -1,4 +1,4 @@
-"""The events as the document's `webhooks` (spec 6.2 to 6.4): each envelope, the headers, what an answer means."""
+"""The events as the document's `webhooks` (spec 6.2 to 6.4): each envelope, the headers, the meaning of an answer."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def envelope(event: Event) -> Schema:
 
 
 def example(event: Event, data: Any) -> Any:
-    """A whole delivery's body around the example of its data."""
+    """The body of a whole delivery, around the example of its data."""
     change = None
     if moved := event.change:
         change = {"field": moved.field, "from": moved.example[0], "to": moved.example[1]}
@@ -79,7 +79,7 @@ def example(event: Event, data: Any) -> Any:
 
 
 def _event_id(event: Event) -> uuid.UUID:
-    """Made when it happened, as all of them are (a UUIDv7); the rest of it is always the same."""
+    """A UUIDv7 of the event's instant; its other bits come from the event's key, so they never change."""
     happened_at = datetime.datetime.fromisoformat(event.occurred_at)
     rest = int.from_bytes(hashlib.blake2b(event.key.encode(), digest_size=10).digest(), "big")
     number = int(happened_at.timestamp() * 1000) << 80 | rest

@@ -1,4 +1,4 @@
-"""The whole document, from the route table, the records beside the protos, and the words."""
+"""The whole document, made from the route table, the records next to the protos, and the words."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Schema = dict[str, Any]
 
 
 def records_file(context: str) -> Path:
-    """Where a context's records are committed."""
+    """The committed file of a context's records."""
     return ROOT / "proto" / "makeready" / context / "v1" / "records.json"
 
 
 def made() -> Schema:
-    """The document. Raises ValueError with what is missing."""
+    """The document. Raises ValueError with the name of anything that is missing."""
     schemas = _schemas()
     record_of = _record_of(schemas)
     paths: Schema = {}
@@ -70,7 +70,7 @@ def made() -> Schema:
 
 
 def _schemas() -> Schema:
-    """Every public shape by name, of all contexts; one of the same name must be the same shape."""
+    """Every public schema by name, of all contexts; two of the same name must be equal."""
     found: Schema = {}
     for context in CONTEXTS:
         file = records_file(context)
@@ -82,7 +82,7 @@ def _schemas() -> Schema:
 
 
 def _record_of(schemas: Schema) -> dict[str, str]:
-    """The name of the record that a noun of a path stands for."""
+    """The name of the record for each entity_type."""
     names: dict[str, str] = {}
     for name, schema in schemas.items():
         entity_type = schema.get("properties", {}).get("entity_type", {}).get("const")
@@ -153,7 +153,7 @@ def _error() -> Schema:
 
 
 def _example(record: str) -> Any:
-    """The example of a record or body. Raises ValueError where nobody wrote one."""
+    """The example of a record or body. Raises ValueError if none is written."""
     file = EXAMPLES / f"{record}.json"
     if not file.exists():
         raise ValueError(f"{file.relative_to(ROOT)} is missing: write an example that shows the record")

@@ -1,4 +1,4 @@
-"""The error table (spec 7): what each code means, what to do about it, and which operation may answer it."""
+"""The error table (spec 7): the meaning of each code, the remedy, and the operations that may answer it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reference.words import FILTER_422, WRITES
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """A code. message: a sentence as it is sent, for the example."""
+    """A code. message: an example of its sentence."""
 
     statuses: tuple[int, ...]
     meaning: str

@@ -1,6 +1,6 @@
-"""The ten events (spec 6.1): when each fires and how often, what its data are, what its change tells, an example.
+"""The ten events (spec 6.1): when and how often each fires, its data, its `change`, an example.
 
-The OpenAPI document's `webhooks`, the reference and docs/events.md are all made of this.
+The OpenAPI document's `webhooks`, the reference and docs/events.md are made from this table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MORNING = "at 06:00 in the company's timezone"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What `change` tells: the field, the schemas of its two values, and an example of them."""
+    """The content of `change`: the field, the schemas of its two values, and an example of them."""
 
     field: str
     before: Schema
@@ -28,8 +28,8 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """data: the name of the record, or of an inline shape; change: None where `change` is null. occurred_at and told
-    are of the example: when it happened, and in what its data differ from the example of the record."""
+    """data: the name of the record, or of an inline shape; change: None if `change` is null. occurred_at and told
+    belong to the example: its instant, and the fields in which its data differ from the record's example."""
 
     key: str
     fires_when: str

@@ -1,7 +1,7 @@
-"""The additive-only gate: what the released document promised, the new one must still hold.
+"""The additive-only gate: the new document must keep every promise of the released one.
 
-A response may gain fields, and lose the null of one; a request may gain fields that may be left out. Whatever would
-make a working integration fail is a problem; `docs/changes.md` says how such a change is made.
+A response may gain fields, and a field of it may stop being nullable; a request may gain optional fields. Every change
+that could break a working integration is a problem; `docs/changes.md` says how to make such a change.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-# Lower bounds and upper bounds of what a request may hold, with what counts where there is none.
+# Lower and upper bounds of a request's values.
 _LOWER = ("minimum", "minLength", "minItems")
 _UPPER = ("maximum", "maxLength", "maxItems")
 _WORDS = ("description", "summary", "example", "examples")
 
 
 def bare(found: Any) -> Any:
-    """The document without its words and examples: what a release keeps."""
+    """The document without its words and examples, as a release stores it."""
     if isinstance(found, list):
         return [bare(one) for one in found]
     if not isinstance(found, dict):
         return found
-    # A field may bear such a name too; then a schema stands below it.
+    # A field may also have such a name; its value is then a schema.
     return {name: bare(one) for name, one in found.items() if name not in _WORDS or _is_schema(one)}
 
 
@@ -32,7 +32,7 @@ def _is_schema(found: Any) -> bool:
 
 
 def problems(released: Schema, made: Schema) -> list[str]:
-    """What breaks those who build on the released document, a sentence each."""
+    """The changes that break clients of the released document, one sentence each."""
     return list(_Gate(released, made).problems())
 
 
@@ -103,7 +103,7 @@ class _Gate:
             yield from self._answered(where, _body(old), _body(new))
 
     def _answered(self, where: str, old: Schema, new: Schema) -> Iterator[str]:
-        """What a caller reads."""
+        """Compares a schema that callers receive."""
         if self._is_known("answered", old, new):
             return
         before, now = self._arms(self._released, old), self._arms(self._made, new)
@@ -129,7 +129,7 @@ class _Gate:
             yield from self._answered(f"{where}[]", one, other)
 
     def _asked(self, where: str, old: Schema, new: Schema) -> Iterator[str]:
-        """What a caller sends."""
+        """Compares a schema that callers send."""
         if self._is_known("asked", old, new):
             return
         before, now = self._arms(self._released, old), self._arms(self._made, new)
@@ -161,7 +161,7 @@ class _Gate:
             yield from self._asked(f"{where}[]", one, other)
 
     def _is_known(self, direction: str, old: Schema, new: Schema) -> bool:
-        """Whether the same two named schemas were compared before: each is reported once, and may hold itself."""
+        """Whether the same two named schemas were compared before: each is reported once, and may contain itself."""
         if "$ref" not in old or "$ref" not in new:
             return False
         pair = (direction, old["$ref"], new["$ref"])
@@ -170,7 +170,7 @@ class _Gate:
         return known
 
     def _arms(self, document: Schema, schema: Schema) -> list[Schema]:
-        """The schemas of which a value needs to meet one, references followed."""
+        """The alternatives of a schema, of which a value must match one, with references resolved."""
         if "anyOf" in schema:
             return [arm for one in schema["anyOf"] for arm in self._arms(document, one)]
         if "$ref" in schema:
@@ -192,7 +192,7 @@ def _listed(arms: list[Schema]) -> str:
 
 
 def _word(arms: list[Schema], word: str) -> Any:
-    """The one value that the arms have for it; None where an arm goes without: that one takes anything."""
+    """The keyword's value in the only alternative that is not null; None if that lacks it or there are several."""
     found = [arm.get(word) for arm in arms if arm["type"] != "null"]
     return found[0] if len(found) == 1 else None
 

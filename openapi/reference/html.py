@@ -1,4 +1,4 @@
-"""HTML in small pieces: escaped text, tables, Markdown, the type of a schema in words."""
+"""HTML in small pieces: escaped text, tables, Markdown, the type of a schema as text."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def markdown(text: str) -> str:
 
 
 def inline(text: str) -> str:
-    """One line of Markdown: code and emphasis, no paragraph around it."""
+    """One line of Markdown: code and emphasis, without a paragraph around it."""
     return str(_MARKDOWN.renderInline(text))
 
 
 def _scrolling(html: str) -> str:
-    """A wide table scrolls by itself, so that the page never does."""
+    """Makes a wide table scroll by itself, so that the page never does."""
     return html.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """heads: text; rows: HTML."""
+    """A table. heads: text; rows: HTML."""
     head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\n" for row in rows)
     return _scrolling(f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n")
@@ -54,12 +54,12 @@ def json_block(found: Any) -> str:
 
 
 def link(name: str) -> str:
-    """To a schema of the page."""
+    """A link to a schema of the page."""
     return f'<a href="#schema-{escape(name)}">{escape(name)}</a>'
 
 
 def type_of(schema: Schema) -> str:
-    """A schema in words, as HTML."""
+    """The type of a schema as text, in HTML."""
     if "$ref" in schema:
         return link(schema["$ref"].removeprefix(_SCHEMAS))
     if "anyOf" in schema:
@@ -92,7 +92,7 @@ def _bounds(schema: Schema) -> str:
 
 
 def document(title: str, body: str, *, style: str) -> str:
-    """A whole page. style: where its style sheet is, relative to it."""
+    """A whole page. style: the path of its style sheet, relative to it."""
     return (
         "<!doctype html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'

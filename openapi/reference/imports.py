@@ -1,6 +1,6 @@
-"""What can be imported: the columns of each kind's rows, from the Structs by which the services check them.
+"""The kinds of imports: the columns of their rows, from the Structs with which the services check them.
 
-Written to the command line's package, which tells a mistyped column before the first row is sent, and into the table
+Written to the command line's package, which reports a mistyped column before the first row is sent, and into the table
 of docs/imports.md.
 """
 
@@ -28,7 +28,7 @@ BEGIN, END = "<!-- columns: made by `make openapi` from the services' Structs --
 @dataclass(frozen=True, slots=True)
 class Import:
     """A kind of rows. package: of the service that owns it; struct: the name of its row, in a module named `inputs` or
-    `records`; contract, rpc: what takes the rows."""
+    `records`; contract, rpc: the RPC that takes the rows."""
 
     kind: str
     package: str
@@ -37,7 +37,7 @@ class Import:
     rpc: str
 
 
-# In the order in which the command line and docs/imports.md list them.
+# In the order of the command line and of docs/imports.md.
 IMPORTS = (
     Import("staff", "gateway", "StaffRow", "identity.v1.staff_pb2", "StaffService.ImportStaff"),
     Import("properties", "svc_catalog", "PropertyRow", "catalog.v1.places_pb2", "PropertiesService.ImportProperties"),
@@ -59,7 +59,7 @@ IMPORTS = (
     Import("turns", "svc_occupancy", "TurnRow", "occupancy.v1.turns_pb2", "TurnsService.ImportTurns"),
     Import("turn-tasks", "svc_occupancy", "TaskRow", "occupancy.v1.turn_tasks_pb2", "TurnTasksService.ImportTurnTasks"),
 )
-# Columns that hold the external_id of a record of another kind.
+# Columns whose value is the external_id of a record of another kind.
 REFERENCES = {
     "property": "properties",
     "unit": "units",
@@ -85,7 +85,7 @@ def document() -> dict[str, Any]:
 
 
 def with_table(page: str) -> str:
-    """docs/imports.md with the table between its two markers made anew. Raises ValueError if a marker is missing."""
+    """docs/imports.md with a new table between its two markers. Raises ValueError if a marker is missing."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -140,7 +140,7 @@ def _column(field: msgspec.structs.FieldInfo, hint: Any) -> dict[str, Any]:
 
 
 def _parts(hint: Any) -> Iterator[Any]:
-    """The type itself and its markers, without None."""
+    """The types in a hint without None, and their markers."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType, Annotated):
         for arm in typing.get_args(hint) if origin is not Annotated else (hint.__origin__, *hint.__metadata__):

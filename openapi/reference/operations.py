@@ -13,9 +13,9 @@ from reference.words import FILTER_EXAMPLES, FILTERS, IDS, LISTS_AND_FETCHES, OT
 
 
 def path_item(operation: Operation, record_of: Mapping[str, str], example: Example, shared: Schema) -> Schema:
-    """The document's operation. Adds to `shared` the responses that others have too.
+    """The document's operation. Adds responses that several operations have to `shared`.
 
-    Raises ValueError with what nobody described.
+    Raises ValueError with the name of anything without words.
     """
     route = operation.route
     summary, description = _told(operation)
@@ -43,7 +43,7 @@ def path_item(operation: Operation, record_of: Mapping[str, str], example: Examp
 
 
 def _told(operation: Operation) -> tuple[str, str]:
-    """Summary and description."""
+    """The operation's summary and description."""
     route = operation.route
     name = f"{route.method} {route.path}"
     if operation.kind == "write":
@@ -107,7 +107,7 @@ def _parameters(operation: Operation, example_id: int) -> list[Schema]:
                     "type": "string",
                     "minLength": 1,
                     "maxLength": IDEMPOTENCY_KEY_CHARACTERS_MAX,
-                    # Blanks at the ends are no part of a header's value.
+                    # Blanks at the ends are not part of a header's value.
                     "pattern": "^[!-~]([ -~]*[!-~])?$",
                 },
                 "example": "7f2c1f0e-6a55-4b0c-9d0a-0f6f3c1f8f11",

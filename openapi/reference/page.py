@@ -1,4 +1,4 @@
-"""The reference page for people, from the document alone; and the page of changes."""
+"""The reference page for people, made only from the document; and the pages of changes, events and webhooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GUIDE_FILES = tuple(
 
 
 def _verifying() -> str:
-    """The function of the guide's receiver that verifies, and what it needs."""
+    """The verifying function of the guide's receiver, and the names that it needs."""
     source = GUIDE_FILES[0].read_text()
     wanted = [
         ast.get_source_segment(source, node) or ""

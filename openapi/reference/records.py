@@ -1,4 +1,4 @@
-"""Which Structs are public: every record of every context, and the bodies of its writes."""
+"""The public Structs: every record of every context, and the bodies of its writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 from reference.structs import Structs
 from reference.words import WRITES
 
-# Where each context's contracts are, and where its records.
+# The package of each context's records, by the context's name in the protos.
 CONTEXTS = {
     "identity": "gateway",
     "catalog": "svc_catalog",
@@ -23,7 +23,7 @@ CONTEXTS = {
     "webhooks": "svc_webhooks",
 }
 WITHOUT_TYPE = {"Whoami"}
-# What the command line shows to administrators: no answer of the API holds it.
+# The command line prints it for administrators; no answer of the API contains it.
 NOT_PUBLIC = {"AdministeredSubscription"}
 
 
@@ -31,7 +31,7 @@ def schemas(context: str) -> dict[str, Any]:
     """The context's public shapes as JSON Schemas by name. Raises Undescribed."""
     found = Structs()
     bodies = {write.body for write in WRITES.values()}
-    # Records first: what a record and a body share bears the record's name.
+    # Records first: a schema that a record and a body share gets the record's name.
     for module in sorted(_modules(CONTEXTS[context]), key=lambda one: one.__name__.rpartition(".")[2] == "inputs"):
         for name, kind in vars(module).items():
             if name in NOT_PUBLIC or not _is_struct_of(module, kind):
@@ -44,12 +44,12 @@ def schemas(context: str) -> dict[str, Any]:
 
 
 def document(context: str) -> dict[str, Any]:
-    """What stands beside the context's proto."""
+    """The file next to the context's proto."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": schemas(context)}
 
 
 def _modules(package: str) -> list[ModuleType]:
-    """Every `records` and `inputs` of the context; rows of imports among them are the command line's alone."""
+    """Every `records` and `inputs` of the context, except modules of imports' rows, which are internal."""
     path = importlib.import_module(package).__path__
     found = sorted(module.name for module in pkgutil.walk_packages(path, f"{package}."))
     wanted = [name for name in found if re.match(r"(records|inputs)(?!\w*import)", name.rpartition(".")[2])]

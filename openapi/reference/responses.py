@@ -1,4 +1,4 @@
-"""Every response of an operation: what went well, with its links, and each failure with the codes it may bear."""
+"""Every response of an operation: the success with its links, and each failure with its possible codes."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ HEADERS: Schema = {
         "schema": {"type": "string", "const": "1"},
     },
 }
-# A request that is refused before its key was counted bears no limits.
+# A request that is refused before its key was counted has no limit headers.
 HEADERS |= {
     f"{name}-if-counted": {"description": HEADERS[name]["description"], "schema": HEADERS[name]["schema"]}
     for name in ("RateLimit", "RateLimit-Policy")
 }
-# What a 4xx says in words; a write may say more.
+# The description of each failure; a write may add to it.
 _WORDS = {
     "list 400": "A query key that the list does not take, a repeated or empty one, a value that the parameter cannot "
     "have; a bad `limit` or `cursor`.",
@@ -84,9 +84,9 @@ _WORDS = {
     "500": "A fault on our side.",
 }
 
-# The collection that an answer's entity_id belongs to, where it is not the one that was written to.
+# The collection of an answer's entity_id, if it differs from the collection that was written to.
 _COLLECTIONS = {"OccupancyRecord": "/turns"}
-# Names of the failures that say the same wherever they come.
+# Names of the failures whose description is the same for every operation.
 _SHARED = {
     "401": "Unauthorized",
     "403": "Forbidden",
@@ -99,7 +99,7 @@ _SHARED = {
 
 
 def responses(operation: Operation, record_of: Mapping[str, str], example: Example, shared: Schema) -> Schema:
-    """All of them by status. Adds to `shared` those that others have too."""
+    """All responses by status. Adds those that several operations have to `shared`."""
     return {
         **_success(operation, record_of, example),
         **{str(status): _failure(operation, status, names, shared) for status, names in codes(operation).items()},
@@ -107,7 +107,7 @@ def responses(operation: Operation, record_of: Mapping[str, str], example: Examp
 
 
 def _success(operation: Operation, record_of: Mapping[str, str], example: Example) -> Schema:
-    """Status and response of what went well."""
+    """Status and response of a success."""
     route = operation.route
     headers = _headers("X-Request-Id", "Cache-Control")
     if route.scope == "public":
@@ -134,7 +134,7 @@ def _success(operation: Operation, record_of: Mapping[str, str], example: Exampl
 
 
 def _links(collection: str, entity_id: str) -> Schema:
-    """Where the id of a record leads: to every operation below the path of its collection."""
+    """Links from a record's id to every operation below the path of its collection."""
     found = {
         operation_id(other): {"operationId": operation_id(other), "parameters": {other.id_field: entity_id}}
         for other in OPERATIONS
@@ -172,7 +172,7 @@ def _failure(operation: Operation, status: int, names: tuple[str, ...], shared: 
 
 
 def _sentence(operation: Operation, status: int, code: str) -> str:
-    """A message as the operation sends it."""
+    """A message as the operation answers it."""
     if code == "idempotency_key_required":
         return operation.route.key_sentence
     if code == "invalid_request":

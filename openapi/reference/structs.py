@@ -1,6 +1,6 @@
-"""msgspec Structs as JSON Schemas. What a field means is the string below it; a field without one is refused.
+"""msgspec Structs as JSON Schemas. The string below a field describes it; a field without one is refused.
 
-A record's enums are open (a client must get on with a value that is new to it), a request's are closed.
+A record's enums are open (a client must accept values that it does not know), a request's are closed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from reference.words import AMENDED, PUBLIC_NAMES
 Schema = dict[str, Any]
 
 REF = "#/$defs/"
-# Instants cross the services as printed text, so their type alone does not tell them.
+# Instants cross the services as printed text, so their type alone does not identify them.
 _INSTANT = re.compile(r"_at$|^period_(start|end)$")
-# What spec 2.1 says of every record; a Struct's own words win.
+# The descriptions of spec 2.1's fields, which every record has; a Struct's own words take precedence.
 CONVENTIONS = {
     "schema_version": "Version of the shape: 1. New fields do not change it.",
     "entity_type": "What kind of record this is.",
@@ -38,27 +38,27 @@ CONVENTIONS = {
 
 
 class Undescribed(Exception):  # noqa: N818 - says what is the matter
-    """A Struct or field that has no words for its reader, or a type that has no schema here."""
+    """A Struct or field without words for its reader, or a type without a schema here."""
 
 
 class Structs:
-    """Schemas of Structs and of all that they hold, by name."""
+    """Schemas of Structs and of all Structs in them, by name."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
 
     def record(self, kind: type[msgspec.Struct]) -> None:
-        """Adds what a response holds."""
+        """Adds the schema of a response."""
         self._add(kind, closed=False)
 
     def body(self, kind: type[msgspec.Struct]) -> None:
-        """Adds what a request holds."""
+        """Adds the schema of a request."""
         self._add(kind, closed=True)
 
     def _add(self, kind: type[msgspec.Struct], *, closed: bool) -> None:
         name = _public(kind.__name__)
         known = self.schemas.get(name)
-        self.schemas.setdefault(name, {})  # its place is before what it holds, and a Struct may hold itself
+        self.schemas.setdefault(name, {})  # takes its place before its inner Structs; a Struct may contain itself
         words = _words(kind)
         hints = typing.get_type_hints(kind, include_extras=True)
         schema: Schema = {"description": _described(kind), "type": "object", "properties": {}, "required": []}
@@ -71,7 +71,7 @@ class Structs:
             shape = self._schema(hint, field.encode_name, f"{kind.__name__}{_pascal(field.encode_name)}", closed=closed)
             amended = AMENDED.get(f"{name}.{field.encode_name}")
             schema["properties"][field.encode_name] = {"description": described, **(amended or shape)}
-            # A record holds every field, null where there is nothing to say; a body may leave out what has a default.
+            # A record has every field, with null for no value; a body may omit a field that has a default.
             if not optional and (field.required or amended or not closed):
                 schema["required"].append(field.encode_name)
         if closed:
@@ -121,7 +121,7 @@ class Structs:
 
 
 def _words(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """The string below each field, those of the classes that it stands on too."""
+    """The string below each field, including those of its base classes."""
     found: dict[str, str] = {}
     for one in reversed(kind.__mro__):
         if one is msgspec.Struct or not issubclass(one, msgspec.Struct):
@@ -173,7 +173,7 @@ def _nullable(schema: Schema) -> Schema:
 
 def _bounds(marker: object, *, is_array: bool) -> Schema:
     if isinstance(marker, Text):
-        # A text that must not be blank has a character that is no white space.
+        # A text that must not be blank has a character that is not white space.
         return {"maxLength": marker.longest} | ({} if marker.blank else {"minLength": 1, "pattern": r"\S"})
     if isinstance(marker, Between):
         if is_array:

@@ -1,4 +1,4 @@
-"""What the document says in words: operations, parameters, headers. Whoever adds a route writes its entry here."""
+"""The document's texts: operations, parameters, headers. A new route needs its entry here."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ OTHERS = {
 # Lists that document 422 (spec 4.12.6).
 FILTER_422 = ("/tickets", "/properties", "/units", "/assets", "/vendors", "/inspections", "/turns")
 
-# The record that a path's noun stands for, by its entity_type.
+# The entity_type of the record that a path's noun stands for.
 ENTITY_TYPES = {
     "tickets": "ticket",
     "properties": "property",
@@ -135,7 +135,7 @@ FILTER_EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write's body and answer, and what it may be refused with beside what every write may be."""
+    """A write's body and answer, and the refusals that it has in addition to those of every write."""
 
     summary: str
     description: str
@@ -144,11 +144,11 @@ class Write:
     answer: str
     codes: dict[int, tuple[str, ...]]
     refusals: dict[int, str]
-    """What the codes stand for here, by status."""
+    """The meaning of the codes for this write, by status."""
     messages: dict[int, str]
-    """An `invalid_request` as it is sent, by status; below 404 a `not_found`."""
+    """The sentence of an `invalid_request`, by status; under 404 that of a `not_found`."""
     shown: dict[str, Any] = field(default_factory=dict)
-    """Where the example of its answer differs from the record's."""
+    """The fields in which the example of its answer differs from the record's."""
 
 
 NO_UNIT = "No unit with that id is visible to this key; check the id and the key."
@@ -275,7 +275,7 @@ WRITES = {
         {400: "destination_url is required."},
     ),
 }
-# What a Struct cannot say of its field: it takes more, to refuse it with codes of its own.
+# Schemas that a Struct can't express: its field accepts more, and the service refuses that with codes of its own.
 AMENDED: dict[str, dict[str, Any]] = {
     "SubscriptionCreate.events": {"type": "array", "items": {"$ref": "#/$defs/EventKey"}, "minItems": 1},
     "MoveInCreate.parties": {
@@ -294,7 +294,7 @@ AMENDED: dict[str, dict[str, Any]] = {
         },
     },
 }
-# Names that read better than those of the Structs and fields that they come from.
+# Public names that read better than those of their Structs and fields.
 PUBLIC_NAMES = {
     "LocationLocationType": "LocationType",
     "LeaseLeaseType": "LeaseType",

@@ -1,4 +1,4 @@
-"""What one context checks for another: no context imports another, so nothing but this holds the two together."""
+"""Checks that one context makes for another: no context imports another, so only these tests hold the two together."""
 
 from __future__ import annotations
 

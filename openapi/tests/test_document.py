@@ -1,4 +1,4 @@
-"""The document made from routes and records: complete, valid, and every example of it true."""
+"""The generated document: complete, valid, and with correct examples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def operations() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def resolved(found: dict[str, Any]) -> dict[str, Any]:
-    """What a reference stands for."""
+    """The target of a reference."""
     while "$ref" in found and set(found) == {"$ref"}:
         here: Any = DOCUMENT
         for part in found["$ref"].removeprefix("#/").split("/"):

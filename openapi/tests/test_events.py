@@ -1,4 +1,4 @@
-"""The described events are those of the contract."""
+"""The described events equal those of the contract."""
 
 from __future__ import annotations
 

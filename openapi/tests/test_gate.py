@@ -1,4 +1,4 @@
-"""What breaks an integration is refused, what adds to the contract is not."""
+"""Changes that break an integration are refused, additions to the contract are not."""
 
 from __future__ import annotations
 

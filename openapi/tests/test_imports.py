@@ -1,4 +1,4 @@
-"""The kinds of imports: columns as the services' Structs have them, in the command line's file and in the table."""
+"""The kinds of imports: the services' Structs, the command line's file and the table have the same columns."""
 
 from __future__ import annotations
 

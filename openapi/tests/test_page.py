@@ -1,4 +1,4 @@
-"""The pages for people: whole, linked within, and in need of nobody else."""
+"""The pages for people: complete, with working links, and without anything from other hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VOID = {"meta", "link", "br", "hr"}
 
 
 class Reader(HTMLParser):
-    """Collects anchors, links and blocks, and holds every element to being closed."""
+    """Collects anchors, links and blocks, and checks that every element is closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

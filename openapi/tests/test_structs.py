@@ -1,4 +1,4 @@
-"""Structs become schemas, and none goes without words."""
+"""Structs become schemas, and no field may lack words."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Properties, units and assets, and the places and plans that they name."""
+"""Properties, units, assets, vendors, inspections, meters and notices."""

@@ -1,4 +1,4 @@
-"""Companies as svc-catalog knows them: the gateway owns them."""
+"""Reads the replica of companies, which the gateway owns."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ _TIMEZONE = Statement(select(company.c.timezone).where(company.c.id == param("co
 
 
 async def timezone_of(connection: Connection, company_id: int) -> str:
-    """Where the company is; UTC while its row has not arrived."""
+    """The company's timezone; UTC until its row has arrived."""
     found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
     return found or "UTC"

@@ -1,4 +1,4 @@
-"""The events that svc-catalog listens to: companies and staff (gateway), and what svc-occupancy knows of the units."""
+"""The events that svc-catalog consumes: companies and staff (gateway), status and ready dates (svc-occupancy)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svc_catalog import schema
 from svc_catalog.places import occupancy_replica
 
 SUBJECTS = {"gateway": ["references"], "svc-occupancy": ["references"]}
-# Who owns each kind of row that is kept here, those first that others lie in.
+# The owner of each replicated kind of row. Kinds that others refer to come first.
 OWNERS = {"companies": "gateway", "staff": "gateway", "unit_occupancies": "svc-occupancy"}
 
 _company = Replica(schema.company)
@@ -19,7 +19,7 @@ _staff = Replica(schema.staff)
 
 
 async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
-    """Takes rows into the replicas. overwrite: see `Replica`."""
+    """Stores rows in the replicas. overwrite: see `Replica`."""
     await _company.put(connection, (row for one in references for row in one.companies), overwrite)
     await _staff.put(connection, (row for one in references for row in one.staff), overwrite)
     await occupancy_replica.take(connection, (row for one in references for row in one.unit_occupancies), overwrite)

@@ -1,4 +1,4 @@
-"""What holds of a field that several kinds of record have: where records come from, how long texts are. Pure."""
+"""Rules for fields that several kinds of record share: sources and maximum lengths. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of fields that several kinds of record have, as rows of imports and requests give them."""
+"""Types of fields that several kinds of record share, in import rows and requests."""
 
 from __future__ import annotations
 

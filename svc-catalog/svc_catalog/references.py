@@ -1,4 +1,4 @@
-"""Rows of svc-catalog that other contexts keep as replicas: fields of the messages in makeready.events.v1."""
+"""Rows of svc-catalog that other contexts replicate: fields of the messages in makeready.events.v1."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from svc_catalog.schema import IDS
 
 
 class ReferenceRows:
-    """The rows of one kind. all: every one that there is, of all companies."""
+    """The rows of one kind. all: selects the rows of all companies."""
 
     def __init__(self, field: str, table: Table, rows: Select[Any]) -> None:
-        """field: of References, which carries them. table: the kind's own. rows: its message's fields, by name."""
+        """field: the field of References for this kind. table: the kind's table. rows: selects the message's fields."""
         self.field, self.all = field, rows
         self._names = tuple(rows.selected_columns.keys())
         ids, external_ids = param("ids", IDS), param("external_ids", TEXTS)
@@ -32,28 +32,28 @@ class ReferenceRows:
     async def by_ids(
         self, connection: Connection, company_id: int, ids: Sequence[int], external_ids: Sequence[str] = ()
     ) -> list[Record]:
-        """Those of the company's records that have one of the ids or external ids."""
+        """The company's rows that have one of the ids or external ids."""
         if not ids and not external_ids:
             return []
         return await connection.rows(self._by_ids, company_id=company_id, ids=ids, external_ids=external_ids)
 
     async def of(self, connection: Connection, company_id: int, entity_id: int) -> References:
-        """That of one record."""
+        """References with one record's row."""
         return self.made_of(await self.by_ids(connection, company_id, [entity_id]))
 
     def made_of(self, rows: Iterable[Mapping[str, Any] | Record]) -> References:
-        """Those of rows that have the message's fields, and maybe others."""
+        """References with these rows. A row may have fields that the message lacks."""
         references = References()
         self.add(references, rows)
         return references
 
     def add(self, references: References, rows: Iterable[Mapping[str, Any] | Record]) -> None:
-        """Adds rows to what is published."""
+        """Adds rows to references."""
         several = getattr(references, self.field)
         for row in rows:
             several.add(**{name: row[name] for name in self._names})
 
 
 def columns_of(table: Table, *more: str) -> Select[Any]:
-    """The fields that are columns of the kind's own table: those of every kind, and more."""
+    """Selects the columns that every message has, and more."""
     return select(*(table.c[name] for name in ("id", "version", "company_id", *more, "name", "external_id")))

@@ -1,4 +1,4 @@
-"""The rows that other contexts keep as replicas: those that somebody lacks, and all there are."""
+"""The rows that other contexts replicate: single ones on request, and all of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from svc_catalog.places.queries import ASSET_REFERENCES, PROPERTY_REFERENCES, UN
 from svc_catalog.vendors.queries import VENDOR_REFERENCES
 
 _KINDS = (PROPERTY_REFERENCES, UNIT_REFERENCES, ASSET_REFERENCES, VENDOR_REFERENCES)
-# By the field of References that carries them.
+# By field of References.
 ROWS = {kind.field: kind.all for kind in _KINDS}
 
 
 class ReferencesService:
-    """Answers contexts whose replica lacks a row."""
+    """Serves rows to contexts whose replica lacks them."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

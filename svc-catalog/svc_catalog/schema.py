@@ -1,10 +1,10 @@
-"""What the tables of the database `catalog` share: their metadata, the kinds of columns and constraints, and the tables
-of the platform: events, idempotency, the audit log, replicas of the gateway's rows.
+"""Shared parts of the tables of the database `catalog`: the metadata, helpers for columns and constraints, and the
+platform's tables (events, idempotency, audit log, replicas of the gateway's rows).
 
-Every key begins with the company, and every reference carries the company and, where there is one, the property
-along: a record can name nothing of another company, and nothing that lies in another property. No index begins
-with the id: a planner that knows few companies would page through all of them by it. Ids are unique all the same,
-for each comes from its kind's sequence.
+Every key begins with the company. Every reference includes the company and, if there is one, the property, so a record
+cannot refer to another company's record or to one in another property. No index begins with the id: a planner that
+knows few companies would use it to page through all of them. Ids are unique all the same, because each kind takes them
+from one sequence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chassis.writes.idempotency import ledger
 
 metadata = MetaData()
 
-# The filters of lists that say where a record is. A unit lies in one property for good.
+# List filters by place. A unit never changes its property.
 PLACES = ("property_id", "unit_id")
 
 IDS = ARRAY(BigInteger)
@@ -43,15 +43,15 @@ idempotency = ledger(metadata)
 audit = audit_table(metadata)
 inbox = inbox_table(metadata)
 
-# Replicas: rows of the gateway by their own ids. Version 0 stands for a row that has not arrived yet.
+# Replicas of the gateway's rows, with the gateway's ids. Version 0 marks a row that has not arrived yet.
 company = company_replica(metadata)
 staff = replica_table(metadata, "staff")
-# An inspection names its assignee with the company.
+# An inspection refers to its assignee by company and id.
 staff.append_constraint(UniqueConstraint("company_id", "id", name="staff_of_company"))
 
 
 def ids(name: str) -> Sequence:
-    """The sequence of one kind's ids, for all companies."""
+    """The sequence of one kind's ids, shared by all companies."""
     return Sequence(name, metadata=metadata, data_type=BigInteger)
 
 
@@ -93,6 +93,6 @@ def within_property(column: str, place: str) -> ForeignKeyConstraint:
 
 
 def editable_columns(table: Table, *without: str) -> list[str]:
-    """The columns of a record that imports and people set, besides external_id. without: those that others own."""
+    """The columns that imports and people can set, except external_id. without: columns that another service owns."""
     not_set = {"company_id", "id", "version", "updated_at", "external_id", "source", *without}
     return [column.name for column in table.c if column.name not in not_set and column.computed is None]

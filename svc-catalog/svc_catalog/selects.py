@@ -1,4 +1,4 @@
-"""Parts of the SELECTs that read records of any kind. The company comes first in each."""
+"""Parts of the SELECTs that read records of any kind. The first parameter is the company."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from chassis.db.statements import Statement, param
 
 
 def refers_to(table: Table, column: str, other: Table) -> ColumnElement[bool]:
-    """That a row's column names the other row: by the whole of its key."""
+    """The condition that a row's column refers to the other row, by its whole key."""
     shared = (name for name in other.primary_key.columns.keys() if name != "id")  # noqa: SIM118 - columns by name
     return and_(other.c.id == table.c[column], *(other.c[name] == table.c[name] for name in shared))
 
 
 def equals_parameter(table: Table, column: str) -> ColumnElement[bool]:
-    """That a column has the value of the parameter of the same name."""
+    """The condition that a column equals the parameter of the same name."""
     return table.c[column] == param(column, table.c[column].type)
 
 

@@ -1,8 +1,8 @@
-"""Every table of the database `catalog`, in `metadata`: for migrations and for the service's own tables."""
+"""Every table of the database `catalog`, in `metadata`, for migrations and the service's startup."""
 
 from __future__ import annotations
 
-# Imported for the tables that they add to `metadata`.
+# Each import adds its tables to `metadata`.
 from svc_catalog.inspections import tables as inspections
 from svc_catalog.meters import tables as meters
 from svc_catalog.notices import tables as notices

@@ -56,7 +56,7 @@ KINDS: dict[str, Any] = {
 
 
 class Catalog:
-    """Calls svc-catalog: RPCs by name, as a caller of a company unless told otherwise."""
+    """Calls svc-catalog's RPCs by name, by default as a caller of a company."""
 
     def __init__(self, service: RunningService, channel: grpc.aio.Channel) -> None:
         self.service = service
@@ -83,7 +83,7 @@ class Catalog:
 
 
 class Company:
-    """One company's eyes on svc-catalog: its callers read, the operator imports for it."""
+    """Calls svc-catalog for one company: its callers read, the operator imports."""
 
     def __init__(self, catalog: Catalog, company_id: int) -> None:
         self.catalog = catalog
@@ -93,19 +93,19 @@ class Company:
         self.tickets = Identity(SERVICE, "svc-tickets", company_id)
 
     async def command(self, contract: Any, rpc: str, who: Identity | None = None, **values: Any) -> Any:
-        """One RPC of the back office, with a key of its own unless one is given; as the operator, or somebody else."""
+        """Calls an RPC of the back office; default: as the operator, with a new idempotency key."""
         request: Any = getattr(contract, f"{rpc}Request")(**values)
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name and not request.idempotency_key:
             request.idempotency_key = secrets.token_hex(8)
         return await self.catalog(rpc, request, who or self.operator)
 
     async def audit(self, subject: str = "", subject_id: int | None = None) -> list[audit_pb2.AuditEntry]:
-        """The company's entries, the oldest first."""
+        """The company's audit entries, oldest first."""
         request = audit_pb2.ListAuditRequest(subject=subject, subject_id=subject_id, limit=200)
         return list((await self.catalog("ListAudit", request, self.operator)).entries)[::-1]
 
     async def results(self, kind: str, rows: Sequence[Any], dry_run: bool = False, **more: Any) -> list[ImportResult]:
-        """What became of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
+        """The result of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
         rpc = f"Import{kind.capitalize()}"
         request = getattr(KINDS[kind], f"{rpc}Request")
         sent = [
@@ -117,7 +117,7 @@ class Company:
         return list(response.results)
 
     async def put(self, kind: str, *rows: Any, dry_run: bool = False, **more: Any) -> list[str]:
-        """The outcomes in lower case, and for a rejected row its field."""
+        """The outcomes in lower case, with the field for a rejected row."""
         outcomes = []
         for result in await self.results(kind, rows, dry_run, **more):
             name = ImportOutcome.Name(result.outcome).removeprefix("IMPORT_OUTCOME_").lower()
@@ -149,7 +149,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 
 @pytest.fixture(scope="session")
 def own_nats() -> Iterator[Server]:
-    """A NATS that no other svc-catalog of the session consumes from: one durable consumer brings an event to one."""
+    """A NATS for this svc-catalog only: a durable consumer delivers each event to one service."""
     with embedded_nats() as server:
         yield server
 
@@ -158,7 +158,7 @@ def own_nats() -> Iterator[Server]:
 def occupancy(
     postgres_server: PostgresServer, own_nats: Server, keys: Keys, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningService]:
-    """The svc-occupancy that svc-catalog hears from."""
+    """The svc-occupancy whose events svc-catalog consumes."""
     url = postgres_server.create_database("occupancy_of_catalog")
     log = tmp_path_factory.mktemp("svc-occupancy") / "log"
     running = RunningService("svc-occupancy", keys, url, own_nats.url, log)
@@ -172,8 +172,10 @@ def occupancy(
 def away_gateway(
     postgres_server: PostgresServer, keys: Keys, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningService]:
-    """The gateway that svc-catalog asks for staff: not started, unless a test asks for `gateway`. It has no NATS, so
-    that what it knows comes by asking alone."""
+    """The gateway from which svc-catalog fetches staff; it runs only in tests that request `gateway`.
+
+    It has no NATS, so svc-catalog's only way to its staff is to fetch them.
+    """
     url = postgres_server.create_database("gateway_of_catalog")
     log = tmp_path_factory.mktemp("gateway") / "log"
     prepared = RunningService("gateway", keys, url, "nats://127.0.0.1:1", log)
@@ -184,7 +186,7 @@ def away_gateway(
 
 @pytest.fixture
 async def gateway(away_gateway: RunningService, service: RunningService) -> AsyncIterator[RunningService]:
-    """The same, running and known to svc-catalog; its public ports stay closed, for others do not serve."""
+    """`away_gateway`, running, after svc-catalog has caught up with it. Its public ports stay closed."""
     away_gateway.start(MAKEREADY_CURSOR_KEYS="1:" + base64.b64encode(bytes(32)).decode())
     async with service.channel() as channel:
         stub = events_pb2_grpc.ConsumerServiceStub(channel)
@@ -240,7 +242,7 @@ class Alone:
         self.database = database
 
     async def make_units(self, company_id: int) -> list[int]:
-        """A property with two units; their ids."""
+        """Inserts a property with two units; returns the units' ids."""
         async with self.database.connection() as connection:
             property_id = await connection.raw.fetchval(
                 "INSERT INTO property (company_id, name, address, created_at, source)"
@@ -268,7 +270,7 @@ async def alone(postgres_server: PostgresServer) -> AsyncIterator[Alone]:
 
 @pytest.fixture(scope="session")
 def found(catalog: Catalog) -> Callable[[], Company]:
-    """Founds a company that has nothing yet."""
+    """Creates companies without records."""
     return lambda: Company(catalog, next(_companies))
 
 

@@ -1,4 +1,4 @@
-"""What the sweeps of svc-catalog do, in a database that no process uses: companies somewhere, and what is due there."""
+"""The sweeps of svc-catalog in a database that no process uses: companies in a timezone, with due records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def compliance(database: Database) -> ComplianceSnapshots:
 
 
 class OverdueCompany:
-    """A company with a property, as svc-catalog knows it."""
+    """A company with a property, as svc-catalog's database has it."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -60,12 +60,12 @@ class OverdueCompany:
         return self
 
     async def sets(self, **columns: Any) -> None:
-        """Of the company's row."""
+        """Updates columns of the company's row."""
         for name, value in columns.items():
             await self._do(f"UPDATE company SET {name} = $2 WHERE id = $1", self.id, value)
 
     async def plans(self, scheduled_date: datetime.date | None, **columns: Any) -> int:
-        """An inspection; its id."""
+        """Inserts an inspection; returns its id."""
         values = {"status": "Scheduled", "kind": "operations", "engagement": None, "title": "Fire"} | columns
         values |= {"company_id": self.id, "property_id": self.id, "scheduled_date": scheduled_date}
         return await self._insert("inspection", values | {"is_compliance_inspection": False, "created_at": _OLD})
@@ -77,7 +77,7 @@ class OverdueCompany:
             )
 
     async def insures(self, expires_on: datetime.date | None, **columns: Any) -> int:
-        """A vendor whose insurance was recorded just now; its id."""
+        """Inserts a vendor whose insurance was recorded just now; returns its id."""
         business = {"company_id": self.id, "legal_name": f"B{next(_ids)}"}
         values: dict[str, Any] = {"business_id": await self._insert("business", business), "company_id": self.id}
         values |= {"rating_count": 0, "is_active": True, "property_visibility": "all_properties"}
@@ -85,7 +85,7 @@ class OverdueCompany:
         return await self._insert("vendor", values | {"compliance_due_on": datetime.date.min} | columns)
 
     async def stands(self, vendor_id: int, standing: dict[str, Any]) -> None:
-        """Gives a vendor's columns these values."""
+        """Updates columns of a vendor."""
         changes = ", ".join(f"{name} = ${number}" for number, name in enumerate(standing, start=3))
         await self._do(
             f"UPDATE vendor SET {changes} WHERE company_id = $1 AND id = $2", self.id, vendor_id, *standing.values()

@@ -1,4 +1,4 @@
-"""What svc-catalog told: events in its outbox and entries in its audit log, of one company, oldest first."""
+"""Events in svc-catalog's outbox and entries in its audit log, of one company, oldest first."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _AUDIT = Statement(select(schema.audit).order_by(schema.audit.c.id))
 
 
 async def events(database: Database, company_id: int) -> list[tuple[str, Event]]:
-    """The part of each subject after the producer, with the event."""
+    """Each event with its subject, without the producer."""
     rows = [(row["subject"], Event.FromString(row["message"])) for row in await database.rows(_OUTBOX)]
     return [(subject.split(".", 2)[2], event) for subject, event in rows if event.company_id == company_id]
 
 
 async def public(database: Database, company_id: int) -> list[tuple[str, dict[str, Any], Any]]:
-    """Of each public event its key, its data and its change."""
+    """The key, data and change of each public event."""
     found = [event.public for _, event in await events(database, company_id) if event.HasField("public")]
     return [(one.event, json.loads(one.data), json.loads(one.change or b"null")) for one in found]
 
 
 async def audited(database: Database, company_id: int) -> list[tuple[str, str, str, int, Any, Any, str]]:
-    """Of each entry actor, action, subject and its id, before, after, and the request."""
+    """The actor, action, subject, subject's id, before, after and request of each entry."""
     rows = [row for row in await database.rows(_AUDIT) if row["company_id"] == company_id]
     return [
         (

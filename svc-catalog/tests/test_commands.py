@@ -1,4 +1,4 @@
-"""Acts of the back office: once for each key, whatever happens in between, and with their entry in the audit log."""
+"""Commands of the back office: they take effect once for each key, despite crashes, and write an audit entry."""
 
 from __future__ import annotations
 

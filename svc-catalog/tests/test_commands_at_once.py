@@ -1,4 +1,4 @@
-"""Holds and failed rows happen once: wherever the process is killed, and however many people do the same at once."""
+"""Holds and failed rows take effect once, wherever the process is killed and however many requests run at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .published import audited, events
 
 
 async def prepared(company: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What names a vendor, and what names the row of an inspection."""
+    """The fields that identify a vendor, and those that identify an inspection's row."""
     vendor = json.loads((await company.command(vendor_commands_pb2, "AddVendor", name="Ace")).document.json)
     (place,) = await company.list("properties")
     plan = {"property_id": place["entity_id"], "title": "Fire", "scheduled_date": "2031-03-07", "row": ["Door"]}
@@ -27,7 +27,7 @@ async def prepared(company: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 async def effects(company: Any, database: Database) -> list[Any]:
-    """Events and causes, then what was done to the vendor and the row."""
+    """The events, then the audit entries of the vendor and the row."""
     told = [event for _, event in await events(database, company.id)]
     fired = [one.public.event for one in told if one.HasField("public")]
     caused = [one.inspection_row_failed.row_id for one in told if one.HasField("inspection_row_failed")]

@@ -1,4 +1,4 @@
-"""Two who write at once, people or files: whoever comes second meets what the first has done, and nothing fails."""
+"""Two concurrent writes, by people or files: the second one sees the first one's changes, and nothing fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from makeready.catalog.v1 import (
     vendor_commands_pb2,
 )
 
-# Of each kind: who adds one and what it says, and what a file says of it.
+# For each kind: the RPC that adds one, its fields, and the import row for the same record.
 PLAN = {"title": "Fire", "scheduled_date": "2031-03-07"}
 NOTICE = {"subject": "Water", "body": "None.", "when": "Monday"}
 GAS = meter_commands_pb2.UTILITY_TYPE_GAS
@@ -43,7 +43,7 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_databas
 
 @asynccontextmanager
 async def nobody_finishes(database: Database) -> AsyncIterator[Any]:
-    """Until it ends, every act waits with its changes made, and its entry in the audit log not."""
+    """Blocks every command after its changes and before its audit entry, until the context ends."""
     async with database.transaction() as connection:
         await connection.raw.execute("LOCK TABLE audit IN EXCLUSIVE MODE")
 
@@ -58,7 +58,7 @@ async def nobody_finishes(database: Database) -> AsyncIterator[Any]:
 
 
 async def again_if_told_to(company: Any, kind: str, row: dict[str, Any]) -> list[str]:
-    """As the command line imports: what was disturbed is sent again."""
+    """Sends an import again if it fails with UNAVAILABLE, as the command line does."""
     try:
         found: list[str] = await company.put(kind, row)
     except grpc.aio.AioRpcError as error:

@@ -34,7 +34,7 @@ async def occupancy_database(occupancy: RunningService) -> AsyncIterator[Databas
 
 
 async def until(found: Callable[[], Awaitable[Any]], expected: Any) -> None:
-    """Waits until `found()` answers what is expected."""
+    """Waits until `found()` returns the expected value."""
     last = None
     for _ in range(150):
         last = await found()
@@ -45,9 +45,9 @@ async def until(found: Callable[[], Awaitable[Any]], expected: Any) -> None:
 
 
 async def record(database: Database, unit_id: int, version: int, company_id: int, **rest: str) -> None:
-    """Puts into svc-occupancy's outbox what it tells of a unit."""
+    """Adds a unit's reference to svc-occupancy's outbox."""
     one = events_pb2.UnitOccupancyReference(id=unit_id, version=version, company_id=company_id, **rest)
-    # Both outboxes are made by the same function: one's table serves to write the other's.
+    # Both outboxes have the same columns, so svc-catalog's table object can write svc-occupancy's.
     outbox = Outbox("svc-occupancy", schema.outbox)
     references = events_pb2.References(unit_occupancies=[one])
     async with database.transaction() as connection:
@@ -71,7 +71,7 @@ async def test_a_units_status_and_ready_date_are_served_as_svc_occupancy_tells_t
     await until(shown, ("Vacant Not Ready", "2026-03-01"))
     await record(occupancy_database, unit["entity_id"], 2, company.id, unit_status="Occupied")
     await until(shown, ("Occupied", None))
-    # An import of the unit leaves alone what is not its own to say.
+    # An import of the unit does not change what svc-occupancy owns.
     assert await company.put("units", {"external_id": "U", "property": "P1", "name": "Renamed"}) == ["changed"]
     assert await shown() == ("Occupied", None)
 
@@ -136,7 +136,7 @@ async def test_each_rpc_is_open_to_its_kinds_alone(service: RunningService, rpc:
         try:
             await service.call(getattr(stub, rpc), request, Identity(kind, issuer, 7))
         except grpc.aio.AioRpcError as error:
-            # No gateway runs beside these tests: catching up with it is tried, and fails.
+            # No gateway runs in these tests: catching up with it is attempted and fails.
             tried = error.code() == grpc.StatusCode.UNAVAILABLE and rpc == "CatchUp"
             assert tried if kind in allowed else error.code() == grpc.StatusCode.PERMISSION_DENIED
         else:

@@ -1,4 +1,4 @@
-"""What an import brings in overdue or lapsed counts as announced, unless its events are to fire."""
+"""Records that are overdue or lapsed on import count as announced, unless the import fires events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def arrived(company: Any, elm: Any, database: Database) -> None:
 
 
 async def sweep(company: Any, days: int = 0) -> None:
-    """As of so many days from now."""
+    """Runs the sweeps as of so many days from now."""
     now = Timestamp()
     now.FromDatetime(NOW + datetime.timedelta(days=days))
     await company.catalog(
@@ -42,12 +42,12 @@ async def sweep(company: Any, days: int = 0) -> None:
 
 
 async def fired(company: Any, database: Database) -> list[tuple[str, str]]:
-    """The event and the name or title of what it is about."""
+    """Each event, with the name or title of its record."""
     return [(key, data.get("name") or data["title"]) for key, data, _ in await public(database, company.id)]
 
 
 def inspections(**titles: int | None) -> list[dict[str, Any]]:
-    """A row for each title, planned for so many days from now."""
+    """A row for each title, scheduled so many days from now."""
     return [
         {"external_id": title, "property": "P1", "title": title, "scheduled_date": "" if many is None else day(many)}
         for title, many in titles.items()
@@ -55,7 +55,7 @@ def inspections(**titles: int | None) -> list[dict[str, Any]]:
 
 
 def vendors(**names: int | None) -> list[dict[str, Any]]:
-    """A row for each name, insured for so many days from now."""
+    """A row for each name, insured until so many days from now."""
     return [
         {"external_id": name, "name": name, "insurance_expires_on": "" if many is None else day(many)}
         for name, many in names.items()
@@ -69,7 +69,7 @@ async def test_an_overdue_inspection_is_told_of_where_the_file_is_to_fire_events
     await company.put("inspections", *inspections(loud=-9), events=True)
     await sweep(company)
     assert await fired(company, database) == [("inspection.stale", "loud")]
-    # What was not overdue then is told of in its time; the same file again changes nothing.
+    # An inspection that was not overdue on import fires later; importing the same file again changes nothing.
     assert await company.put("inspections", *inspections(old=-9, planned=3, loud=-9)) == ["unchanged"] * 3
     await sweep(company, 5)
     assert await fired(company, database) == [("inspection.stale", "loud"), ("inspection.stale", "planned")]

@@ -1,4 +1,4 @@
-"""An import that was cut off and run again ends as if it had been run once, but for ids and times."""
+"""An interrupted import that runs again ends like one that ran once, except for ids and times."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _cuts = {"size": st.integers(1, 5), "done": st.integers(0, 6)}
 
 
 async def import_batches(company: Any, kind: str, rows: list[dict[str, Any]], size: int, batches: int) -> list[str]:
-    """What became of the rows of that many batches."""
+    """The outcomes of the rows in the first batches."""
     outcomes = []
     for first in range(0, min(len(rows), batches * size), size):
         outcomes += await company.put(kind, *rows[first : first + size])
@@ -62,7 +62,7 @@ def without_ids_and_times(record: Any) -> Any:
 
 
 async def check(companies: list[Any], kind: str, rows: list[dict[str, Any]], size: int, done: int) -> None:
-    """rows: those of a file, in its order; size: of a batch; done: the batches before the first attempt's end."""
+    """rows: those of a file, in order. size: of a batch. done: how many batches the first attempt completes."""
     file = [row | {"external_id": f"X{number}"} for number, row in enumerate(rows)]
     once, twice = companies
     whole = await import_batches(once, kind, file, size, len(file))

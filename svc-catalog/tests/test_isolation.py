@@ -1,4 +1,4 @@
-"""Who may call what, and that no company sees another's records."""
+"""Who may call which RPC; and no company sees another's records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page costs does not grow with the table, the depth or the other companies' rows (spec 4.12)."""
+"""The cost of a page does not grow with the table, the depth or other companies' rows (spec 4.12)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILLS = (
     " SELECT company_id, id, id, 0, true, 'all_properties', '2020-01-01', 'import'",
     "meter (company_id, property_id, id, unit_id, name, utility_type, scope, is_active, created_at, updated_at, source)"
     " SELECT company_id, place, id, place, 'x', 'water', 'unit', true, '2020-01-01', updated_at, 'import'",
-    # Half of them are consultants' walks, which no list shows.
+    # Half of them are consultants' walks, which no list includes.
     "inspection (company_id, property_id, id, unit_id, status, is_compliance_inspection, kind, created_at, source)"
     " SELECT company_id, place, id, place, (ARRAY['Scheduled', 'In Progress', 'Finalized'])[1 + commonness], false,"
     " CASE WHEN n < 5000 THEN 'operations' ELSE 'consulting_walk' END, '2020-01-01', 'import'",

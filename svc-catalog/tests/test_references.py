@@ -1,4 +1,4 @@
-"""What other contexts hear of the records here: events of imports, and answers to their questions."""
+"""References for other contexts: events of imports, and responses to their requests."""
 
 from __future__ import annotations
 

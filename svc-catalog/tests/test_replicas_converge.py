@@ -1,4 +1,4 @@
-"""However events arrive, units and replicas end as their owners' newest versions say."""
+"""In whatever order events arrive, units and replicas end with their owners' newest versions."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_an_unknown_unit_or_another_companys_is_passed_over_and_the_others
 
 
 async def test_an_import_locks_units_in_the_order_of_their_ids_as_what_is_told_of_them_does(alone: Any) -> None:
-    """In the file's order it would hold the second unit while it waits for the first: a ring."""
+    """In the file's order it would hold the second unit while it waits for the first: a deadlock."""
     company_id = next(_companies)
     first, second = await alone.make_units(company_id)
 

@@ -1,4 +1,4 @@
-"""What svc-occupancy knows of units, taken in anew: by version, or as an owner that went back to a backup has it."""
+"""Resync of the unit columns that svc-occupancy owns: by version, or overwritten after the owner restored a backup."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PUT_STATE = (
 
 
 async def rebuild(service: RunningService, overwrite: bool = False) -> int:
-    """How many rows the owner has."""
+    """Returns how many rows the owner has."""
     rows: int = 0
     request = pb.RebuildReplicasRequest(kind="unit_occupancies", overwrite=overwrite)
     async with service.channel() as channel:
@@ -42,7 +42,7 @@ async def test_units_are_served_again_as_their_owner_has_them(
     of = company.id, unit["entity_id"]
     owner = await asyncpg.connect(occupancy.database_url)
     try:
-        # It may have heard of both by now.
+        # svc-occupancy may have received both by now.
         await owner.execute(
             "INSERT INTO property (id, company_id, version, name) VALUES ($1, $2, 1, 'P') ON CONFLICT DO NOTHING",
             elm["entity_id"],
@@ -64,13 +64,13 @@ async def test_units_are_served_again_as_their_owner_has_them(
         await owner.execute(PUT_STATE, *of, 3, "Vacant Not Ready", "2026-05-01")
         assert await rebuild(service) >= 1
         assert await shown() == ("Vacant Not Ready", "2026-05-01")
-        # The owner's database went back to a backup: its versions are lower than what is known here.
+        # The owner has restored a backup: its versions are lower than the replica's.
         await owner.execute(PUT_STATE, *of, 1, "Occupied", None)
         await rebuild(service)
         assert await shown() == ("Vacant Not Ready", "2026-05-01")
         await rebuild(service, overwrite=True)
         assert await shown() == ("Occupied", None)
-        # And counts on from there.
+        # Later versions then count from there.
         await owner.execute(PUT_STATE, *of, 2, "Notice", "2026-06-01")
         await rebuild(service)
         assert await shown() == ("Notice", "2026-06-01")

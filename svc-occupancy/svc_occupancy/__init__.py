@@ -1,1 +1,1 @@
-"""Who lives where: transitions, leases, unit status."""
+"""Residencies: transitions, leases, make-ready tasks and unit status."""

@@ -1,4 +1,4 @@
-"""Settings of svc-occupancy: those that all services share (see `chassis.runtime.settings`)."""
+"""Settings of svc-occupancy: only those that all services share (see `chassis.runtime.settings`)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Filled = TypeVar("Filled", bound=Message)
 
 
 def filled(kind: type[Filled], values: Mapping[str, Any]) -> Filled:
-    """The message with a value for each field, by its name: None leaves the field absent, a date is YYYY-MM-DD."""
+    """The message, with fields filled by name: None leaves a field absent, a date becomes YYYY-MM-DD."""
     message = kind()
     for name in message.DESCRIPTOR.fields_by_name:
         value = values[name]

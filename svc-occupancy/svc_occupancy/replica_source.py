@@ -1,4 +1,4 @@
-"""The rows that other contexts keep as replicas, all there are, by the field of References that carries them."""
+"""The rows that other contexts replicate, all of them, by the field of References for each kind."""
 
 from __future__ import annotations
 

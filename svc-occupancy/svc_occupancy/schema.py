@@ -1,4 +1,4 @@
-"""What all aggregates share: the MetaData, the platform's tables, and the replicas of other contexts' rows."""
+"""Shared by all aggregates: the MetaData, the platform's tables, and the replicas of other contexts' rows."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def one_of(table: str, column: str, values: Iterable[str]) -> CheckConstraint:
 
 
 def at_most(table: str, **points: int) -> list[CheckConstraint]:
-    """Texts of at most so many code points."""
+    """CHECK constraints: the maximum length of texts in code points."""
     return [
         CheckConstraint(f"char_length({column}) <= {most}", name=f"{table}_{column}") for column, most in points.items()
     ]
 
 
-# Replicas: rows of other contexts by their own ids. Version 0 stands for a row that has not arrived yet: a unit may
-# arrive before its property. Nothing refers to a company's row, so the company may arrive last of all.
+# Replicas: rows of other contexts, with their owners' ids. Version 0 marks a row that has not arrived yet: a unit may
+# arrive before its property. No row refers to a company's row, so the company may arrive last.
 
 company = company_replica(metadata)
 
@@ -45,6 +45,6 @@ unit = replica_table(
     Column("property_id", BigInteger, ForeignKey("property.id"), nullable=False),
     Column("unit_number", Text),
 )
-# The turn board goes through a company's units, or a property's.
+# The turn board pages through a company's units, or a property's.
 Index("unit_page", unit.c.company_id, unit.c.id)
 Index("unit_page_of_property", unit.c.company_id, unit.c.property_id, unit.c.id)

@@ -1,4 +1,4 @@
-"""All tables of the database `occupancy`. Constraints make impossible what the rules forbid."""
+"""All tables of the database `occupancy`. Constraints enforce the rules."""
 
 from __future__ import annotations
 

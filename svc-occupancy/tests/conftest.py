@@ -1,4 +1,4 @@
-"""A real svc-occupancy for the tests, and a real svc-catalog: each hears from the other."""
+"""A real svc-occupancy and a real svc-catalog for the tests; each consumes the other's events."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 
 @pytest.fixture(scope="session")
 def own_nats() -> Iterator[Nats]:
-    """A NATS that no other service of the session consumes from: one durable consumer brings an event to one."""
+    """A NATS for these two services only: a durable consumer delivers each event to one service."""
     with embedded_nats() as server:
         yield server
 
 
 @pytest.fixture
 def no_nats(own_nats: Nats) -> Iterator[Nats]:
-    """NATS is stopped, and started again at the end."""
+    """Stops NATS, and starts it again at the end."""
     own_nats.stop()
     yield own_nats
     own_nats.start()
@@ -87,9 +87,9 @@ async def served(occupancy: RunningService) -> AsyncIterator[Database]:
 
 @pytest.fixture(scope="session")
 async def found(house: House, served: Database) -> Callable[[], Company]:
-    """Founds a company that has nothing yet. No gateway runs here: 2,000 companies are known from the start.
+    """Creates companies without records. No gateway runs here, so the replica gets 2,000 companies at the start.
 
-    They are inactive, which svc-occupancy leaves to the gateway, but for its sweeps: none of them comes in between.
+    They are inactive. svc-occupancy checks that in its sweeps only, so no sweep interferes with a test.
     """
     known = [
         CompanyReference(id=number, version=1, name="C", active=False, timezone="UTC") for number in range(7_000, 9_000)
@@ -106,7 +106,7 @@ def company(found: Callable[[], Company]) -> Company:
 
 @pytest.fixture
 async def going(company: Company, served: Database) -> Company:
-    """A company whose clock goes on: the service's sweeps look after it."""
+    """An active company: the service's sweeps include it."""
     await company.know(served, timezone="America/Toronto")
     return company
 

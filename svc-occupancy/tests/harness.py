@@ -1,4 +1,4 @@
-"""The running services, a company's eyes on them, and what it sends."""
+"""The running services, the calls of one company to them, and the bodies of its requests."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}
 
 
 def notice(move_out_date: str = "2999-01-31") -> dict[str, Any]:
-    """The body of a notice with what it must have."""
+    """The body of a notice with the required fields."""
     return {"move_out_date": move_out_date, "provider": "feed"}
 
 
 def move_in() -> dict[str, Any]:
-    """The body of a move-in with what it must have."""
+    """The body of a move-in with the required fields."""
     return {"move_in_date": "2026-01-01", "lease_start_date": "2026-01-01", "provider": "feed", "parties": [ANA]}
 
 
 async def until(found: Callable[[], Awaitable[Any]], expected: Any, seconds: float = 15.0) -> None:
-    """Waits until `found()` answers what is expected."""
+    """Waits until `found()` returns the expected value."""
     last = None
     for _ in range(int(seconds / 0.05)):
         last = await found()
@@ -73,13 +73,13 @@ _OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
 
 
 async def told(served: Database, company: Company) -> list[Event]:
-    """The company's events, in the order in which they were recorded, to the millisecond."""
+    """The company's events in the order of their ids, which is the order of recording to the millisecond."""
     events = [Event.FromString(row["message"]) for row in await served.rows(_OUTBOX)]
     return [event for event in events if event.company_id == company.id]
 
 
 async def fired(served: Database, company: Company, *but: str) -> list[tuple[str, int, Any, Any]]:
-    """The public events, but for those of these keys: key, id of the record, from, to (null: nothing moved)."""
+    """The public events except those with the keys in but: key, record's id, from, to (None, None without a change)."""
     found = []
     for event in await told(served, company):
         if event.HasField("public") and event.public.event not in but:
@@ -89,7 +89,7 @@ async def fired(served: Database, company: Company, *but: str) -> list[tuple[str
 
 
 class House:
-    """The two services, called by RPC names."""
+    """The two services, called by RPC name."""
 
     def __init__(
         self, catalog: RunningService, occupancy: RunningService, channels: Sequence[grpc.aio.Channel]
@@ -112,7 +112,7 @@ class House:
 
 
 class Company:
-    """One company's eyes on the two services: its callers read, the operator imports for it."""
+    """Calls the two services for one company: its callers read, the operator imports."""
 
     def __init__(self, house: House, company_id: int) -> None:
         self.house = house
@@ -124,7 +124,7 @@ class Company:
         self._keys = itertools.count()
 
     async def write(self, rpc: str, unit_id: int, body: Any, key: str = "", who: Identity | None = None) -> WriteReply:
-        """The reply of RecordNotice or RecordMoveIn; a new Idempotency-Key unless one is given."""
+        """The reply of RecordNotice or RecordMoveIn; default: a new Idempotency-Key."""
         raw = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
         request = {"unit_id": unit_id, "idempotency_key": key or f"key {next(self._keys)}", "body": raw}
         reply: WriteReply = (
@@ -133,20 +133,22 @@ class Company:
         return reply
 
     async def notice(self, unit_id: int, move_out_date: str = "2999-01-31", **more: Any) -> dict[str, Any]:
-        """The OccupancyRecord of a notice."""
+        """Records a notice; returns its OccupancyRecord."""
         reply = await self.write("RecordNotice", unit_id, notice(move_out_date) | more)
         assert (reply.status, reply.replayed) == (201, False)
         return json.loads(reply.body)  # type: ignore[no-any-return]
 
     async def move_in(self, unit_id: int, **more: Any) -> dict[str, Any]:
-        """The OccupancyRecord of a move-in."""
+        """Records a move-in; returns its OccupancyRecord."""
         reply = await self.write("RecordMoveIn", unit_id, move_in() | more)
         assert (reply.status, reply.replayed) == (201, False)
         return json.loads(reply.body)  # type: ignore[no-any-return]
 
     async def command(self, rpc: str, who: Identity | None = None, **fields: Any) -> Any:
-        """What somebody (else: a member of staff) is answered on the turn board: the record, or a list of them; a new
-        idempotency key unless one is given."""
+        """Calls an RPC of the turn board; returns the record, or a list of them.
+
+        Default: as a member of staff, with a new idempotency key.
+        """
         contract = turn_board_pb2 if hasattr(turn_board_pb2, f"{rpc}Request") else turn_tasks_pb2
         request = getattr(contract, f"{rpc}Request")(**fields)
         if "idempotency_key" in request.DESCRIPTOR.fields_by_name and "idempotency_key" not in fields:
@@ -157,7 +159,7 @@ class Company:
         return json.loads(found.json) if name == "document" else found
 
     async def audited(self) -> list[tuple[str, str, int, Any, Any]]:
-        """The audit log, the oldest first: actor, action, id of the record, what was, what is."""
+        """The audit log, oldest first: actor, action, record's id, before, after."""
         entries = (await self.house("ListAudit", ListAuditRequest(limit=200), self.operator)).entries
         return [
             (one.actor, one.action, one.subject_id, json.loads(one.before), json.loads(one.after))
@@ -165,7 +167,7 @@ class Company:
         ]
 
     async def sweep(self, now: str) -> dict[str, int]:
-        """What the service's sweeps did as of an instant, in all companies."""
+        """Runs the service's sweeps as of an instant, in all companies; returns their counts."""
         request = RunScheduledSweepsRequest()
         request.now.FromJsonString(now)
         return dict((await self.house("RunScheduledSweeps", request, self.operator)).done)
@@ -177,7 +179,7 @@ class Company:
         return found
 
     async def results(self, kind: str, rows: Sequence[Any], **options: bool) -> list[ImportResult]:
-        """What became of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
+        """The result of each row; a row is an object, or raw bytes. Lines count from 2, as below a heading."""
         rpc, request = KINDS[kind]
         sent = [
             ImportRow(line=line, json=row if isinstance(row, bytes) else json.dumps(row).encode())
@@ -188,7 +190,7 @@ class Company:
         return list(response.results)
 
     async def put(self, kind: str, *rows: Any, **options: bool) -> list[str]:
-        """The outcomes in lower case, and for a rejected row its field."""
+        """The outcomes in lower case, with the field for a rejected row."""
         outcomes = []
         for result in await self.results(kind, rows, **options):
             name = ImportOutcome.Name(result.outcome).removeprefix("IMPORT_OUTCOME_").lower()
@@ -197,7 +199,7 @@ class Company:
         return outcomes
 
     async def make_units(self, *external_ids: str) -> None:
-        """Units of these external ids in a property of the same company, P1."""
+        """Imports units with these external ids into property P1."""
         await self.put("properties", {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"})
         made = await self.put(
             "units", *({"external_id": u, "property": "P1", "name": f"Unit {u}"} for u in external_ids)
@@ -217,7 +219,7 @@ class Company:
         return found
 
     async def units(self) -> dict[str, tuple[str | None, str | None]]:
-        """What svc-catalog serves of each unit: its status and its ready date, by external_id."""
+        """The status and ready date that svc-catalog serves for each unit, by external_id."""
         request = places_pb2.ListUnitsRequest(limit=200)
         data = (await self.house("ListUnits", request, self.caller)).page.data
         return {one["external_id"]: (one["unit_status"], one["projected_ready_on"]) for one in json.loads(data)}
@@ -228,14 +230,14 @@ class Company:
         return {one["external_id"]: one["entity_id"] for one in json.loads(data)}
 
     async def know(self, database: Database, *, timezone: str, active: bool = True) -> None:
-        """What svc-occupancy, whose database this is, hears of the company."""
+        """Updates the company in svc-occupancy's replica. database: svc-occupancy's."""
         version = await database.value(Statement(select(t.company.c.version).where(t.company.c.id == self.id)))
         one = CompanyReference(id=self.id, version=version + 1, name="C", active=active, timezone=timezone)
         async with database.transaction() as connection:
             await consumers.put_references(connection, [References(companies=[one])])
 
     async def known_unit(self, database: Database) -> int:
-        """A unit without any turn that svc-occupancy, whose database this is, knows already."""
+        """A unit without turns that svc-occupancy's replica has. database: svc-occupancy's."""
         await self.make_units("U1")
         unit_id = (await self.unit_ids())["U1"]
         there = Statement(select(t.unit.c.id).where(t.unit.c.id == unit_id, t.unit.c.version > 0))
@@ -247,12 +249,12 @@ class Company:
         return unit_id
 
 
-# In Toronto the clocks go forward on 2980-03-12 at 02:00 and back on 2980-11-05, as long as the law stands.
+# In Toronto the clocks go forward on 2980-03-12 at 02:00 and back on 2980-11-05, under today's law.
 LEFT, BEFORE_SIX, SIX = "2980-03-11", "2980-03-12T09:59:59Z", "2980-03-12T10:00:00Z"
 
 
 async def lived_in(company: Company, served: Database, move_out_date: str = LEFT) -> tuple[int, int]:
-    """A unit and the turn of its resident, who leaves then."""
+    """Creates a unit with a resident who leaves at move_out_date; returns the ids of the unit and the turn."""
     unit_id = await company.known_unit(served)
     turn_id = (await company.move_in(unit_id))["entity_id"]
     await company.notice(unit_id, move_out_date)

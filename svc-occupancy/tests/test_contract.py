@@ -1,4 +1,4 @@
-"""Proto, rules, SQL and identity say the same."""
+"""Proto, rules, SQL and identity agree."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def test_what_feeds_send_may_bear_one_external_id_many_times(database: Dat
 
 @pytest.fixture
 async def transitions(database: Database) -> None:
-    """Two of one unit."""
+    """Two transitions of one unit."""
     async with database.connection() as connection:
         await connection.raw.execute(
             "INSERT INTO property (id, company_id) VALUES (4, 1) ON CONFLICT DO NOTHING;"
@@ -189,7 +189,7 @@ PARTY = {"company_id": "1", "id": "20", "transition_id": "9000", "position": "1"
 async def test_the_database_refuses_leases_and_parties_that_cannot_be(
     database: Database, table: str, columns: dict[str, str], constraint: str
 ) -> None:
-    """One transition has a lease with a party, another has neither."""
+    """One transition has a lease with a party, the other has neither."""
     async with database.connection() as connection:
         await connection.raw.execute(
             f"INSERT INTO lease ({', '.join(LEASE)}) VALUES ({', '.join(LEASE.values())}) ON CONFLICT DO NOTHING;"
@@ -203,7 +203,7 @@ async def test_the_database_refuses_leases_and_parties_that_cannot_be(
 
 
 def test_the_rules_and_the_tables_know_the_same_caps() -> None:
-    """A row that breaks a check is quoted in the server's own log: what may be private must be refused before."""
+    """PostgreSQL's log quotes a row that breaks a CHECK, so the service must refuse private values before."""
     assert {name: _cap(PartyCreate, name) for name in PartyCreate.__struct_fields__ if name != "role"} == {
         "first_name": 80,
         "last_name": 80,
@@ -269,7 +269,7 @@ def test_the_rules_and_the_tables_know_the_same_states_of_tasks() -> None:
 
 
 def test_every_enum_of_the_contract_has_the_words_of_the_rules_in_their_order() -> None:
-    """A number stands for the same word on both sides: a filter by status is sent as a number."""
+    """Both sides must map a number to the same word, because a filter by status is sent as a number."""
     enums = {
         name: tuple(value.GetOptions().Extensions[options_pb2.label] for value in enum.values[1:])
         for contract in (residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2)
@@ -279,7 +279,7 @@ def test_every_enum_of_the_contract_has_the_words_of_the_rules_in_their_order() 
 
 
 def test_svc_catalog_serves_the_statuses_of_units_that_the_rules_know() -> None:
-    """No context imports another: the schema of the public record is what both have."""
+    """Contexts do not import each other; they share the schema of the public record."""
     proto = Path(turns_pb2.__file__).parents[4]
     kept = json.loads((proto / "makeready/catalog/v1/records.json").read_text())
     assert set(kept["$defs"]["UnitStatus"]["enum"]) == set(unit_rules.UNIT_STATUSES)

@@ -1,4 +1,4 @@
-"""What a page, a write or a row of a file costs does not grow with the table, the depth or others' rows."""
+"""The cost of a page, a write or an imported row does not grow with the table, the depth or others' rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILLS = (
 )
 
 
-# A company with few rows and one with many; its largest unit has three quarters of them.
+# A company with few rows and one with many, whose largest unit has three quarters of them.
 UNITS = "SELECT DISTINCT company_id, place FROM crowd"
 FED = (
     "INSERT INTO transition (company_id, id, status, property_id, unit_id, created_at, updated_at, source, external_id)"

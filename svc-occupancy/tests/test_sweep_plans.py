@@ -1,4 +1,4 @@
-"""What a sweep costs grows with what is due, and with the number of companies: not with their turns and tasks."""
+"""The cost of a sweep grows with the due rows and the number of companies, not with their turns and tasks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from testkit.plugin import PostgresServer
 
 COMPANIES, EACH = 40, 500
 DAY = datetime.date(2026, 3, 10)
-# In each company: residents who stay, whose departure is dealt with, and who leave later; of one company three, and of
-# another one, have left. The same with their tasks.
+# Each company has residents who stay, whose departure is handled, and who leave later. Three residents of one company
+# and one of another have left and are due. The tasks are alike.
 FILL = f"""
 INSERT INTO company (id, version, name) SELECT c, 1, 'x' FROM generate_series(1, {COMPANIES}) c;
 INSERT INTO property (id, company_id, version, name) SELECT c, c, 1, 'x' FROM generate_series(1, {COMPANIES}) c;
@@ -90,5 +90,5 @@ async def test_a_sweep_meets_what_is_due_and_each_company_once(alone: Database) 
         async with explained(alone, lock) as explain:
             plan = await explain(company_id=[company for company, _ in left], id=[turn_id for _, turn_id in left])
             assert plan.returned == DUE and not plan.whole_tables
-            # The array, the turns, and the units: no others.
+            # The array, the turns and the units, nothing else.
             assert plan.rows_met <= 3 * DUE, (plan.rows_met, plan.indexes)

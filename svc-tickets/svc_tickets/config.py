@@ -1,4 +1,4 @@
-"""Settings of svc-tickets: those that all services share (see `chassis.runtime.settings`)."""
+"""Settings of svc-tickets: only those that all services share (see `chassis.runtime.settings`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events that svc-tickets listens to: rows of other contexts that its tickets name, and failed inspection rows."""
+"""The events that svc-tickets consumes: references to records of other contexts, and failed inspection rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references", "causes"]}
 
 
 class Applier:
-    """Applies events: references, then what happened elsewhere and has an effect here."""
+    """Applies references first, then failed inspection rows."""
 
     def __init__(self, failed_rows: FailedInspectionRows) -> None:
         self._failed_rows = failed_rows
@@ -22,6 +22,6 @@ class Applier:
         failed = [event for event in events if event.HasField("inspection_row_failed")]
         references = [event.references for event in events if event.HasField("references")]
         await put_references(connection, [*references, *(one.inspection_row_failed.places for one in failed)])
-        # In the order of the properties, in which everybody takes ticket numbers: nobody waits for another in a ring.
+        # All writers take ticket numbers in the order of property ids, so they cannot deadlock.
         for event in sorted(failed, key=lambda one: one.inspection_row_failed.property_id):
             await self._failed_rows.open(connection, event)

@@ -14,7 +14,7 @@ from chassis.writes.idempotency import ledger
 
 metadata = MetaData()
 
-# The filters of lists that say where a record is. A unit lies in one property for good.
+# The list filters that name a record's place. A unit never moves to another property.
 PLACES = ("property_id", "unit_id")
 
 idempotency = ledger(metadata)
@@ -24,12 +24,12 @@ inbox = inbox_table(metadata)
 
 
 def one_of(table: str, column: str, values: Iterable[str]) -> CheckConstraint:
-    """The column has one of these values, or is null."""
+    """A constraint: the column has one of these values, or is null."""
     listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
     return CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}")
 
 
-# Replicas: rows of other contexts by their own ids. Version 0 stands for a row that has not arrived yet.
+# Replicas: rows of other contexts, by their own ids. Version 0 marks a placeholder for a row that has not arrived yet.
 
 company = company_replica(metadata)
 property_ = replica_table(metadata, "property")

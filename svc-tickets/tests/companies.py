@@ -1,4 +1,4 @@
-"""Companies of a test's own, for what the clock does to all of a company's records."""
+"""Companies of a test's own, for sweeps that touch all of a company's records."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def tell(database: Database, company_id: int, version: int, timezone: str,
 
 
 async def new_company(database: Database, timezone: str = "UTC", *, known: bool = True) -> Company:
-    """known: whether the gateway's word of it has come."""
+    """known: whether the company's replica row has arrived."""
     one = next(_ids)
     if known:
         await tell(database, one, 1, timezone)
@@ -73,7 +73,7 @@ async def new_company(database: Database, timezone: str = "UTC", *, known: bool 
 
 
 async def import_tickets(client: Any, company: Company, *rows: dict[str, Any], events: bool = False) -> None:
-    """Each row is whole but for its external_id, property, title and category."""
+    """Fills each row except for its external_id, property, title and category."""
     whole = [
         {"external_id": secrets.token_hex(6), "property": "P", "title": "Lift stuck", "category": "Elevator"} | row
         for row in rows
@@ -85,7 +85,7 @@ async def import_tickets(client: Any, company: Company, *rows: dict[str, Any], e
 
 
 async def sweep(service: RunningService, now: Any) -> dict[str, int]:
-    """Does what is due as of `now` in all companies."""
+    """Runs the sweeps as of `now` in all companies."""
     async with service.channel() as channel:
         request = RunScheduledSweepsRequest()
         request.now.FromDatetime(now)
@@ -95,7 +95,7 @@ async def sweep(service: RunningService, now: Any) -> dict[str, int]:
 
 
 async def fired(database: Database, company: Company, event: str) -> list[events_pb2.Event]:
-    """The company's events of that key, the oldest first."""
+    """The company's events with that key, oldest first."""
     where = t.outbox.c.subject == f"events.svc-tickets.public.{event}"
     rows = await database.rows(Statement(select(t.outbox.c.message).where(where).order_by(t.outbox.c.event_id)))
     return [

@@ -1,4 +1,4 @@
-"""A real svc-tickets for the tests: its own process, database and keys; called over gRPC."""
+"""A real svc-tickets for the tests: its own process, database and keys, called over gRPC."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from testkit.plugin import PostgresServer, Server, embedded_nats
 from testkit.services import Keys, RunningService
 
 COMPANY, OTHER_COMPANY = 7, 8
-# The owners that are asked have no NATS: what svc-tickets knows of theirs, it asked for.
+# The owners have no NATS, so svc-tickets gets their records only by fetching them.
 NO_NATS = "nats://127.0.0.1:1"
 
 
 class Client:
-    """Calls RPCs as somebody; a refusal comes out as Refusal."""
+    """Calls RPCs as an identity; a refusal is raised as Refusal."""
 
     def __init__(self, service: RunningService, channel: grpc.aio.Channel) -> None:
         self.service = service
@@ -52,7 +52,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 def away_catalog(
     postgres_server: PostgresServer, keys: Keys, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningService]:
-    """The svc-catalog that svc-tickets asks: not started, unless a test asks for `catalog`."""
+    """The svc-catalog that svc-tickets queries; it does not run unless a test uses `catalog`."""
     url = postgres_server.create_database("catalog_of_tickets")
     log = tmp_path_factory.mktemp("svc-catalog") / "log"
     prepared = RunningService("svc-catalog", keys, url, NO_NATS, log)
@@ -63,7 +63,7 @@ def away_catalog(
 
 @pytest.fixture
 def catalog(away_catalog: RunningService) -> Iterator[RunningService]:
-    """The same, running."""
+    """The same svc-catalog, running."""
     if away_catalog.process is None or away_catalog.process.poll() is not None:
         away_catalog.start()
     yield away_catalog
@@ -73,7 +73,7 @@ def catalog(away_catalog: RunningService) -> Iterator[RunningService]:
 def away_gateway(
     postgres_server: PostgresServer, keys: Keys, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningService]:
-    """The gateway that svc-tickets asks for staff: not started, unless a test asks for `owners`."""
+    """The gateway that svc-tickets queries for staff; it does not run unless a test uses `owners`."""
     url = postgres_server.create_database("gateway_of_tickets")
     log = tmp_path_factory.mktemp("gateway") / "log"
     prepared = RunningService("gateway", keys, url, NO_NATS, log)
@@ -84,7 +84,8 @@ def away_gateway(
 
 @pytest.fixture
 def owners(catalog: RunningService, away_gateway: RunningService) -> Iterator[dict[str, RunningService]]:
-    """svc-catalog and the gateway, running; the latter's public ports stay closed, for others do not serve."""
+    """svc-catalog and the gateway, running. The gateway's public ports stay closed, because the other services do not
+    run."""
     if away_gateway.process is None or away_gateway.process.poll() is not None:
         away_gateway.start(MAKEREADY_CURSOR_KEYS="1:" + base64.b64encode(bytes(32)).decode())
     yield {"svc-catalog": catalog, "gateway": away_gateway}
@@ -92,7 +93,7 @@ def owners(catalog: RunningService, away_gateway: RunningService) -> Iterator[di
 
 @pytest.fixture(scope="session")
 def own_nats() -> Iterator[Server]:
-    """A NATS that no other suite publishes to: the tests' members of staff and vendors have ids that others use too."""
+    """A NATS that no other suite publishes to: other suites use the same ids of staff and vendors."""
     with embedded_nats() as server:
         yield server
 
@@ -125,7 +126,7 @@ async def client(service: RunningService) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def reached(owners: dict[str, RunningService], client: Client, operator: Identity) -> dict[str, RunningService]:
-    """Both owners, once svc-tickets has found out that they are there."""
+    """Both owners, once svc-tickets has connected to them."""
     nobodys = ticket_commands_pb2.AssignTicketRequest(
         idempotency_key="reach", ticket_id=1, assignee_id=10**15, vendor_id=10**15
     )
@@ -149,8 +150,8 @@ async def database(service: RunningService) -> AsyncIterator[Database]:
 
 @pytest.fixture(scope="session")
 async def places(database: Database) -> None:
-    """Two companies: property 10 with units 100 and 101 and asset 500; property 20 with unit 200 and asset 600. Each
-    has a member of staff (30, 31) and a vendor (40, 41)."""
+    """Two companies. One has property 10 with units 100 and 101 and asset 500, the other property 20 with unit 200 and
+    asset 600. Each has a member of staff (30, 31) and a vendor (40, 41)."""
     references = events_pb2.References(
         properties=[
             events_pb2.PropertyReference(id=10, version=1, company_id=COMPANY, name="Elm Court", external_id="P10"),
@@ -188,13 +189,13 @@ async def places(database: Database) -> None:
 
 @pytest.fixture
 def nobody() -> Identity:
-    """A key with no minting administrator on record."""
+    """An API key with no minting administrator on record."""
     return caller(administrator_id=None)
 
 
 @pytest.fixture
 def stranger() -> Identity:
-    """A key of another company."""
+    """An API key of another company."""
     return caller(OTHER_COMPANY, api_key_id=9)
 
 

@@ -1,4 +1,4 @@
-"""What a page of the audit log costs: itself, whatever else the company has on record."""
+"""The cost of a page of the audit log depends on the page alone, not on the company's other entries."""
 
 from __future__ import annotations
 

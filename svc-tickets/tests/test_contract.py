@@ -1,4 +1,4 @@
-"""Proto, rules, SQL and identity say the same."""
+"""Proto, rules, SQL and identity agree."""
 
 from __future__ import annotations
 

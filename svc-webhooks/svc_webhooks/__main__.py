@@ -28,7 +28,7 @@ USER_AGENT = "Makeready-Webhooks/1"
 
 
 def assemble(settings: config.Config) -> App:
-    # One plan does not suit both a day of deliveries and a partition's last.
+    # "auto": a generic plan does not suit both a whole day of deliveries and the last ones of a partition.
     app = App(NAME, settings.service, plans="auto")
     clock = instants.now
     audit = app.audits(tables.audit)

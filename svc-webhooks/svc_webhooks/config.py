@@ -51,7 +51,7 @@ def _ca_file(environment: Environment) -> Path | None:
 
 
 def _ladder(setting: str) -> Ladder:
-    """`1,2,4,8,24`: hours after the first attempt's slot, fractions allowed; none that no delivery lives to see."""
+    """Parses `1,2,4,8,24`: hours after the first attempt's slot. Fractions are allowed; no rung outlasts a delivery."""
     try:
         ladder = tuple(datetime.timedelta(hours=float(hours)) for hours in setting.split(","))
     except (ValueError, OverflowError):
@@ -68,7 +68,7 @@ def _ladder(setting: str) -> Ladder:
 
 
 def _hosts(setting: str) -> dict[str, tuple[str, int]]:
-    """`receiver.test=127.0.0.1:9443,…`: for development, the address that is dialled for a host."""
+    """Parses `receiver.test=127.0.0.1:9443,…`: the address to dial for a host, for development."""
     hosts = {}
     for entry in filter(None, map(str.strip, setting.split(","))):
         host, equals, target = entry.partition("=")

@@ -1,4 +1,4 @@
-"""The schema that all tables of this context belong to: platform tables, replicas, types of columns."""
+"""The schema of this context's tables: platform tables, replicas, column types."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from chassis.writes.idempotency import ledger
 Uuid = UUID(as_uuid=True)
 Instant = DateTime(timezone=True)
 
-# `event`, `delivery` and `attempt` are partitioned by event id, whose first bits are the time it was made: retention
-# drops partitions instead of deleting rows. Their partitions lie in a schema of their own and are made by
-# events/partitions.py; a foreign key among the three, or to `subscription`, would stand in the way of dropping them.
+# `event`, `delivery` and `attempt` are partitioned by event id, whose first bits are the time when it was made, so
+# retention drops partitions instead of deleting rows. events/partitions.py makes the partitions, in a schema of their
+# own. There are no foreign keys among the three, or to `subscription`: they would prevent dropping partitions.
 PARTITIONS = "partitions"
 PARTITIONED = ("event", "delivery", "attempt")
 BY_EVENT_ID = "RANGE (event_id)"
@@ -28,10 +28,10 @@ idempotency = ledger(metadata)
 audit = audit_table(metadata)
 inbox = inbox_table(metadata)
 
-# A replica: rows of the gateway by their own ids. A company that has not arrived yet counts as active.
+# The replica of the gateway's companies, by their own ids. A company that has not arrived counts as active.
 company = company_replica(metadata)
 
 
 def listed(values: Iterable[str]) -> str:
-    """The values as literals, for the list of a check constraint."""
+    """The values as literals, for a check constraint."""
     return ", ".join(f"'{value}'" for value in values)

@@ -1,4 +1,4 @@
-"""All tables of the database `webhooks`: every aggregate's, in one `metadata`."""
+"""All tables of the database `webhooks`, in one `metadata`."""
 
 from svc_webhooks.dispatch.tables import attempt, delivery
 from svc_webhooks.events.tables import event

@@ -1,4 +1,4 @@
-"""What an administrator does, over gRPC as the operator."""
+"""Calls the administration RPCs, as the operator by default."""
 
 import datetime
 import json
@@ -17,7 +17,7 @@ RUNGS = (0, 1, 2, 4, 8, 24)
 
 
 class Administrator:
-    """Of one company; a refusal comes out as Refusal."""
+    """Calls for one company; a refusal is raised as Refusal."""
 
     def __init__(self, client: Client, who: Identity | None = None) -> None:
         self.client = client
@@ -27,14 +27,14 @@ class Administrator:
         self._audit: Any = AuditServiceStub(client._channel)
 
     def of(self, company_id: int) -> "Administrator":
-        """An administrator of a company, who calls as such."""
+        """The same calls as an administrator of a company."""
         return Administrator(self.client, Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=7))
 
     async def _call(self, name: str, request: Any) -> Any:
         return await self.client.call(getattr(self._stub, name), request, self.who)
 
     async def audit(self, sub_id: int) -> list[tuple[str, str, dict[str, Any], dict[str, Any]]]:
-        """What was done about a subscription, the oldest first: actor, action, before, after."""
+        """The audit entries of a subscription, oldest first: actor, action, before, after."""
         request = ListAuditRequest(subject="webhook_subscription", subject_id=sub_id, limit=200)
         answer = await self.client.call(self._audit.ListAudit, request, self.who)
         return [
@@ -90,7 +90,7 @@ class Administrator:
         return text
 
     async def walk_the_ladder(self, start: datetime.datetime) -> datetime.datetime:
-        """Sweeps at every rung; returns the last one's instant."""
+        """Sweeps at every rung; returns the instant of the last one."""
         for hours in RUNGS:
             await self.client.sweep(start + hours * HOUR)
         return start + RUNGS[-1] * HOUR

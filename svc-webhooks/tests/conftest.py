@@ -33,7 +33,7 @@ def authority() -> Iterator[Authority]:
 
 @pytest.fixture(scope="session")
 async def receivers(authority: Authority) -> AsyncIterator[dict[str, Receiver]]:
-    """By host: good ones, and ones whose certificates are not."""
+    """Receivers by host: some with valid certificates, some with invalid ones."""
     now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
     contexts = {
         "receiver.test": authority.context("receiver.test"),
@@ -119,7 +119,7 @@ async def _create_outbox(url: str) -> None:
 
 @pytest.fixture(scope="session")
 async def opened(service: Harness) -> AsyncIterator[dict[str, Database]]:
-    """The databases, opened, by service."""
+    """The open databases, by service."""
     found = {}
     for name, one in {**service.producers, "svc-webhooks": service.webhooks}.items():
         found[name] = Database(one.environment["MAKEREADY_DATABASE_URL"], application="tests")
@@ -131,7 +131,7 @@ async def opened(service: Harness) -> AsyncIterator[dict[str, Database]]:
 
 @pytest.fixture
 async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) -> AsyncIterator[Database]:
-    """The database of svc-webhooks, and clean tables and receivers after each test."""
+    """The database of svc-webhooks; tables and receivers are cleared after each test."""
     yield opened["svc-webhooks"]
     async with opened["svc-webhooks"].connection() as connection:
         await connection.raw.execute("TRUNCATE subscription, event, delivery, attempt, erasure")
@@ -142,7 +142,7 @@ async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) 
 
 @pytest.fixture
 async def mended(service: Harness) -> AsyncIterator[None]:
-    """However the test leaves them, the processes run as before afterwards."""
+    """Restores the processes after the test, in whatever state the test leaves them."""
     yield
     for process in (*service.producers.values(), service.webhooks):
         if not process.as_always:
@@ -171,5 +171,5 @@ async def channel(service: Harness) -> AsyncIterator[grpc.aio.Channel]:
 
 @pytest.fixture
 def client(service: Harness, channel: grpc.aio.Channel, database: Database) -> Client:
-    """As a company that no other test knows."""
+    """A client of a company that no other test uses."""
     return Client(service, channel, next(companies))

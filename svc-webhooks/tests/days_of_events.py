@@ -1,4 +1,4 @@
-"""Days of events in a database of their own, and a process that drops them and is killed meanwhile."""
+"""Days of events in a database of their own, and processes that are killed while they drop days."""
 
 import asyncio
 import datetime
@@ -29,7 +29,7 @@ def event_id(day: datetime.date, number: int = 0) -> uuid.UUID:
 
 
 async def put(database: Database, day: datetime.date, *, deliveries: int = 1, state: str = "waiting") -> None:
-    """Events of a day, each with a delivery that is due and one attempt."""
+    """Stores events of a day, each with a due delivery and one attempt."""
     ids = [event_id(day, number) for number in range(deliveries)]
     due, settled = ("now()", "NULL") if state == "waiting" else ("NULL", "now()")
     async with database.transaction() as connection:
@@ -45,7 +45,7 @@ async def put(database: Database, day: datetime.date, *, deliveries: int = 1, st
 
 
 async def left(database: Database) -> dict[str, set[str]]:
-    """The names of all partitions, attached or not, by table, without the table's own."""
+    """The days of all partitions, attached or not, by table."""
     async with database.connection() as connection:
         rows = await connection.raw.fetch(
             "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace"
@@ -60,13 +60,13 @@ async def left(database: Database) -> dict[str, set[str]]:
 
 
 async def rows(database: Database) -> dict[str, int]:
-    """How many rows each table has."""
+    """The number of rows of each table."""
     async with database.connection() as connection:
         return {table: await connection.raw.fetchval(f"SELECT count(*) FROM {table}") for table in t.PARTITIONED}
 
 
 class Doomed:
-    """Processes that drop what is over and die at a point. Forked, for they would be a second each in starting."""
+    """Processes that drop days and die at a failpoint. They are forked, because a start would take a second each."""
 
     def __init__(self) -> None:
         self._nursery = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -1,4 +1,4 @@
-"""Dispatchers in the test's own process, on the database and with the key of the running service; rows for them."""
+"""Dispatchers in the test's own process, on the running service's database and with its key; helpers that add rows."""
 
 import datetime
 import json
@@ -22,7 +22,7 @@ from svc_webhooks.http_client.client import HttpClient
 from svc_webhooks.subscriptions.rules import EVENTS
 from svc_webhooks.vault.keyring import Vault
 
-VAULT = Vault({"k1": b"v" * 32})  # as the service has it, see conftest
+VAULT = Vault({"k1": b"v" * 32})  # the running service's key, see conftest
 LADDER: Ladder = tuple(datetime.timedelta(hours=hours) for hours in (1, 2, 4, 8, 24))
 SUBSCRIBE = """
 INSERT INTO subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id, secret_sealed,
@@ -45,10 +45,10 @@ async def dispatcher(
     period_seconds: int = 3600,
     clock: Callable[[], datetime.datetime] = now,
 ) -> AsyncIterator[Scheduler]:
-    """Takes no events in: the rows are there."""
+    """Consumes no events: the tests insert the rows."""
 
     async def nothing(_connection: Connection, _events: Sequence[events_pb2.Event]) -> None:
-        """No event comes."""
+        """Never called: no event arrives."""
 
     consumer = Consumer("tests", database, tables.inbox, Transport("nats://127.0.0.1:1", "tests"), nothing, {}, {})
     http = HttpClient(
@@ -64,7 +64,7 @@ async def dispatcher(
 
 
 async def subscribed(database: Database, company_id: int, urls: Sequence[str], secret: str = "whsec_test") -> list[int]:
-    """A subscription for each URL, straight into the table."""
+    """Inserts a subscription for each URL directly into the table."""
     async with database.transaction() as connection:
         found = []
         for url in urls:
@@ -85,7 +85,7 @@ def event_id(number: int = 0) -> uuid.UUID:
 async def happened(
     database: Database, company_id: int, events: int = 1, *, due_at: datetime.datetime | None = None
 ) -> list[uuid.UUID]:
-    """Events, each with a delivery for every subscription of the company, due since a minute."""
+    """Stores events, each with a delivery for every subscription of the company, due for a minute by default."""
     made = [
         StoredEvent(
             event_id=event_id(number),

@@ -1,4 +1,4 @@
-"""A running svc-webhooks, producers with outboxes of their own, and the means to call them."""
+"""A running svc-webhooks, producers with outboxes of their own, and a client of both."""
 
 import asyncio
 import datetime
@@ -36,7 +36,7 @@ companies = itertools.count(1000)
 
 
 class Process(processes.Process):
-    """One service process that can be stopped, killed and started again."""
+    """One service process that tests can stop, kill and start again."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], target: str, log: Path) -> None:
         super().__init__(command, log, environment)
@@ -45,7 +45,7 @@ class Process(processes.Process):
 
     @property
     def as_always(self) -> bool:
-        """Runs, and with the settings of every test."""
+        """Whether the process runs with the usual settings."""
         return self.is_running and not self.more
 
     def start(self, **more: str) -> None:
@@ -64,7 +64,7 @@ class Process(processes.Process):
         assert self.exit_status == -signal.SIGKILL, self.log_tail()
 
     def metrics(self) -> str:
-        """What the process tells Prometheus."""
+        """The process's Prometheus metrics."""
         with urllib.request.urlopen(
             f"http://{self.environment['MAKEREADY_METRICS_LISTEN']}/metrics", timeout=5
         ) as read:
@@ -103,7 +103,7 @@ def operator(company_id: int = 0) -> Identity:
 
 
 class Client:
-    """Calls svc-webhooks as one company; a refusal comes out as Refusal."""
+    """Calls svc-webhooks for one company; a refusal is raised as Refusal."""
 
     def __init__(self, service: Harness, channel: grpc.aio.Channel, company_id: int) -> None:
         self.service = service
@@ -156,14 +156,14 @@ class Client:
         return {name: getattr(found, name) for name in ("attempted", "succeeded", "failed", "parked")}
 
     async def forget(self, now: datetime.datetime) -> int:
-        """How many days of events `sweep retention --now` drops."""
+        """The number of days of events that `sweep retention --now` drops."""
         request = retention_pb2.SweepRetentionRequest()
         request.now.FromDatetime(now)
         days: int = (await self.call(self._retention.SweepRetention, request, operator())).days
         return days
 
     async def acknowledged(self) -> None:
-        """Waits until no message of NATS is on its way or unacknowledged."""
+        """Waits until NATS has no undelivered or unacknowledged message."""
         consumer: Any = ConsumerServiceStub(self._channel)
         async with asyncio.timeout(45):
             request = events_pb2.GetLagRequest()
@@ -176,14 +176,14 @@ class Client:
 
 
 class Producer:
-    """Commits events into a producer's outbox, as its service would."""
+    """Commits events to a producer's outbox, as its service would."""
 
     def __init__(self, name: str, database: Database) -> None:
         self.database = database
         self.outbox = Outbox(name, producer_outbox)
 
     async def ticket_created(self, company_id: int, ticket_id: int = 1, **more: Any) -> str:
-        """The event id. made_at: when the producer minted it, where that is not now."""
+        """Returns the event id. made_at: when the producer made the id; now by default."""
         made_at = more.pop("made_at", None)
         data = more.pop("data", json.dumps({"entity_id": ticket_id, "title": "Fuite d'eau é\u2028"}).encode())
         row = self.outbox.public(

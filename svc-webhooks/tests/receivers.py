@@ -1,4 +1,4 @@
-"""Receivers of deliveries on loopback: real TLS, real HTTP, and every way to misbehave."""
+"""Receivers of deliveries on loopback: real TLS, real HTTP, and many kinds of misbehaviour."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ HOST = "receiver.test"
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request as it came."""
+    """One request as received."""
 
     request_line: str
     headers: dict[str, str]
@@ -36,7 +36,7 @@ Answer = Callable[[Received, asyncio.StreamWriter], Awaitable[None]]
 
 
 def answering(status: int, body: bytes = b"", *headers: str) -> Answer:
-    """Answers every request alike and keeps the connection."""
+    """Responds to every request alike and leaves the connection open."""
 
     async def answer(_: Received, writer: asyncio.StreamWriter) -> None:
         lines = [f"HTTP/1.1 {status} Answer", f"Content-Length: {len(body)}", *headers, "", ""]
@@ -47,7 +47,7 @@ def answering(status: int, body: bytes = b"", *headers: str) -> Answer:
 
 
 def saying(raw: bytes) -> Answer:
-    """Answers with exactly these bytes, in one piece."""
+    """Responds with exactly these bytes, in one write."""
 
     async def answer(_: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(raw)
@@ -61,7 +61,7 @@ async def hanging(_: Received, __: asyncio.StreamWriter) -> None:
 
 
 async def trickling(_request: Received, writer: asyncio.StreamWriter) -> None:
-    """Headers at once, then a byte now and then, for ever."""
+    """Sends headers at once, then one byte at a time without end."""
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
     for _ in range(600):
         writer.write(b"x")
@@ -103,7 +103,7 @@ async def disconnecting(_: Received, writer: asyncio.StreamWriter) -> None:
 
 @dataclass
 class Receiver:
-    """A receiver that is listening. `answer` may be replaced at any time."""
+    """A listening receiver. `answer` may be replaced at any time."""
 
     port: int
     answer: Answer
@@ -116,13 +116,13 @@ class Receiver:
         return {HOST: ("127.0.0.1", self.port)}
 
     def hang_up(self) -> None:
-        """Closes every connection that is open, as a receiver does with idle ones."""
+        """Closes all open connections, as a receiver does with idle ones."""
         for writer in list(self.writers):
             writer.close()
 
 
 class Authority:
-    """A certificate authority of our own, and contexts with certificates of every quality."""
+    """A certificate authority of the tests, and contexts with valid and invalid certificates."""
 
     def __init__(self) -> None:
         self._authority = trustme.CA()
@@ -138,7 +138,7 @@ class Authority:
 
 
 def with_old_tls(context: ssl.SSLContext, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_1) -> ssl.SSLContext:
-    """The same context, which speaks nothing newer."""
+    """Limits the context to this version of TLS."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = context.maximum_version = version

@@ -1,4 +1,4 @@
-"""Proto, rules, SQL and identity say the same."""
+"""Proto, rules, SQL and identity agree."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(
     except grpc.aio.AioRpcError as error:
         code = error.code()
     if KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]:
-        assert code in (grpc.StatusCode.OK, grpc.StatusCode.FAILED_PRECONDITION)  # served or refused by a rule
+        assert code in (grpc.StatusCode.OK, grpc.StatusCode.FAILED_PRECONDITION)  # served, or refused by a rule
     else:
         assert code == grpc.StatusCode.PERMISSION_DENIED
 

@@ -1,4 +1,4 @@
-"""What a page of subscriptions or a batch of a deletion costs does not grow with the tables or others' rows."""
+"""A page of subscriptions and a batch of a deletion cost the same, however many rows the tables or others have."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_a_batch_of_a_deletion_meets_what_it_deletes(crowd: Database) -> N
         deleting = await statement_plan(crowd, erasure.DELETE_THEM, BY_INDEX, **values)
         assert deleting.rows_met <= (1 + 2) * ROWS and not deleting.whole_tables
         after = ids[-1]
-    async with crowd.connection() as connection:  # what was explained has been done
+    async with crowd.connection() as connection:  # EXPLAIN ANALYZE has executed the deletions
         left = "SELECT count(*) FROM attempt WHERE subscription_id = $1"
         assert await connection.raw.fetchval(left, SUB) == 2 * (DAYS * EVENTS_A_DAY - 3 * ROWS)
 

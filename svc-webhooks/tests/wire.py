@@ -1,4 +1,4 @@
-"""What tests of sending share: a client that knows a receiver's address, and a resolver that answers as told."""
+"""Helpers of tests that send: a client with configured addresses, and a resolver with scripted answers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def http_client(authority: Authority | None, override: dict[str, tuple[str, int]
 
 
 class Resolver:
-    """Answers as it is told, and counts."""
+    """Returns scripted answers and records the lookups."""
 
     def __init__(self, *answers: Sequence[str] | Exception | float) -> None:
         self.answers = list(answers)

@@ -1,1 +1,1 @@
-"""What the tests of all projects share."""
+"""The tools that the tests of all projects share."""

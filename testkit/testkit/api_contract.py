@@ -1,6 +1,6 @@
-"""Holds responses and deliveries to the document that the running system serves: more strictly than a client may.
+"""Checks responses and deliveries against the document that the running system serves, more strictly than a client.
 
-Clients get on with new fields and new enum values; what is sent today must be what is published today.
+Clients must accept new fields and new enum values. Here, fields and values that the document lacks are errors.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import jsonschema_rs
 
 Schema = dict[str, Any]
-# What HTTP itself sends, in a response of whatever operation.
+# Headers of HTTP itself, in responses of all operations.
 TRANSPORT = {"content-type", "content-length", "date", "connection"}
-# What is to be told when the tests have passed, under its title.
+# Texts to print when the tests have passed, by title.
 SUMMARIES: dict[str, str] = {}
 
 
@@ -29,7 +29,7 @@ class Contract:
         self._validators: dict[str, jsonschema_rs.Draft202012Validator] = {}
 
     def check(self, method: str, path: str, status: int, headers: Message, body: bytes) -> None:
-        """Raises AssertionError where the response is not documented. path: below the base URL, without query."""
+        """Raises AssertionError if the response is not documented. path: below the base URL, without query."""
         where = f"{method} {path}: {status} {body[:300]!r}"
         response = self._documented(method, path, status)
         assert response is not None, f"{where}: not documented"
@@ -42,7 +42,7 @@ class Contract:
         self._check_body(schema, found, where)
 
     def check_delivery(self, body: bytes) -> None:
-        """Raises AssertionError where a delivery's body is not documented."""
+        """Raises AssertionError if a delivery's body is not documented."""
         found = json.loads(body)
         assert found.get("event") in self.document["webhooks"], f"no event: {body[:300]!r}"
         post = self.document["webhooks"][found["event"]]["post"]
@@ -50,7 +50,7 @@ class Contract:
         self._check_body(schema, found, f"delivery {body[:300]!r}")
 
     def codes(self) -> Iterator[tuple[int, str]]:
-        """Every status and code that an operation may answer."""
+        """Every status and code that an operation may return."""
         for item in self.document["paths"].values():
             for operation in item.values():
                 for status, response in operation["responses"].items():
@@ -82,7 +82,7 @@ class Contract:
         return None
 
     def _resolved(self, found: Schema) -> Schema:
-        """What a reference stands for; whatever stands beside it is lost."""
+        """The schema behind a reference; keys next to `$ref` are ignored."""
         while "$ref" in found:
             here: Any = self.document
             for part in found["$ref"].removeprefix("#/").split("/"):
@@ -120,7 +120,7 @@ class Contract:
         return validator
 
     def _misplaced(self, schema: Schema, found: Any) -> Iterator[list[str]]:
-        """Objects whose keys do not stand in the order of their schema."""
+        """Objects whose keys are not in the order of their schema."""
         if isinstance(found, list):
             for one in found:
                 yield from self._misplaced(self._resolved(schema)["items"], one)
@@ -135,12 +135,12 @@ class Contract:
 
 
 def _uncounted(responses: Schema) -> Schema:
-    """The headers of an answer to a path that does not exist: nobody was asked for a key."""
+    """The headers of a response for an unknown path, without those of the rate limit: no key was checked."""
     return {name: one for name, one in responses["NotFound"]["headers"].items() if not name.startswith("RateLimit")}
 
 
 def _closed(found: Any) -> Any:
-    """The same schemas without what they leave open: other values of an enum, other keys of an object."""
+    """The same schemas, closed: no other values of an enum, no other keys of an object."""
     if isinstance(found, list):
         return [_closed(one) for one in found]
     if not isinstance(found, dict):

@@ -1,4 +1,4 @@
-"""The same servers from a Docker engine, for tests; fixed host ports, so that a restart keeps its URL."""
+"""PostgreSQL and NATS in Docker containers, for tests. Their host ports are fixed, so a restart keeps the URL."""
 
 import importlib
 import time
@@ -29,7 +29,7 @@ class ContainerServer:
         self.container = DockerContainer(image).with_bind_ports(port[0], port[1])
 
     def start(self) -> None:
-        """Starts it where it stands still; returns when it answers."""
+        """Starts it if it does not run; returns when it answers."""
         if self.container.get_wrapped_container() is None:
             self.container.start()
         else:
@@ -41,11 +41,11 @@ class ContainerServer:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """Ends it cleanly; its data stay."""
+        """Stops it cleanly; its data stay."""
         self.container.get_wrapped_container().stop()
 
     def kill(self) -> None:
-        """Ends it as a crash does."""
+        """Kills it, like a crash."""
         self.container.get_wrapped_container().kill()
 
 
@@ -71,7 +71,7 @@ def nats() -> Iterator[ContainerServer]:
 
 
 def running(server: ContainerServer) -> Iterator[ContainerServer]:
-    """Starts it, gives it out, removes it."""
+    """Starts the server, yields it, and removes it."""
     try:
         server.start()
         yield server
@@ -80,7 +80,7 @@ def running(server: ContainerServer) -> Iterator[ContainerServer]:
 
 
 def need_engine() -> None:
-    """Skips the test where no Docker engine answers."""
+    """Skips the test if no Docker engine answers."""
     docker: Any = importlib.import_module("docker")
 
     try:

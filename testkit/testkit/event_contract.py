@@ -1,6 +1,6 @@
-"""Holds events to the published document: its keys, no more and no fewer, in their order; its data to the record's GET.
+"""Checks events against the published document (exactly its keys, in order), and their data against the record's GET.
 
-For the tests of the services too: it knows the document alone. What comes from an outbox is read by whoever has it.
+The services' tests use it too: it knows only the document. The caller parses an outbox's messages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import asyncpg
 from testkit.api_contract import Contract
 
 DOCUMENT = Path(__file__).parents[2] / "gateway" / "gateway" / "pages" / "openapi.json"
-# Where the record in `data` is served, by its entity_type; an inline dict has none.
+# The path that serves the record in `data`, by its entity_type; an inline dict has none.
 PLACES = {"ticket": "/tickets", "turn": "/turns", "vendor": "/vendors", "inspection": "/inspections"}
 _BEFORE_DATA = ',"data":'
 
@@ -40,7 +40,7 @@ def published() -> Contract:
 
 
 def check_envelope(body: bytes) -> dict[str, Any]:
-    """A delivery's body, read. Raises AssertionError where it is not exactly as documented."""
+    """Parses a delivery's body. Raises AssertionError if it is not exactly as documented."""
     published().check_delivery(body)
     found: dict[str, Any] = json.loads(body)
     assert found["occurred_at"].endswith("Z"), found["occurred_at"]
@@ -52,7 +52,7 @@ def check_envelope(body: bytes) -> dict[str, Any]:
 
 
 def check_event(event: Told) -> dict[str, Any]:
-    """A public event of an outbox, as the envelope that is delivered of it. Raises AssertionError as above."""
+    """The envelope of a public event in an outbox, parsed. Raises AssertionError as above."""
     occurred_at = event.occurred_at.ToDatetime(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     head = {"schema_version": 1, "event_id": event.event_id, "event": event.public.event}
     head |= {"occurred_at": occurred_at, "company_id": event.company_id}
@@ -65,7 +65,7 @@ def check_event(event: Told) -> dict[str, Any]:
 
 
 def data_of(body: bytes) -> bytes:
-    """The bytes of `data` in a delivery's body. No key before it has a free text."""
+    """The bytes of `data` in a delivery's body. The keys before it hold no free text."""
     text = body.decode()
     start = text.index(_BEFORE_DATA) + len(_BEFORE_DATA)
     _, end = json.JSONDecoder().raw_decode(text, start)
@@ -73,13 +73,13 @@ def data_of(body: bytes) -> bytes:
 
 
 def check_same_as_get(body: bytes, got: bytes) -> None:
-    """Raises AssertionError unless the data of a delivery are what the record's GET answered, to the byte."""
+    """Raises AssertionError unless a delivery's data equal the response of the record's GET, to the byte."""
     assert data_of(body) == got, f"data {data_of(body)!r}\nGET  {got!r}"
 
 
 def check_unless_changed(found: dict[str, Any], got: dict[str, Any]) -> bool:
-    """Whether the record has stood as it is since this event; then the data must be what its GET serves now, but for
-    the names of what it names. Of records without updated_at nobody can tell."""
+    """Whether the record is unchanged since this event. Then the data must equal its GET now, except the names of
+    related records. For a record without updated_at it is unknown, and the result is False."""
     data = found["data"]
     if "updated_at" not in data or data["updated_at"] != got["updated_at"]:
         return False
@@ -92,12 +92,12 @@ def _by_ids(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def place_of(data: dict[str, Any]) -> str | None:
-    """The path of the GET that serves what `data` is; None for an inline dict."""
+    """The path of the GET that serves the record in `data`; None for an inline dict."""
     return f"{PLACES[data['entity_type']]}/{data['entity_id']}" if "entity_type" in data else None
 
 
 async def checked_outbox(url: str, read: Callable[[bytes], Any]) -> AsyncIterator[dict[str, Any]]:
-    """Every public event in a producer's database, in their order, checked; read: parses an outbox's message."""
+    """Checks and yields every public event in a producer's database, in order; read: parses an outbox's message."""
     connection = await asyncpg.connect(url)
     try:
         rows = await connection.fetch("SELECT message FROM outbox WHERE subject LIKE '%.public.%' ORDER BY event_id")
@@ -110,5 +110,5 @@ async def checked_outbox(url: str, read: Callable[[bytes], Any]) -> AsyncIterato
 
 
 async def check_outbox(url: str, read: Callable[[bytes], Any]) -> int:
-    """Checks every public event in a producer's database; how many there were."""
+    """Checks every public event in a producer's database; returns how many."""
     return len([event async for event in checked_outbox(url, read)])

@@ -1,7 +1,7 @@
-"""Whether the code of the last release goes on working on a newer schema: what the newer one takes from it.
+"""Finds what a newer schema removes that the code of the last release uses.
 
-A release is rolled out while the one before still runs, and stepped back from without its migrations. So a migration
-only adds; what it would take goes a release later, when no running code uses it any more.
+A release is rolled out while the one before still runs, and rolled back without its migrations. So a migration only
+adds. Removals follow a release later, when no running code uses the removed parts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ CHECK, EXCLUDE, FOREIGN_KEY, PRIMARY_KEY, UNIQUE = "c", "x", "f", "p", "u"
 
 @dataclass(frozen=True)
 class Column:
-    """type: as `format_type` prints it, with the collation where it is not the type's own; default: its expression."""
+    """type: as `format_type` prints it, with the collation if it is not the type's own; default: its expression."""
 
     type: str
     not_null: bool = False
@@ -23,12 +23,12 @@ class Column:
 
     @property
     def fills_itself(self) -> bool:
-        """Whether an INSERT may leave it out though it takes no null."""
+        """Whether an INSERT may omit the column although it takes no null."""
         return self.default is not None or self.computed or bool(self.identity)
 
     @property
     def takes_no_values(self) -> bool:
-        """Whether an INSERT must leave it out."""
+        """Whether an INSERT must omit the column."""
         return self.computed or self.identity == "ALWAYS"
 
 
@@ -39,7 +39,7 @@ class Constraint:
     kind: str
     definition: str
     holds: str = ""
-    """The table whose rows a foreign key does not let go; empty where it goes with them."""
+    """The table whose rows the foreign key protects from deletion; else empty."""
 
 
 Named = tuple[str, str]  # the table and the name in it
@@ -47,13 +47,13 @@ Named = tuple[str, str]  # the table and the name in it
 
 @dataclass(frozen=True)
 class Schema:
-    """What statements can meet in a database. Tables: how each is partitioned, else an empty text."""
+    """The parts of a database that statements depend on. tables: how each is partitioned, else an empty text."""
 
     tables: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[Named, Column] = field(default_factory=dict)
     constraints: Mapping[Named, Constraint] = field(default_factory=dict)
     unique_indexes: Mapping[Named, str] = field(default_factory=dict)
-    """Their definitions; those of constraints are not among them."""
+    """Their definitions, without those of constraints."""
     triggers: Mapping[Named, str] = field(default_factory=dict)
     sequences: Mapping[str, str] = field(default_factory=dict)
     """Type, increment, bounds and cache of each."""
@@ -61,10 +61,10 @@ class Schema:
 
 
 def taken(released: Schema, head: Schema) -> list[str]:
-    """What code of the release may no longer do on `head`: a sentence each, sorted.
+    """What the release's code can no longer do on `head`: one sentence each, sorted.
 
-    Nothing is said of a plain index, a CHECK or a foreign key that goes, a default that changes, or whatever is new
-    and asks nothing of the release.
+    It reports no removal of a plain index, a CHECK or a foreign key, no changed default, and no addition that demands
+    nothing of the release.
     """
     return sorted(
         [
@@ -98,7 +98,7 @@ def _tables(released: Schema, head: Schema) -> Iterator[str]:
 def _columns(released: Schema, head: Schema) -> Iterator[str]:
     for (table, name), was in released.columns.items():
         if table not in head.tables:
-            continue  # told of the table
+            continue  # reported with the table
         column = head.columns.get((table, name))
         if column is None:
             yield f"column {table}.{name} is gone"
@@ -106,7 +106,7 @@ def _columns(released: Schema, head: Schema) -> Iterator[str]:
         if column.type != was.type:
             yield f"column {table}.{name} was {was.type} and is {column.type}"
         if column.not_null and not was.not_null:
-            yield f"column {table}.{name} takes no null any more"  # a default helps nobody who writes null
+            yield f"column {table}.{name} takes no null any more"  # a default does not replace a written null
         if was.fills_itself and not column.fills_itself:
             yield f"column {table}.{name} has no default any more"
         if column.takes_no_values and not was.takes_no_values:
@@ -127,7 +127,7 @@ def _constraints(released: Schema, head: Schema) -> Iterator[str]:
         elif was is None and constraint.holds in released.tables:
             yield f"constraint {table}.{name} is new and holds rows of {constraint.holds}"
     for (table, name), was in released.constraints.items():
-        # Upserts name what is unique.
+        # Upserts name unique constraints.
         if was.kind in (PRIMARY_KEY, UNIQUE) and table in head.tables and (table, name) not in head.constraints:
             yield f"constraint {table}.{name} is gone"
 

@@ -1,4 +1,4 @@
-"""A real gateway in its own process, with a real database and NATS; the contexts behind it: `testkit.stub_contexts`."""
+"""Fixtures: a real gateway in its own process, a real database and NATS, and `testkit.stub_contexts` behind it."""
 
 from __future__ import annotations
 

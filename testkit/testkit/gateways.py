@@ -1,4 +1,4 @@
-"""Gateways of the tests: each in its own process, on shared servers, and the operator who calls them."""
+"""Gateways for tests, each in its own process, on shared servers; and the operator who calls them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Gateway(Process):
 
 @dataclass
 class GatewayHarness:
-    """The servers, keys and contexts that gateways of these tests share."""
+    """The servers, keys and contexts that the tests' gateways share."""
 
     folder: Path
     database_url: str
@@ -78,7 +78,7 @@ class GatewayHarness:
     gateways: list[Gateway] = field(default_factory=list)
 
     def gateway(self, **more: str) -> Gateway:
-        """A gateway that is not started yet."""
+        """A gateway, not started yet."""
         number = len(self.gateways)
         environment = os.environ | {
             "MAKEREADY_DATABASE_URL": self.database_url,
@@ -102,7 +102,7 @@ class GatewayHarness:
 
 
 class Operator:
-    """The operator's calls to a gateway; a refusal comes out as Refusal."""
+    """The operator's calls to a gateway; a refusal is raised as Refusal."""
 
     def __init__(self, target: str, keys: Path) -> None:
         channel = grpc.aio.insecure_channel(target)
@@ -119,7 +119,7 @@ class Operator:
         self._names = itertools.count(1)
 
     async def __call__(self, rpc: str, request: Any, company_id: int = 0, who: Identity | None = None) -> Any:
-        """who: somebody for whom the gateway vouches, instead of the operator."""
+        """who: a caller for whom the gateway vouches, instead of the operator."""
         token = self._issuer.token("gateway", Identity(OPERATOR, "operator", company_id))
         if who is not None:
             token = self._vouching.token("gateway", who)
@@ -144,7 +144,7 @@ class Operator:
         return email
 
     async def administrators_identity(self, company_id: int) -> Identity:
-        """A new administrator of a company, who calls as such."""
+        """The identity of a new administrator of a company."""
         email = f"adm{next(self._names)}-{company_id}@example.com"
         made = await self("CreateAdministrator", pb.CreateAdministratorRequest(company_id=company_id, email=email))
         return Identity(ADMINISTRATOR, "gateway", company_id, administrator_id=made.administrator_id)

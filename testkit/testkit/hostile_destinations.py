@@ -1,6 +1,6 @@
-"""Destinations that must never be dialled, by what is wrong with them. None needs a resolver to be refused.
+"""Destinations that must never be dialled, by their fault. The rules refuse each without a resolver.
 
-Used where rules are tested alone (test_destinations.py), over HTTP (tests/e2e) and when sending.
+Used by the tests of the rules (test_destinations.py), over HTTP (tests/e2e) and of sending.
 """
 
 URLS: dict[str, list[str]] = {
@@ -252,7 +252,7 @@ URLS: dict[str, list[str]] = {
         "https://\U0001d7cf\U0001d7d0\U0001d7d5.0.0.1/",
         "https://\u0661\u0662\u0667.\u0660.\u0660.\u0661/",
         "https://\u0967\u0968\u096d.\u0966.\u0966.\u0967/",
-        "https://\uff18.\uff18.\uff18.\uff18/",  # public, and yet in no usual spelling
+        "https://\uff18.\uff18.\uff18.\uff18/",  # a public address in an unusual spelling
         "https://8\u30028\u30028\u30028/",
         "https://\uff10\uff58\uff17\uff46.1/",
         "https://\uff12\uff11\uff13\uff10\uff17\uff10\uff16\uff14\uff13\uff13/",
@@ -302,7 +302,7 @@ ADDRESSES: dict[str, list[str]] = {
         "fc00::1",
         "fd00::1",
         "fdff::1",
-        "fec0::1",  # site-local, as it was
+        "fec0::1",  # formerly site-local
     ],
     "link-local": ["169.254.0.1", "169.254.255.254", "fe80::1", "fe80::a9fe:a9fe", "febf::1"],
     "carrier-grade NAT": ["100.64.0.1", "100.127.255.255"],
@@ -390,7 +390,7 @@ ADDRESSES: dict[str, list[str]] = {
 
 
 def url_of(address: str) -> str:
-    """As a destination."""
+    """The address as a destination URL."""
     return f"https://[{address}]/" if ":" in address else f"https://{address}/"
 
 

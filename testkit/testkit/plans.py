@@ -1,4 +1,4 @@
-"""The plans of pages: what a list's statement meets, for tests and for docs/plans.md."""
+"""The plans of pages: the rows that a list's statement reads, for tests and for docs/plans.md."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ Node = dict[str, Any]
 
 
 class Plan(list[Node]):
-    """Every node of a plan that was run, the root first."""
+    """Every node of an executed plan, the root first."""
 
     @property
     def returned(self) -> int:
@@ -24,23 +24,23 @@ class Plan(list[Node]):
 
     @property
     def rows_met(self) -> int:
-        """Rows and index entries of tables that it looked at, those too that it threw away."""
+        """The rows and index entries that the plan read from tables, including those that it discarded."""
         return round(sum(rows_looked_at(node) for node in self if "Relation Name" in node))
 
     @property
     def buffers(self) -> int:
-        """How often it touched a block of 8 KiB, in memory or on disk."""
+        """The number of accesses to blocks of 8 KiB, in memory or on disk."""
         found: int = self[0]["Shared Hit Blocks"] + self[0]["Shared Read Blocks"]
         return found
 
     @property
     def indexes(self) -> list[str]:
-        """The indexes that it read, in the order of the plan."""
+        """The indexes that the plan read, in its order."""
         return list(dict.fromkeys(node["Index Name"] for node in self if "Index Name" in node and node["Actual Loops"]))
 
     @property
     def whole_tables(self) -> list[str]:
-        """The tables that it read from their first row on."""
+        """The tables that the plan read from their first row."""
         return [node["Relation Name"] for node in self if node["Node Type"] == "Seq Scan" and node["Actual Loops"]]
 
 
@@ -50,7 +50,7 @@ def lists_of(*modules: ModuleType) -> dict[str, Pages]:
 
 
 def filter_sets(pages: Pages, requires: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
-    """Every set of filters that a caller may give. requires: filters that are refused without another."""
+    """Every set of filters that a caller may set. requires: filters that are refused without another."""
     for size in range(len(pages.filters) + 1):
         for names in itertools.combinations(pages.filters, size):
             if all(requires.get(name, name) in names for name in names):
@@ -60,13 +60,13 @@ def filter_sets(pages: Pages, requires: Mapping[str, str]) -> Iterator[tuple[str
 async def page_plan(
     database: Database, pages: Pages, company_id: int, limit: int, after_id: Any = 0, **filters: Any
 ) -> Plan:
-    """The plan that serves all callers, run for this one: it knows no parameter's value."""
+    """The generic plan, which knows no parameter's value, executed with these values."""
     values = {"company_id": company_id, "after_id": after_id, "rows": limit + 1, **filters}
     return await statement_plan(database, pages.statement(frozenset(filters)), **values)
 
 
 async def statement_plan(database: Database, statement: Statement, first: str = "", /, **values: Any) -> Plan:
-    """Likewise for any statement; first: SQL that its transaction begins with."""
+    """As `page_plan`, for any statement; first: SQL at the beginning of its transaction."""
     async with explained(database, statement, first) as explain:
         return await explain(**values)
 
@@ -77,7 +77,7 @@ def _literal(value: Any) -> str:
 
 
 def _element(value: Any) -> str:
-    """Of an array."""
+    """An element of an array."""
     if isinstance(value, bytes):
         value = f"\\\\x{value.hex()}"
     return "NULL" if value is None else f'"{value}"'
@@ -111,7 +111,7 @@ def _nodes(node: Node) -> list[Node]:
 
 
 def rows_looked_at(node: Node) -> float:
-    """How many rows a node met, those that it filtered out too."""
+    """How many rows a node read, including those that it filtered out."""
     thrown = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     met: float = (node["Actual Rows"] + thrown) * node["Actual Loops"]
     return met

@@ -1,8 +1,8 @@
-"""Real PostgreSQL and NATS for the tests: a pytest plugin.
+"""A pytest plugin: real PostgreSQL and NATS for the tests.
 
-Servers are started for a session where a test asks for them, in a folder that goes with it. A server whose
-URL is in MAKEREADY_DATABASE_URL or MAKEREADY_NATS_URL is used instead; it is not ours to stop, so tests that
-stop it are skipped. `--backend containers` takes both from a Docker engine.
+The plugin starts a server once in a session, when a test first requests it, in a folder that is deleted at the end. If
+MAKEREADY_DATABASE_URL or MAKEREADY_NATS_URL is set, the tests use that server, and those that would stop it are
+skipped. `--backend containers` runs both servers in a Docker engine.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ FOLDER_PREFIX = "makeready-test-"
 
 
 class Server(Protocol):
-    """What every kind of server can do."""
+    """The operations of every kind of server."""
 
     @property
     def url(self) -> str: ...
@@ -49,13 +49,13 @@ class PostgresServer:
         return self._server.url
 
     def create_database(self, name: str) -> str:
-        """An empty database of this name with a role of its own; the role's URL. An older one is dropped."""
+        """Makes an empty database with a role of its own and returns the role's URL. An older database is dropped."""
         drop_database(self.url, name)
         return make_database(self.url, name, secrets.token_urlsafe(16))
 
 
 class GivenServer:
-    """A server that somebody else runs."""
+    """A server that runs outside the tests."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -64,15 +64,15 @@ class GivenServer:
         """It runs already."""
 
     def stop(self) -> None:
-        """Not ours to stop."""
+        """Does nothing: the tests do not own the server."""
         pytest.skip("the server was given by its URL: it is not ours to stop")
 
     kill = stop
 
 
 def pytest_configure() -> None:
-    """Logs of the tests' own process in plain text: `rich`, where it is there, prints the local variables of every
-    frame, which took 4 s an exception."""
+    """Logs of the tests' own process in plain text: `rich`, if installed, prints the local variables of every frame,
+    which took 4 s an exception."""
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, plain])
 
@@ -92,7 +92,7 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
             yield PostgresServer(server)
     else:
         with server_folder() as folder:
-            # Killed processes lose nothing that they have written; only a machine that stops would.
+            # Killed processes lose no written data without fsync; only a machine that stops does.
             unsafe = {"fsync": "off"}
             embedded = Postgres(folder / "postgres", "test", log=folder / "postgres.log", settings=unsafe)
             embedded.start()
@@ -118,8 +118,8 @@ def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 @contextmanager
 def embedded_nats() -> Iterator[Nats]:
-    """A NATS of its own, for a suite whose service is to hear of no other suite's records, and to share its durable
-    consumer with no other process."""
+    """A separate NATS, for a suite whose service must receive no other suite's events and share its durable consumer
+    with no other process."""
     with server_folder() as folder:
         server = Nats(folder / "nats", "test", log=folder / "nats.log")
         server.start()
@@ -131,9 +131,9 @@ def embedded_nats() -> Iterator[Nats]:
 
 @contextmanager
 def server_folder() -> Iterator[Path]:
-    """A folder that other users may enter (PostgreSQL's, where we are root); goes at the end.
+    """A folder that other users may enter (PostgreSQL's user, if the tests run as root); deleted at the end.
 
-    Those of sessions that were killed go first: nobody holds their lock.
+    First it deletes the folders of killed sessions: no process holds their lock.
     """
     for old in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
         try:
@@ -146,7 +146,7 @@ def server_folder() -> Iterator[Path]:
     made.chmod(0o711)
     with (made / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        folder = made.rename(made.with_name(made.name.removeprefix("new-")))  # locked before it is seen
+        folder = made.rename(made.with_name(made.name.removeprefix("new-")))  # locked before it is visible
         try:
             yield folder
         finally:

@@ -37,14 +37,14 @@ class Process:
         *,
         own_session: bool = False,
     ) -> None:
-        """environment: the whole of it, by default this process's own; own_session: no Ctrl-C at the terminal reaches
-        it."""
+        """environment: all variables, by default this process's own; own_session: a Ctrl-C at the terminal does not
+        reach it."""
         self._command = command
         self._environment = dict(os.environ if environment is None else environment)
         self._own_session = own_session
         self.log = log
         self.process: subprocess.Popen[bytes] | None = None
-        """The process that was started last."""
+        """The last started process."""
 
     @property
     def command(self) -> Sequence[str]:
@@ -60,7 +60,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Of the process that was started last."""
+        """The pid of the last started process."""
         assert self.process is not None
         return self.process.pid
 
@@ -81,7 +81,7 @@ class Process:
             )
 
     def wait_until(self, is_ready: Callable[[], bool], seconds: float = READY_SECONDS) -> None:
-        """Returns when it is ready. Fails with the end of the log if it ends before, or is not ready in time."""
+        """Waits until it is ready. Fails with the end of the log if it ends before, or is not ready in time."""
         deadline = time.monotonic() + seconds
         while not is_ready():
             assert self.is_running, f"ended with {self.exit_status}:\n{self.log_tail()}"
@@ -89,7 +89,7 @@ class Process:
             time.sleep(LOOK_SECONDS)
 
     def send(self, number: signal.Signals) -> None:
-        """Sends the signal; nothing if it has ended."""
+        """Sends the signal; does nothing if it has ended."""
         assert self.process is not None
         self.process.send_signal(number)
 
@@ -99,23 +99,23 @@ class Process:
         return self.wait(seconds)
 
     def wait(self, seconds: float = STOP_SECONDS) -> int:
-        """Waits until it ends by itself; its exit status."""
+        """Waits until it ends by itself; returns its exit status."""
         assert self.process is not None
         return self.process.wait(seconds)
 
     def kill(self) -> None:
-        """Ends it at once. Nothing if it was never started."""
+        """Kills it. Does nothing if it was never started."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(10)
 
     def log_tail(self, characters: int = LOG_TAIL_CHARACTERS) -> str:
-        """The end of what it has written."""
+        """The end of its log."""
         return self.log.read_text(errors="replace")[-characters:] if self.log.exists() else ""
 
 
 def accepts_connections(target: str) -> bool:
-    """Whether somebody listens at HOST:PORT."""
+    """Whether a server listens at HOST:PORT."""
     host, _, port = target.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=1).close()

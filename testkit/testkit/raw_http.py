@@ -1,4 +1,4 @@
-"""HTTP over raw sockets: what was sent and what came back, to the byte. Every response must keep the API's rules."""
+"""HTTP over raw sockets: requests and responses to the byte. Every response is checked against the API's rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Response:
     interim: tuple[int, ...] = ()
 
     def header(self, name: str) -> str | None:
-        """The header's value; asserts that it is there once at most."""
+        """The header's value; asserts that it occurs at most once."""
         found = [value for given, value in self.headers if given.lower() == name.lower()]
         assert len(found) < 2, f"{name} is repeated"
         return found[0] if found else None
@@ -41,7 +41,7 @@ class Response:
         return found
 
     def without_id(self) -> tuple[Any, ...]:
-        """All of it but what differs from one request to the next."""
+        """The response without the parts that differ between requests."""
         differing = ("x-request-id", "date", "ratelimit")
         kept = tuple(one for one in self.headers if one[0].lower() not in differing)
         return self.status, kept, self.body
@@ -78,7 +78,7 @@ class Connection:
         return response
 
     async def is_closed(self) -> bool:
-        """Whether the server closes, without another byte."""
+        """Whether the server closes the connection without another byte."""
         async with asyncio.timeout(DEADLINE_SECONDS):
             try:
                 rest = await self.reader.read(65536)
@@ -104,7 +104,7 @@ def _parsed(head: bytes) -> tuple[int, tuple[tuple[str, str], ...]]:
 
 
 def check(response: Response, method: str) -> None:
-    """What holds for every response, whatever was asked."""
+    """Checks the rules for every response."""
     assert response.header("Cache-Control") == "no-store"
     assert re.fullmatch("[0-9a-f]{24}", response.header("X-Request-Id") or "")
     assert response.header("Date")
@@ -160,7 +160,7 @@ class Api:
         body: bytes | None = None,
         **headers: str,
     ) -> Response:
-        """path: below the prefix, or the whole path where it starts with two slashes. headers: `_` stands for `-`."""
+        """path: below the prefix, or the whole path if it starts with two slashes. headers: `_` stands for `-`."""
         return await self.raw(self.bytes(method, path, key, body, **headers), method)
 
     def bytes(self, method: str, path: str, key: str | None = None, body: bytes | None = None, **headers: str) -> bytes:

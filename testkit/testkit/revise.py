@@ -1,7 +1,7 @@
 """`python -m testkit.revise PACKAGE NAME` writes the migration that brings a database to the tables.
 
 NAME is a few words with underscores: `vendors_have_phones` makes `0002_vendors_have_phones.py`, whose id is the file's
-name. For a developer to read and to complete: Alembic does not see sequences or partitions.
+name. A developer must read and complete it: Alembic does not see sequences or partitions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main(package: str, name: str) -> None:
 
 
 async def differences(url: str, metadata: MetaData) -> list[Any]:
-    """What the tables of a migrated database lack or have beyond `metadata`: for the drift test."""
+    """The differences between a migrated database and `metadata`, for the drift test."""
 
     def compare(connection: Connection) -> list[Any]:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": False})

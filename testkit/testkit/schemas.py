@@ -1,7 +1,7 @@
-"""What a database is made of, for the tests of migrations; and each context's schema as SQL, beside its code.
+"""The parts of a database, for the tests of migrations; and each context's schema as SQL, stored with its code.
 
-`python -m testkit.schemas` writes PROJECT/schema/current.sql as today's migrations make it; with `release`,
-it is kept as PROJECT/schema/released.sql too, and what was allowed since the last release is forgotten.
+`python -m testkit.schemas` writes PROJECT/schema/current.sql from today's migrations. With `release` it also
+writes PROJECT/schema/released.sql, and deletes the differences that were allowed since the last release.
 """
 
 import importlib
@@ -23,7 +23,7 @@ from testkit.expansion import FOREIGN_KEY, Column, Constraint, Schema
 ROOT = Path(__file__).resolve().parents[2]
 PROJECTS = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 PG_DUMP = ("--schema-only", "--no-owner", "--no-privileges", "--no-comments", "--exclude-table=alembic_version")
-FIRST_OBJECT = "\n--\n-- Name: "  # before it are settings of the session and, where pg_dump is new, a random word
+FIRST_OBJECT = "\n--\n-- Name: "  # the lines before are session settings and, from a new pg_dump, a random word
 NOT_KEPT = ("SET default_table", "--\n", "-- Name: ", "-- PostgreSQL database dump complete", "\\unrestrict ")
 
 # Alembic compares neither constraints by their definition nor sequences nor defaults.
@@ -38,7 +38,7 @@ UNION ALL SELECT 'column', table_name, column_name, concat_ws(' ', data_type, is
 
 
 async def schema(url: str) -> set[tuple[str, str, str, str]]:
-    """Every column, constraint, index and sequence: what it is, its table, its name, its definition."""
+    """Every column, constraint, index and sequence: its kind, its table, its name, its definition."""
     connection = await asyncpg.connect(url)
     try:
         found = {(row[0], row[1], row[2], row[3]) for row in await connection.fetch(_SCHEMA)}
@@ -63,12 +63,12 @@ async def declare(url: str, metadata: MetaData) -> None:
 
 
 def folder(project: str) -> Path:
-    """Where a project keeps its schema: `current.sql`, `released.sql`, and what may differ, `allowed.toml`."""
+    """The folder of a project's schema: `current.sql`, `released.sql`, and the allowed differences, `allowed.toml`."""
     return ROOT / project / "schema"
 
 
 def package(project: str) -> str:
-    """What Python imports."""
+    """The project's Python package."""
     return project.replace("-", "_")
 
 
@@ -97,7 +97,7 @@ async def load(url: str, sql: str) -> None:
 
 
 def allowed(project: str) -> dict[str, str]:
-    """What the schema may take from the code of the release though, and why: the sentence and its reason."""
+    """The allowed differences from the release's schema: each sentence of `taken` with its reason."""
     file = folder(project) / "allowed.toml"
     found: dict[str, str] = tomllib.loads(file.read_text()) if file.exists() else {}
     return found
@@ -143,7 +143,7 @@ SELECT seqrelid::regclass::text AS name,
 
 
 async def read(url: str) -> Schema:
-    """What statements can meet there."""
+    """The `Schema` of a database."""
     connection = await asyncpg.connect(url)
     try:
         tables = await connection.fetch(_TABLES)

@@ -21,7 +21,7 @@ START_SECONDS = 60
 
 
 class Keys:
-    """A private key of each issuer, and the ring of all."""
+    """A private key of each issuer, and the ring of their public keys."""
 
     def __init__(self, folder: Path) -> None:
         make_keys(folder, [*NAMES, "operator"])
@@ -29,7 +29,7 @@ class Keys:
         self._issuers: dict[str, TokenSigner] = {}
 
     def token(self, who: Identity, audience: str) -> str:
-        """A token that says so; callers and staff are vouched for by the gateway, a service by itself."""
+        """A token of this identity, signed by the issuer of its kind: the gateway for people and integrations."""
         name = {OPERATOR: "operator", SERVICE: who.issuer}.get(who.kind, "gateway")
         if name not in self._issuers:
             self._issuers[name] = TokenSigner(self.folder / f"{name}.jwk")
@@ -85,7 +85,7 @@ class RunningService(Process):
         }
 
     def migrate(self, first_id: int = 1) -> None:
-        """first_id: where its sequences begin. The services of one session share a NATS, hence their replicas' ids."""
+        """first_id: the start of its sequences. Services of one session share a NATS, and so the ids in replicas."""
         subprocess.run([*self.command, "migrate"], env=self.environment, check=True, timeout=START_SECONDS)
         asyncio.run(_number_from(self.database_url, first_id))
 
@@ -95,7 +95,7 @@ class RunningService(Process):
         self.wait_until(lambda: accepts_connections(self.target), START_SECONDS)
 
     def stop(self) -> None:
-        """Stops it as an operator would; fails the test if it does not end well."""
+        """Stops it with SIGTERM; fails the test if its exit status is not 0."""
         if self.is_running:
             assert self.end() == 0, self.log_tail()
 
@@ -105,7 +105,7 @@ class RunningService(Process):
             yield channel
 
     async def call(self, method: Any, request: Any, who: Identity) -> Any:
-        """One RPC of a stub as somebody. Raises Refusal, or AioRpcError for a fault or a refused identity."""
+        """One RPC of a stub with this identity. Raises Refusal, or AioRpcError for a fault or a refused identity."""
         metadata = [("authorization", self.keys.token(who, self.name)), ("x-request-id", "req-test")]
         try:
             return await method(request, metadata=metadata, timeout=20, wait_for_ready=True)

@@ -1,8 +1,8 @@
-"""Rows on which a page's plan shows what it costs, and every page that a list's callers may ask for there.
+"""Unevenly spread rows that show the cost of a page's plan, and every page that a list's callers may request there.
 
-Three companies among one another: one whose rows changed in the order of their ids, so that the newest changes are
-the last to be met; one whose changes lie scattered; and a small one. Each keeps most of its rows in one unit, which
-has none of the rarest status. Their ids lie far apart, as those of one company among hundreds do.
+The rows of three companies are interleaved. In one company the rows changed in the order of their ids, so that a walk
+by id reads the newest changes last. In another the changes are scattered. The third is small. Each has most of its rows
+in one unit, which has no row of the rarest status. Ids have large gaps, like those of one company among hundreds.
 """
 
 import datetime
@@ -26,14 +26,14 @@ LIMIT = 50
 
 
 class Most(NamedTuple):
-    """What a page may meet, whatever the table holds: rows and index entries of all tables that it joins, blocks."""
+    """The most that a page may read from any table: rows and index entries of all joined tables, and blocks."""
 
     rows: int
     buffers: int
 
 
 MOST = Most(7 * (LIMIT + 1), 25 * (LIMIT + 1))
-# Beside the page itself: what two of the steps meet in `chassis.lists.updated_since`, and what finding 75 blocks takes.
+# Besides the page itself: the rows that two steps of `chassis.lists.updated_since` read, and the search of 75 blocks.
 MOST_OF_CHANGES = Most(MOST.rows + STEP_ROWS + RECENT_ROWS + 2 * STEP_ROWS, MOST.buffers + 2500)
 
 _CROWD = f"""
@@ -58,11 +58,11 @@ FROM (
 
 
 async def make_crowd(database: Database, fills: Iterable[str]) -> None:
-    """Makes the table `crowd` and fills others from it. Its columns: id, company_id, n (the row's place among its
-    company's), place (the id of the property and of the unit where it belongs), commonness (of its status: 2 is the
-    rarest), updated_at. fills: what follows INSERT INTO, parents first.
+    """Makes the table `crowd` and fills others from it. Its columns: id, company_id, n (the row's number in its
+    company), place (the id of its property and of its unit), commonness (of its status: 2 is the rarest), updated_at.
+    fills: the SQL after INSERT INTO, parents first.
 
-    The statistics stay those of before, as they do for a minute after an import.
+    The statistics are older than the rows, as for a minute after an import.
     """
     async with database.transaction() as connection:
         await connection.raw.execute("ANALYZE")
@@ -74,9 +74,9 @@ async def make_crowd(database: Database, fills: Iterable[str]) -> None:
 async def check_pages(
     database: Database, pages: Pages, statuses: Sequence[str], requires: Mapping[str, str], *, with_changes: bool
 ) -> int:
-    """Asks for pages of each set of filters, at the start and at the end of each company's list; returns how many.
+    """Requests pages for each set of filters, at the start and at the end of each company's list; returns how many.
 
-    Each must show what a plain statement finds, and meet no more than its bounds. statuses: a common one and the
+    Each must hold the rows that a plain statement finds, and stay within its bounds. statuses: a common one and the
     rarest. requires: filters that are refused without another. with_changes: sets with `updated_since` too.
     """
     companies = await database.rows(_COMPANIES)
@@ -122,7 +122,7 @@ def _values(names: Sequence[str], place: int, statuses: Sequence[str]) -> list[d
         "unit_id": [place],
         "status": list(statuses),
         "ticket_number": [17],
-        # All; the later ones, of which there are many; the last few; those of a company whose changes are scattered.
+        # All changes; the later ones, which are many; the last day's, which are those of the scattered company.
         "updated_since": [BEGAN, BEGAN + datetime.timedelta(seconds=ROWS * 0.3), LATER - datetime.timedelta(days=1)],
     }
     found: list[dict[str, Any]] = [{}]

@@ -1,7 +1,7 @@
-"""The four contexts, as far as the edge needs them: real gRPC servers that speak the contracts and check identity.
+"""Stubs of the four contexts, as far as the gateway needs them: real gRPC servers that check identity.
 
-Each company has records of its own: ids 1 to 120 of company 1, 1001 to 1120 of company 2, and so on by company id.
-A list's records echo the filters that arrived, a write's reply its body. `behave` makes an RPC slow or faulty.
+Each company has its own records: company 1 has the ids 1 to 120, company 2 the ids 1001 to 1120, and so on.
+A list's records echo the request's filters; a write's reply echoes its body. `behave` makes an RPC slow or faulty.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def first_id(company_id: int) -> int:
 
 
 class Seen:
-    """One call that arrived."""
+    """One received call."""
 
     def __init__(self, operation: Operation, identity: Identity, request: Any, request_id: str) -> None:
         self.operation = operation
@@ -125,7 +125,7 @@ class Contexts:
         if operation.kind == "delete":
             return operation.response()
         if operation.kind == "fetch":
-            # Spaces and key order show that the gateway passes the bytes on as they are.
+            # Spaces and key order prove that the gateway passes the bytes on unchanged.
             record = b'{ "entity_id": %d,  "b":1,"a":"\xc3\xa9" }' % entity_id
             return operation.response(document={"json": record, "entity_id": entity_id})
         key = (who.api_key_id, operation.route.rpc, request.idempotency_key)

@@ -1,4 +1,4 @@
-"""What a newer schema takes from the code of the release: each rule broken once, in words and in PostgreSQL."""
+"""What a newer schema removes from the release's code: each rule is broken once, as a finding and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ AS_SQL = {
         "trigger ticket.touched is new or different"
     ],
     "ALTER SEQUENCE ticket_id INCREMENT 50": ["sequence ticket_id counts otherwise"],
-    # What asks nothing of the release.
+    # Changes that do not affect the release.
     "DROP INDEX ticket_rooms; CREATE INDEX ticket_versions ON ticket (version)": [],
     "ALTER TABLE ticket ADD owner text; ALTER TABLE ticket ADD color text NOT NULL DEFAULT 'none'": [],
     "CREATE TABLE note (id bigint PRIMARY KEY REFERENCES ticket ON DELETE CASCADE, body text NOT NULL)": [],

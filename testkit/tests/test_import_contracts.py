@@ -1,7 +1,6 @@
-"""Each import contract is broken once, in a scratch copy, and the lint says so: a contract that cannot fail is none.
+"""Each import contract is broken once, in a scratch copy, and the lint must report it.
 
-What breaks a contract follows from the contract itself: an import between two modules that it keeps apart, and a module
-that stands in no layer.
+The tests derive the break from the contract: an import between two modules that it separates, or a module in no layer.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ def settings() -> configparser.ConfigParser:
 
 
 def lines(section: configparser.SectionProxy, name: str) -> list[str]:
-    """The words of a setting, one a line."""
+    """The lines of a setting."""
     return [line.strip() for line in section.get(name, "").splitlines() if line.strip()]
 
 
 def projects() -> dict[str, Path]:
-    """The folder of the project that holds each root package."""
+    """By root package, the folder of its project."""
     found = {path.name: path.parent for path in ROOT.glob("*/*/") if (path / "__init__.py").exists()}
     found |= {path.name: path.parent for path in (ROOT / "deploy/local").iterdir() if (path / "__init__.py").exists()}
     return found | {"makeready": ROOT / "proto" / "gen"}
 
 
 def source(module: str) -> Path | None:
-    """The file of a module, relative to the root; None where there is none."""
+    """The file of a module, relative to the root; None if it has none."""
     base = (projects()[module.split(".", maxsplit=1)[0]] / module.replace(".", "/")).relative_to(ROOT)
     for path in (base.with_suffix(".py"), base / "__init__.py"):
         if (ROOT / path).exists():
@@ -53,13 +52,13 @@ def source(module: str) -> Path | None:
 
 @dataclass(frozen=True)
 class Break:
-    """A line that is added to a file, which may be a new one."""
+    """A line that is added to a file, which may be new."""
 
     contract: str
     file: Path
     line: str
     named: str
-    """What the lint must say."""
+    """The text that the lint must print."""
 
     def __str__(self) -> str:
         return f"{self.contract}: {self.named}"
@@ -73,7 +72,7 @@ def imported(contract: str, importer: str, forbidden: str) -> Break:
 
 @dataclass(frozen=True)
 class Layer:
-    """One line of a contract of layers, with those of its modules that exist."""
+    """One line of a layers contract, with its existing modules."""
 
     modules: list[str]
     are_independent: bool
@@ -122,7 +121,7 @@ def breaks() -> Iterator[Break]:
 
 @pytest.fixture(scope="session")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of every package that the contracts speak of."""
+    """A copy of every package in the contracts."""
     folder = tmp_path_factory.mktemp("contracts")
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "versions", "pages", "rows")
     for package in lines(settings()["importlinter"], "root_packages"):
@@ -133,7 +132,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lint(folder: Path, contract: str = "") -> tuple[int, str]:
-    """The exit status and the output of the lint in a folder, whose packages come before the installed ones."""
+    """The exit status and output of the lint in a folder; its packages take precedence over the installed ones."""
     places = sorted({folder / place.relative_to(ROOT) for place in projects().values()})
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, places)), "COLUMNS": "400"}
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--cache-dir", str(folder / "cache")]
@@ -162,7 +161,7 @@ def test_a_broken_contract_is_told(scratch: Path, broken: Break) -> None:
 
 
 def test_every_contract_bears_its_reason() -> None:
-    """A comment above the contract says why it is there."""
+    """A comment above each contract gives its reason."""
     text = CONTRACTS.read_text()
     for name in settings().sections():
         if name.startswith(PREFIX):
@@ -171,7 +170,7 @@ def test_every_contract_bears_its_reason() -> None:
 
 
 def test_every_package_has_its_layers() -> None:
-    """Every package of ours is a container of an exhaustive contract, so that every module stands in a layer."""
+    """Every package of the project is a container of an exhaustive contract, so that every module is in a layer."""
     parsed = settings()
     covered = {
         container

@@ -1,4 +1,4 @@
-"""Every migrated database is what its service's tables.py says, and serves the code of the last release too."""
+"""Every migrated database equals its service's tables.py, and also serves the code of the last release."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_the_schema_that_is_kept_as_sql_is_what_migrations_make(
 async def test_migrations_leave_the_code_of_the_last_release_what_it_uses(
     postgres_server: PostgresServer, project: str
 ) -> None:
-    """Where it fails, add first and take away a release later; or say in `allowed.toml` why nothing can break."""
+    """If it fails: add first and remove a release later, or explain in `allowed.toml` why nothing can break."""
     released, head = (postgres_server.create_database(name) for name in ("released", "head"))
     sql = (folder(project) / "released.sql").read_text()
     await load(released, sql)

@@ -1,4 +1,4 @@
-"""One running Makeready for the session; each test starts again what it has killed or stopped."""
+"""One running Makeready for the session; each test restarts the processes that it kills or stops."""
 
 import itertools
 from collections.abc import AsyncIterator, Iterator
@@ -16,7 +16,7 @@ from .writes import KINDS, Caller, Records, Write, connections
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tells which points were covered, and what retries answered."""
+    """Prints which points were covered, and how retries were answered."""
     if SUMMARY:
         terminalreporter.section("killed here")
         for line in itertools.chain(*SUMMARY.values()):
@@ -58,7 +58,7 @@ def records(caller: Caller) -> Records:
 
 @pytest.fixture(scope="session")
 async def alone(harness: Harness, caller: Caller, records: Records) -> dict[str, Effect]:
-    """What each kind of write leaves that nothing disturbs: each other must leave the same."""
+    """The effect of each kind of write that nothing disturbs. A disturbed write must have the same effect."""
     found = {}
     for name, kind in KINDS.items():
         before = await counted(harness, kind.service)

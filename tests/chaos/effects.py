@@ -1,5 +1,5 @@
-"""What a write leaves behind, counted: rows of every table, versions, events. No table is known here by name, but for
-those that other processes write into meanwhile."""
+"""Counts what a write leaves behind: rows of every table, versions, events. Only the tables that other processes write
+to meanwhile are named here."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from .harness import Harness
 from .writes import KINDS, Write
 
-# Filled by what other services send, when it comes.
+# Tables that messages from other services fill, at any time.
 BY_OTHERS = {"inbox", "reconciled", "outbox_confirmation", "event", "delivery", "attempt", "alembic_version", "company"}
 
 Effect = Counter[str]
@@ -39,7 +39,7 @@ async def counted_all(harness: Harness) -> dict[str, Effect]:
 
 
 def sum_of(writes: Iterable[Write], service: str, alone: Mapping[str, Effect]) -> Effect:
-    """What these writes leave in a service's database."""
+    """The effect of these writes on a service's database."""
     found: Effect = Counter()
     for write in writes:
         if KINDS[write.kind].service == service:
@@ -48,6 +48,6 @@ def sum_of(writes: Iterable[Write], service: str, alone: Mapping[str, Effect]) -
 
 
 def since(before: Effect, after: Effect) -> Effect:
-    """What has been added, without zeros; nothing is ever taken away."""
+    """What was added, without zeros. Fails where a count fell: no write removes anything."""
     assert all(after[name] >= count for name, count in before.items()), (before, after)
     return Counter({name: count - before[name] for name, count in after.items() if count != before[name]})

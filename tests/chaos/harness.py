@@ -1,4 +1,4 @@
-"""A whole Makeready whose processes can be killed or held one by one, and what its databases say."""
+"""A whole Makeready whose processes can be killed or held one by one, and queries of its databases."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ HOOK, HEARD = "/chaos", ["ticket.created", "ticket.status_changed", "turn.status
 
 
 class Harness(Processes):
-    """The processes as an operator and a company see them. Use `running_harness`."""
+    """Operator calls, companies and database checks on the running processes. Use `running_harness`."""
 
     async def company(self, name: str) -> Company:
         created = await self.operator(
@@ -42,7 +42,7 @@ class Harness(Processes):
         return company
 
     async def key(self, company: Company) -> str:
-        """A key that may write, minted by the company's administrator."""
+        """A key of scope write, minted by the company's administrator."""
         wanted = identity_pb2.MintKeyRequest(
             company_id=company.company_id, scope=identity_pb2.SCOPE_WRITE, administrator_email=company.email
         )
@@ -50,12 +50,12 @@ class Harness(Processes):
         return found
 
     async def operator(self, name: str, stub: Any, rpc: str, request: Any) -> Any:
-        """What a service answers the operator."""
+        """A service's answer to the operator."""
         service = self.services[name]
         async with service.channel() as channel:
             return await service.call(getattr(stub(channel), rpc), request, OPERATOR_IDENTITY)
 
-    # What is in the databases
+    # Databases
 
     async def query(self, name: str, sql: str, *values: Any) -> list[asyncpg.Record]:
         connection = await asyncpg.connect(self.services[name].database_url, timeout=PATIENCE_SECONDS)
@@ -66,7 +66,7 @@ class Harness(Processes):
         return found
 
     async def events(self, company_id: int) -> dict[str, Event]:
-        """The public events of a company, by id, from the outboxes of those who make them."""
+        """The public events of a company, by id, from the producers' outboxes."""
         found = {}
         for name in PRODUCERS:
             for row in await self.query(name, "SELECT message FROM outbox WHERE " + PUBLIC):
@@ -87,7 +87,7 @@ class Harness(Processes):
             await asyncio.sleep(0.05)
 
     async def delivered_once(self, company: Company) -> None:
-        """Sweeps: each event of the company has then been delivered once, with what is published as its shape."""
+        """Sweeps, then checks that each event of the company has arrived exactly once."""
         await self.all_events_arrived()
         swept = await asyncio.to_thread(self.system.makeready, "sweep", "webhooks")
         assert swept["failed"] == 0 and isinstance(self.receiver, Receiver), swept
@@ -97,7 +97,7 @@ class Harness(Processes):
         assert not (more := arrived - once), f"arrived again: {dict(more)}"
 
     async def _catch_up(self, name: str) -> None:
-        """Tries for as long as the service has not found a producer again that was started anew."""
+        """Retries while the service has not yet reconnected to a producer that was restarted."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
@@ -108,7 +108,7 @@ class Harness(Processes):
                 await asyncio.sleep(0.2)
 
     async def relay_rests(self, name: str) -> None:
-        """Waits until the service's relay has nothing to do."""
+        """Waits until every event in the service's outbox is published or claimed."""
         sql = "SELECT count(*) AS waiting FROM outbox WHERE published_at IS NULL AND claimed_until < now()"
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (await self.query(name, sql))[0]["waiting"]:
@@ -116,9 +116,9 @@ class Harness(Processes):
             await asyncio.sleep(0.05)
 
     async def all_events_arrived(self) -> None:
-        """Once nobody writes: waits until no relay has anything to do, and looks.
+        """Waits for the relays, catches the consumers up, then checks. No write may be under way.
 
-        svc-webhooks has every public event, each once; svc-catalog serves of each unit what svc-occupancy says of it.
+        svc-webhooks must store every public event exactly once; svc-catalog's units must agree with svc-occupancy's.
         """
         made = set()
         for name in PRODUCERS:
@@ -143,7 +143,7 @@ def running_harness(
     fsync: bool = False,
     webhooks: Mapping[str, str] | None = None,
 ) -> Iterator[Harness]:
-    """A running Makeready; stopped at the end, whatever state it is in."""
+    """A running Makeready. Its processes are stopped at the end, frozen ones too."""
     with ExitStack() as undo:
         harness = Harness(folder, receiver, dispatchers=dispatchers, fsync=fsync, webhooks=webhooks)
         harness.start_all(undo)

@@ -1,6 +1,6 @@
-"""Which process is killed where in which write, and what the same request answers afterwards.
+"""Kills each process at each point of each write, then checks the answer to the same request.
 
-Cases of services that know nothing of one another run side by side: a restart of each would take minutes otherwise.
+Cases of independent services run side by side: restarting the services one after another would take minutes.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ RELAY = ("relay-claimed", "relay-published")
 CONSUMER = ("consumer-before-commit", "consumer-before-ack")
 SERVICE, GATEWAY, POSTGRES, CLIENT = "service", "gateway", "PostgreSQL", "client"
 
-# What is told when the tests have passed.
+# Lines of the terminal summary, by section.
 SUMMARY: dict[str, list[str]] = {}
 
 
@@ -26,7 +26,7 @@ NOTHING = Reply(0, False, b"the client left")
 
 
 class Case(NamedTuple):
-    """A write of this kind is under way, somebody has come to the point, and the victim is killed there."""
+    """A write of this kind is under way; a process reaches the point; the victim is killed then."""
 
     victim: str
     point: str
@@ -34,7 +34,7 @@ class Case(NamedTuple):
 
     @property
     def at(self) -> str:
-        """Who comes to the point: the gateway, the write's own service, or one that its event goes to."""
+        """The process that reaches the point: the gateway, the write's own service, or a consumer of its event."""
         if self.point in EDGE:
             return "gateway"
         kind = KINDS[self.kind]
@@ -42,19 +42,19 @@ class Case(NamedTuple):
 
     @property
     def is_on_the_way(self) -> bool:
-        """Whether the write is done, and its event has been made."""
+        """Whether the point lies after the write: its event is on the way."""
         return self.point in RELAY or self.point in CONSUMER
 
 
 class Outcome(NamedTuple):
-    """What the interrupted request answered (0: nothing), and whether the retry was a replay."""
+    """The interrupted request's status (0: no answer), and whether the retry was a replay."""
 
     first: int
     replayed: bool
 
 
 def cases() -> list[Case]:
-    """Every point of every kind; on the way of an event, which is the same for all, those of one kind a service."""
+    """Every point of every kind. Those after the write are the same for all events: one kind a service has them."""
     found = []
     relayed: set[str] = set()
     for name, kind in KINDS.items():
@@ -71,7 +71,7 @@ def cases() -> list[Case]:
 
 @dataclass
 class Started:
-    """A write that is on its way to its point."""
+    """A write that has been sent, on its way to its point."""
 
     case: Case
     write: Write
@@ -82,7 +82,7 @@ class Started:
 
 
 class KillMatrix:
-    """Runs all cases of a victim once, when the first of them is asked for."""
+    """Runs all cases of a victim together, when the outcome of the first of them is requested."""
 
     def __init__(self, harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect]) -> None:
         self.harness = harness
@@ -93,7 +93,7 @@ class KillMatrix:
         self._numbers = itertools.count(1)
 
     async def outcome(self, case: Case) -> Outcome:
-        """Raises what went wrong in this case."""
+        """Raises the error of this case, if it failed."""
         if case not in self._outcomes:
             burn: dict[str, Callable[[list[Case]], Awaitable[None]]] = {
                 SERVICE: self._kill_services,
@@ -115,7 +115,7 @@ class KillMatrix:
     # Victims
 
     async def _kill_services(self, wanted: list[Case]) -> None:
-        """Those of svc-occupancy beside the others: few share a process with them."""
+        """The cases of svc-occupancy run in parallel with the others: few of those use its process."""
         consumers = [case for case in wanted if case.point in CONSUMER]
         others = [case for case in wanted if case not in consumers]
         far = [case for case in others if case.at == "svc-occupancy"]
@@ -172,7 +172,7 @@ class KillMatrix:
         return await self._finish(started)
 
     async def _together(self, wanted: list[Case], die: Callable[[Sequence[Started]], Awaitable[None]]) -> None:
-        """Cases of different processes, all held at their points when the one victim dies."""
+        """Runs cases of different processes together: all are held at their points when the victim dies."""
         try:
             started = [await self._start(case, "hold") for case in wanted]
             for case in wanted:
@@ -189,7 +189,7 @@ class KillMatrix:
         kind = KINDS[case.kind]
         write, api_key = kind.make(self.records), self.caller.api_key()
         key = f"{case.victim} {case.point} {next(self._numbers)}"
-        if case.point in RELAY:  # or an earlier event would come to the point
+        if case.point in RELAY:  # otherwise an earlier event would reach the point
             await self.harness.relay_rests(kind.service)
         if case.point in CONSUMER:
             await self.harness.all_events_arrived()
@@ -198,7 +198,7 @@ class KillMatrix:
         return Started(case, write, api_key, key, before, asyncio.create_task(self.caller.send(write, api_key, key)))
 
     async def _finish(self, started: Started) -> Outcome:
-        """The same request again, as often as a client would: one effect, one event, and replays from then on."""
+        """Retries the request as a client would. There must be one effect, one event, and only replays after that."""
         kind = KINDS[started.case.kind]
         first = NOTHING if started.first.cancelled() else await started.first
         reply = await self.caller.insist(started.write, started.api_key, started.key)
@@ -214,7 +214,7 @@ class KillMatrix:
 
 
 def rounds(wanted: Iterable[Case]) -> list[list[Case]]:
-    """The cases, those together that hold different processes and write into different databases."""
+    """Groups the cases: those of one round hold different processes and write to different databases."""
     lanes: dict[str, list[Case]] = {}
     for case in wanted:
         lane = "alone" if case.at == "gateway" or case.point in CONSUMER else case.at
@@ -224,7 +224,7 @@ def rounds(wanted: Iterable[Case]) -> list[list[Case]]:
 
 
 def told(outcomes: dict[Case, Outcome]) -> list[str]:
-    """The table for people: a line a victim and point, the writes, and what their retries answered."""
+    """The table for the summary: a line for each victim and point, with each write and the answer to its retry."""
     lines = [f"{len(outcomes)} cases: one effect, one event, whoever was killed where"]
     for (victim, point), group in itertools.groupby(
         sorted(outcomes, key=lambda case: (case.victim, _ORDER.index(case.point))), lambda case: case[:2]

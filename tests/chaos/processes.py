@@ -1,4 +1,4 @@
-"""The processes of a Makeready of its own: each can be started, killed at a failpoint, held, and started again."""
+"""The processes of a separate Makeready: each can be started, killed or held at a failpoint, and restarted."""
 
 import asyncio
 import base64
@@ -23,13 +23,13 @@ from testkit.services import Keys, RunningService
 from ..e2e.system import System
 
 SERVICES = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks", "gateway")
-# Longer than anything takes: a test fails there instead of waiting for ever, and nothing else hangs on it.
+# Longer than anything takes: a test that hangs fails then. No result depends on the value.
 PATIENCE_SECONDS = 120
 RING = "1:" + base64.b64encode(b"ring" * 8).decode()
 
 
 class Listener(Protocol):
-    """Whoever listens on loopback as https://receiver.test."""
+    """A server on loopback that answers as https://receiver.test."""
 
     port: int
     authority_file: Path
@@ -47,8 +47,8 @@ class Processes:
         fsync: bool = False,
         webhooks: Mapping[str, str] | None = None,
     ) -> None:
-        """dispatchers: processes of svc-webhooks, `svc-webhooks 2` and so on beside the first; webhooks: settings of
-        theirs."""
+        """dispatchers: the number of svc-webhooks processes; after the first they are called `svc-webhooks 2` and so
+        on. webhooks: their settings."""
         self.folder = folder
         self.receiver = receiver
         self.names = (*SERVICES, *(f"svc-webhooks {number}" for number in range(2, dispatchers + 1)))
@@ -70,7 +70,7 @@ class Processes:
     # Set up
 
     def start_all(self, undo: ExitStack) -> None:
-        """Starts everything; what is to be done afterwards is put into `undo`."""
+        """Starts everything; registers the stops in `undo`."""
         for server in (self.postgres, self.nats):
             server.start()
             undo.callback(server.stop)
@@ -107,7 +107,7 @@ class Processes:
             self.services[name].stop()
 
     def _write_runtime(self, keys: Keys) -> None:
-        """What the command line looks for."""
+        """Writes runtime.json, where the command line finds the processes."""
         self.system.state.mkdir(exist_ok=True)
         found = {
             "base_url": self.system.base_url,
@@ -120,13 +120,13 @@ class Processes:
         }
         (self.system.state / "runtime.json").write_text(json.dumps(found))
 
-    # Kill, hold, and go on
+    # Kill, hold, resume
 
     def _failpoint_file(self, name: str) -> Path:
         return self.folder / f"{name}.failpoint"
 
     def arm(self, name: str, point: str, how: str = "kill") -> None:
-        """Arms the failpoint: the process of this service that comes to it next is killed there, or held."""
+        """Arms the failpoint. how: `kill` or `hold` of the service's next process that reaches it."""
         made = self._failpoint_file(name).with_suffix(".new")
         made.write_text(f"{point} {how}")
         made.rename(self._failpoint_file(name))
@@ -157,11 +157,11 @@ class Processes:
         await asyncio.to_thread(self.services[name].kill)
 
     async def stop(self, name: str) -> None:
-        """As an operator would; fails the test where it does not end well."""
+        """Stops it as an operator would; fails the test if it does not exit cleanly."""
         await asyncio.to_thread(self.services[name].stop)
 
     async def start(self, name: str) -> None:
-        """Returns when it serves; of the gateway, when its public port is open."""
+        """Returns when the service serves; for the gateway, when its public port answers."""
         await asyncio.to_thread(self._start, name)
         if name == "gateway":
             await asyncio.to_thread(self._wait_open)
@@ -181,7 +181,7 @@ class Processes:
                 return
 
     async def mend(self, *names: str) -> None:
-        """Whatever went wrong: these services, or all, run, and no failpoint is armed any more."""
+        """Repairs after any failure: these services (default: all) run again, and none of their failpoints is armed."""
         for server in (self.postgres, self.nats):
             server.start()
         for name in names or self.names:
@@ -193,7 +193,7 @@ class Processes:
                 self.go_on(name)
 
     def restart_postgres(self) -> None:
-        """Kill -9, then its recovery. In the main thread: the server goes with the thread that started it."""
+        """Kill -9, then its recovery. Call it in the main thread: the server dies with the thread that started it."""
         self.postgres.kill()
         self.postgres.start()
 

@@ -34,9 +34,9 @@ from .soak_verdict import Listed, judged
 PROGRESS_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 PAGE = 200
-KILLING_SHARE = 0.7  # of the time, at the most; then it must come to rest
-UNDER_WAY_SECONDS = 10.0  # longer than any write that was cut off goes on
-CHECK_SECONDS = 40.0  # kept for the count at the end
+KILLING_SHARE = 0.7  # of the run's time, at most; deliveries settle in the rest
+UNDER_WAY_SECONDS = 10.0  # longer than an interrupted write can still run
+CHECK_SECONDS = 40.0  # reserved for the count at the end
 STATES = {pb.DELIVERY_STATE_WAITING: "waiting", pb.DELIVERY_STATE_PARKED: "parked"}
 
 Say = Callable[[str], None]
@@ -59,8 +59,11 @@ class Soak:
         self._told_at = 0.0
         self._events = plan.events
 
-    async def run(self, *, kills_max: int, apart_seconds: tuple[float, float]) -> Run:
-        """All of it: founds companies, lets things happen, kills, waits for rest, counts."""
+    async def run(self, *, kills_max: int | None, apart_seconds: tuple[float, float]) -> Run:
+        """The whole run: founds companies, starts the causes, kills, waits until deliveries settle, counts.
+
+        kills_max: the run goes on until that many kills are done. None: it kills until no healthy subscription waits.
+        """
         timeout = aiohttp.ClientTimeout(total=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
             causes = Causes(self.harness, self.plan, random.Random(self.seed), session)
@@ -73,7 +76,7 @@ class Soak:
             happening = asyncio.create_task(causes.run())
             killing = asyncio.create_task(killer.run(kills_max))
             try:
-                whole = await self._while_killing(happening, killing, causes, killer)
+                whole = await self._while_killing(happening, killing, causes, killer, until_settled=kills_max is None)
             finally:
                 for task in (happening, killing):
                     task.cancel()
@@ -94,16 +97,24 @@ class Soak:
         )
 
     async def _while_killing(
-        self, happening: asyncio.Task[None], killing: asyncio.Task[None], causes: Causes, killer: Killer
+        self,
+        happening: asyncio.Task[None],
+        killing: asyncio.Task[None],
+        causes: Causes,
+        killer: Killer,
+        *,
+        until_settled: bool,
     ) -> bool:
-        """Until everything has happened and all that can arrive has arrived, or the time for it is over; whether all
-        has happened."""
+        """Returns once all causes have happened and all kills are done, or the time is over. True: all causes happened.
+
+        until_settled: also returns before the kills are done, once no healthy subscription waits for a delivery.
+        """
         while self._elapsed() < KILLING_SHARE * self.seconds:
             if killing.done():
-                killing.result()  # raises what went wrong with a victim
+                killing.result()  # raises the error of a kill or a restart
             if happening.done():
                 happening.result()
-                if killing.done() or await self._is_settled("healthy"):
+                if killing.done() or (until_settled and await self._is_settled("healthy")):
                     break
             await self._progress(causes, killer)
             await asyncio.sleep(LOOK_SECONDS)
@@ -112,7 +123,7 @@ class Soak:
         return happening.done()
 
     async def _come_to_rest(self, causes: Causes, killer: Killer) -> None:
-        """Until nothing waits any more, or the time is over."""
+        """Waits until no delivery waits, or the time is over."""
         while self._elapsed() < self.seconds - CHECK_SECONDS and not await self._is_settled():
             await self._progress(causes, killer)
             await asyncio.sleep(LOOK_SECONDS)
@@ -121,7 +132,7 @@ class Soak:
         return time.monotonic() - self.began
 
     async def _is_settled(self, health: str = "") -> bool:
-        """Whether all events are stored and no delivery waits. health: looks at subscriptions of this one alone."""
+        """Whether all events are stored and no delivery waits. health: considers only subscriptions of this health."""
         ids = list(self._ids.values())
         which = "AND s.health = $2 " if health else ""
         rows = await self._query(
@@ -146,14 +157,14 @@ class Soak:
         )
 
     async def _query(self, sql: str, *values: Any) -> list[asyncpg.Record]:
-        """Nothing where PostgreSQL is away."""
+        """Returns [] while PostgreSQL is down."""
         try:
             return await self.harness.query("svc-webhooks", sql, *values)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError):
             return []
 
     async def _listed(self) -> dict[Subscription, dict[str, Listed]]:
-        """What the operator is shown of deliveries that did not succeed, of every subscription."""
+        """The waiting and parked deliveries of every subscription, as the operator's list has them, by event id."""
         found = {}
         for one, sub_id in self._ids.items():
             shown: dict[str, Listed] = {}
@@ -174,7 +185,7 @@ class Soak:
 
 
 def say(text: str) -> None:
-    """A line of progress."""
+    """Prints a line of progress."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
@@ -204,7 +215,7 @@ def main() -> int:
                 say(f"{time.monotonic() - began:4.0f} s: Makeready stands")
                 soak = Soak(harness, endpoints, plan, seed=given.seed, seconds=given.seconds, say=say)
                 soak.began = began
-                run = asyncio.run(soak.run(kills_max=0 if given.calm else 10_000, apart_seconds=(2.0, 5.0)))
+                run = asyncio.run(soak.run(kills_max=0 if given.calm else None, apart_seconds=(2.0, 5.0)))
     except KeyboardInterrupt:
         say("interrupted")
         return 130
@@ -213,7 +224,7 @@ def main() -> int:
 
 
 def settings(endpoints: Endpoints, sweep_seconds: int) -> dict[str, str]:
-    """Of the dispatchers: the ladder in slots, about 1, 2, 3, 5 and 8 of them after the first attempt."""
+    """Settings of the dispatchers: the ladder retries about 1, 2, 3, 5 and 8 sweeps after the first attempt."""
     ladder = ",".join(f"{0.9 * slots * sweep_seconds / 3600:.6f}" for slots in (1, 2, 3, 5, 8))
     return {
         "WEBHOOKS_EGRESS_HOSTS": endpoints.hosts,

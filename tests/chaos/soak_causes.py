@@ -1,4 +1,4 @@
-"""The causes of a soak's events: files that are imported, requests that are sent until they are answered with a 2xx."""
+"""The causes of a soak's events: imported files, and requests repeated until a 2xx answers them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLOSING = {"status": "Completed", "note": "All of it was mended today."}
 
 
 class Cause(NamedTuple):
-    """What fires exactly one event. to: the new status, where that is what happened."""
+    """A change that fires exactly one event. to: the new status of a status change, else empty."""
 
     company: int
     event: str
@@ -43,14 +43,14 @@ class Cause(NamedTuple):
 
 
 class Causes:
-    """Makes everything happen that is planned, whoever dies meanwhile. `found`, then `run`, then `truth`."""
+    """Carries out the plan despite the kills. Call `found`, then `run`, then `truth`."""
 
     def __init__(self, harness: Harness, plan: Plan, chance: random.Random, session: aiohttp.ClientSession) -> None:
         self.harness = harness
         self.plan = plan
         self.companies: list[Company] = []
         self.answers: Counter[str] = Counter()
-        """What requests and runs of the command line ended with."""
+        """How often requests and imports ended with each result."""
         self.done = 0
         """Events whose causes are known to have happened."""
         self._chance = chance
@@ -62,7 +62,7 @@ class Causes:
     # Before
 
     async def found(self) -> dict[Subscription, tuple[int, str]]:
-        """Companies, keys, a property with units, subscriptions: (id, secret) of each."""
+        """Creates companies, keys, a property with units, subscriptions; returns each subscription's (id, secret)."""
         for number, share in enumerate(self.plan.shares):
             company = await self.harness.company(f"Company {number}")
             self.companies.append(company)
@@ -81,7 +81,7 @@ class Causes:
     # Meanwhile
 
     async def run(self) -> None:
-        """Returns when everything has happened."""
+        """Returns when all causes have happened."""
         stories = [
             story
             for company, share in enumerate(self.plan.shares)
@@ -126,7 +126,7 @@ class Causes:
             self.done += 1
 
     async def _import(self, company: int, kind: str, rows: list[dict[str, Any]], *options: str) -> None:
-        """Runs the same file again until it has gone through: what is there already stays as it is."""
+        """Repeats the import until it succeeds: rows that are already stored stay unchanged."""
         file = self.harness.folder / f"rows-{next(self._numbers)}.jsonl"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
         program = Path(sys.executable).with_name("makeready")
@@ -153,7 +153,7 @@ class Causes:
         file.unlink()
 
     async def _insist(self, company: int, method: str, path: str, body: dict[str, Any]) -> Any:
-        """Sends it with one Idempotency-Key until it is answered with a 2xx; what was answered."""
+        """Repeats the request with one Idempotency-Key until a 2xx answers it; returns that answer."""
         headers = {
             "Authorization": f"Bearer {next(self._keys[company])}",
             "Idempotency-Key": f"soak {next(self._numbers)}",
@@ -184,7 +184,7 @@ class Causes:
     # Afterwards
 
     async def truth(self, *, whole: bool) -> set[Cause]:
-        """The causes of events, as the records that are served tell them. whole: all that was planned must be there."""
+        """The causes that happened, derived from the served records. whole: fails unless they are all those planned."""
         found: set[Cause] = set()
         for number, share in enumerate(self.plan.shares):
             tickets = [ticket async for ticket in self._walk(number, "/tickets")]

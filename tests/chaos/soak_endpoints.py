@@ -1,4 +1,4 @@
-"""The endpoints of a soak, as the soak sees them: where they listen, whom they trust, what has come to them."""
+"""The endpoints of a soak, from outside their process: ports, certificate authority, requests that arrived."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Endpoints:
     _secrets: Path
 
     def tell_secrets(self, secrets: dict[str, str]) -> None:
-        """By path; before anything is sent there."""
+        """Passes on signing secrets, by path. Call it before anything is sent there."""
         known = json.loads(self._secrets.read_text()) if self._secrets.exists() else {}
         made = self._secrets.with_suffix(".new")
         made.write_text(json.dumps(known | secrets))
         made.rename(self._secrets)
 
     def arrivals(self) -> Iterator[Arrival]:
-        """In the order in which they came."""
+        """In order of arrival."""
         time.sleep(2 * FLUSH_SECONDS)
         decode = msgspec.json.Decoder(Arrival).decode
         with self._log.open("rb") as stream:
@@ -50,7 +50,7 @@ class Endpoints:
 
 @contextmanager
 def listening(folder: Path) -> Iterator[Endpoints]:
-    """Runs the process; ends it at the end."""
+    """Runs the process until the context ends."""
     folder.mkdir()
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "authority.pem"))

@@ -1,4 +1,4 @@
-"""Kill -9 of one process after another, at random moments; each is started again a moment later."""
+"""Kill -9 of one process after another, at random moments; each is restarted a moment later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STARTS_MAX = 10
 
 @dataclass
 class Kill:
-    """One death. Times as the clock on the wall says."""
+    """One kill. Times are Unix timestamps."""
 
     who: str
     at: float
@@ -25,7 +25,7 @@ class Kill:
 
 
 class Killer:
-    """Takes the processes in random order, each once before any comes again, at least one of which is always up."""
+    """Kills the processes in random order: each once before any is killed again, and only after its last restart."""
 
     def __init__(self, harness: Harness, chance: random.Random, apart_seconds: tuple[float, float]) -> None:
         self.kills: list[Kill] = []
@@ -35,14 +35,15 @@ class Killer:
         self._coming_back: set[asyncio.Task[None]] = set()
         self._line: list[str] = []
 
-    async def run(self, kills_max: int) -> None:
-        """Until cancelled, or so many kills are done; what is down then comes back by itself: see `rest`."""
-        while len(self.kills) < kills_max:
+    async def run(self, kills_max: int | None) -> None:
+        """Kills until cancelled or kills_max is reached (None: no limit). May return before the last victims are back:
+        see `rest`."""
+        while kills_max is None or len(self.kills) < kills_max:
             await asyncio.sleep(self._chance.uniform(*self._apart_seconds))
             await self._kill(self._next())
 
     async def rest(self) -> None:
-        """Waits until all that was killed is back."""
+        """Waits until all victims are back."""
         await asyncio.gather(*self._coming_back)
 
     def by_process(self) -> Counter[str]:
@@ -57,7 +58,7 @@ class Killer:
     async def _kill(self, who: str) -> None:
         for task in list(self._coming_back):
             if task.done() or task.get_name() == who:
-                await task  # whoever is to be killed has not been up again since its last death
+                await task  # the next victim must be up again before it is killed
                 self._coming_back.discard(task)
         kill = Kill(who, time.time())
         self.kills.append(kill)
@@ -72,7 +73,7 @@ class Killer:
 
     async def _bring_back(self, kill: Kill, down_seconds: float) -> None:
         await asyncio.sleep(down_seconds)
-        # The servers go with the thread that started them: this one.
+        # A server dies with the thread that started it, so start it in this one.
         if kill.who == POSTGRES:
             self.harness.postgres.start()
         elif kill.who == NATS:
@@ -82,7 +83,7 @@ class Killer:
         kill.back_at = time.time()
 
     async def _started(self, who: str) -> None:
-        """As whatever runs it would: a service that meets no database while it starts ends, and is started again."""
+        """Starts it as a supervisor would: a service that finds no database at its start exits and is restarted."""
         for tries in range(STARTS_MAX):
             try:
                 await self.harness.start(who)

@@ -1,4 +1,4 @@
-"""The process behind a soak's endpoints: good paths and bad ones, and a line for every request.
+"""The process behind a soak's endpoints: serves good paths and bad ones, and logs a line for every request.
 
 `python soak_listener.py SETTINGS` runs it, on loopback. A path ends with the kind of its endpoint: `/soak/3-7-good`.
 """
@@ -35,20 +35,20 @@ _HEADER = re.compile(rb"\r\n(content-length|service-signature|service-attempt): 
 
 
 class Arrival(NamedTuple):
-    """One request that came in whole."""
+    """One request that was received completely."""
 
     at: float
     path: str
     attempt: int
     answered: int
-    """The status; 0 where no whole answer was given."""
+    """The status; 0 where no complete response was sent."""
     signed: bool
     event_id: str
     digest: str
     event: str
     entity_id: int
     to: str
-    """Of a change, what it ended with; else empty."""
+    """The new value of a change; else empty."""
 
 
 class _Change(msgspec.Struct):
@@ -70,7 +70,7 @@ _decoder = msgspec.json.Decoder(_Envelope)
 
 
 class _Log:
-    """Lines of JSON, written a few times a second."""
+    """A log of JSON lines, flushed a few times a second."""
 
     def __init__(self, file: Path, secrets_file: Path) -> None:
         self._stream = file.open("ab")
@@ -95,7 +95,7 @@ class _Log:
         self._lines.append(msgspec.json.encode(arrival))
 
     def _signed(self, path: str, header: bytes, body: bytes) -> bool:
-        """As receivers are told to check it (spec 6.4)."""
+        """Checks the signature as receivers must (spec 6.4)."""
         if path not in self._secrets:
             told: dict[str, str] = json.loads(self._secrets_file.read_text())
             self._secrets = {name: secret.encode() for name, secret in told.items()}
@@ -118,7 +118,7 @@ class _Log:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection; requests follow one another."""
+    """One connection with any number of requests, one after another."""
 
     def __init__(self, log: _Log) -> None:
         self._log = log
@@ -156,7 +156,7 @@ class _Connection(asyncio.Protocol):
         elif kind == "garbage":
             self._say(path, headers, body, 0, _GARBAGE)
         elif kind == "slow":
-            # Counted when it is answered: whoever left before has no answer.
+            # Logged when it is answered: a client that disconnects before that gets no answer.
             self._later = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._say, path, headers, body, 200, _OK)
         else:
             self._log.add(path, headers, body, 0)

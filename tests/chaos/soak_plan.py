@@ -1,4 +1,4 @@
-"""What a soak consists of: companies, subscriptions, which endpoints are bad and how, what happens in each company."""
+"""The plan of a soak: companies, subscriptions, bad endpoints, and the causes of events in each company."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .soak_endpoints import CLOSED_HOST, HOST, RENAMED_HOST
 
 CREATED, CHANGED, MOVED = "ticket.created", "ticket.status_changed", "turn.status_changed"
 COMPANIES_MAX = 20
-# What the subscriptions of a company hear, in turn. The last hears what never happens here.
+# The events of a company's subscriptions, in turn. The last one's event never happens here.
 HEARD = (
     (CREATED,),
     (CHANGED,),
@@ -21,23 +21,23 @@ HEARD = (
     (CHANGED, MOVED),
     ("vendor.hold",),
 )
-# How an endpoint is bad, and which of its company's subscriptions leads to it: those that take their ten seconds for
-# every attempt hear the rarest event, or no run would see the end of their ladders.
+# Ways to be bad, each with the number of the subscription that has such an endpoint. Endpoints that use up the
+# 10 s timeout at every attempt hear the rarest event; otherwise no run would reach the end of their ladders.
 BAD = {
     "flaky": 0,  # 500 at the first attempt of each event, 200 from then on
     "broken": 1,  # always 500
     "resets": 1,  # takes the request, resets the connection
     "redirects": 1,
-    "garbage": 1,  # what comes back is not HTTP
-    "refuses": 1,  # nobody listens
-    "renamed": 1,  # its certificate bears another name
+    "garbage": 1,  # its response is not HTTP
+    "refuses": 1,  # its port is closed
+    "renamed": 1,  # its certificate is for another name
     "slow": 1,  # 200 after two seconds
     "hangs": 3,  # never answers
     "trickles": 3,  # a byte now and then, for ever
 }
 DELIVERS = ("good", "flaky", "slow")  # kinds of endpoints that answer 2xx in the end
 HOSTS = {"refuses": CLOSED_HOST, "renamed": RENAMED_HOST}
-# The statuses that each ticket goes through ends with one of these: the last tells how many events there were.
+# The status changes behind each final status of a ticket: the final status implies the number of events.
 CHAINS = {
     "Open": (),
     "On Hold": ("On Hold",),
@@ -48,7 +48,7 @@ CHAINS = {
 
 @dataclass(frozen=True)
 class Subscription:
-    """One of a company's, counted from 0 as companies are. run: tells those of several runs apart."""
+    """One subscription; companies and their subscriptions are numbered from 0. run: distinguishes several runs."""
 
     run: str
     company: int
@@ -67,15 +67,15 @@ class Subscription:
 
 @dataclass(frozen=True)
 class Share:
-    """What happens in one company."""
+    """The causes of events in one company."""
 
     imported: int
-    """Tickets that a file brings; `changed` of them get another status by a second file."""
+    """Tickets imported by a file; a second file changes the status of `changed` of them."""
     changed: int
     opened: int
-    """Tickets opened and moved on by requests; every other one is completed too."""
+    """Tickets opened and set to In Progress by requests; every other one is also completed."""
     moved: int
-    """Move-ins by requests, each followed by a notice."""
+    """Move-ins by request, each followed by a notice."""
 
     @property
     def events(self) -> int:
@@ -84,7 +84,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to happen, and who hears of it."""
+    """The planned causes and subscriptions."""
 
     shares: tuple[Share, ...]
     subscriptions: tuple[Subscription, ...]
@@ -95,7 +95,7 @@ class Plan:
 
 
 def planned(events: int, subscriptions: int, bad: int, name: str = "soak") -> Plan:
-    """Raises ValueError where these do not go together."""
+    """Raises ValueError where the numbers do not fit together."""
     companies = min(COMPANIES_MAX, max(1, subscriptions // len(HEARD)))
     if events // companies < 40:
         raise ValueError(f"at least {40 * companies} events are needed")

@@ -13,12 +13,12 @@ from .soak_verdict import Verdict
 
 @dataclass(frozen=True)
 class Run:
-    """What was done, and what came of it."""
+    """The inputs and the results of one run."""
 
     seed: int
     plan: Plan
     events: int
-    """That happened; fewer than planned where the time was over."""
+    """Events that happened; fewer than planned where the time ran out."""
     verdict: Verdict
     kills: Sequence[Kill]
     answers: Counter[str]
@@ -27,12 +27,12 @@ class Run:
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is missing and nothing is wrong. Duplicates are no fault: they are counted."""
+        """Whether there are no faults. Duplicates are not faults: they are only counted."""
         return not self.verdict.faults
 
 
 def report(run: Run) -> str:
-    """A table of figures; what is wrong, where anything is."""
+    """A table of figures, then the faults if there are any."""
     verdict, plan = run.verdict, run.plan
     bad = [one.kind for one in plan.subscriptions if one.kind != "good"]
     killed = _listed(Counter(kill.who for kill in run.kills))

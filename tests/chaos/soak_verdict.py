@@ -1,4 +1,4 @@
-"""What became of every (event, subscription): the receivers' log held against the records that are served."""
+"""Accounts for every (event, subscription): compares the receivers' log with the served records."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .soak_kills import POSTGRES, Kill
 from .soak_listener import Arrival
 from .soak_plan import DELIVERS, Subscription
 
-LATE_SECONDS = 2.0  # between an answer and its line in the log, on a busy machine
+LATE_SECONDS = 2.0  # at most between an answer and its line in the log, on a busy machine
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A delivery as the operator's lists show it."""
+    """A delivery in the operator's lists."""
 
     state: str
     attempts: int
@@ -25,7 +25,7 @@ class Listed:
 
 @dataclass
 class Verdict:
-    """The count. faults: what must never be; empty in a good run."""
+    """The counts. faults: what must never happen; empty in a good run."""
 
     expected: int = 0
     delivered: int = 0
@@ -36,11 +36,11 @@ class Verdict:
     duplicates: int = 0
     duplicated: int = 0
     after: Counter[str] = field(default_factory=Counter)
-    """Duplicates by who died between the two answers."""
+    """Duplicates by the processes killed between the two answers."""
     unexplained: int = 0
-    """Duplicates without a death of a dispatcher or of PostgreSQL between the two answers."""
+    """Duplicates without a kill of a dispatcher or of PostgreSQL between the two answers."""
     retried: int = 0
-    """Deliveries of which more than one request arrived."""
+    """Deliveries with more than one request."""
     longest_gap_seconds: float = 0.0
     deliveries_a_second: float = 0.0
     busiest_a_second: float = 0.0
@@ -54,7 +54,7 @@ def judged(
     listed: Mapping[Subscription, Mapping[str, Listed]],
     kills: Sequence[Kill],
 ) -> Verdict:
-    """listed: by event id, what the operator is shown of each subscription whose deliveries did not all arrive."""
+    """listed: the waiting and parked deliveries of each subscription, by event id, as the operator's list has them."""
     found = Verdict()
     by_path = {one.path: one for one in subscriptions}
     causes: dict[str, Cause] = {}

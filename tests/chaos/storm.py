@@ -1,4 +1,4 @@
-"""A storm of writes: many clients, writes of all kinds, each retried with its own key until it is answered."""
+"""A storm of writes: many clients, writes of all kinds, each retried with its own key until its final answer."""
 
 import asyncio
 import itertools
@@ -16,15 +16,15 @@ _storms = itertools.count(1)
 
 
 class Storm:
-    """One storm; `blow` once."""
+    """One storm; call `blow` once."""
 
     def __init__(self, harness: Harness, caller: Caller, records: Records, each: int) -> None:
-        """each: how many writes of each kind."""
+        """each: the number of writes of each kind."""
         self.harness = harness
         self.caller = caller
         self.number = next(_storms)
         made = [kind.make(records) for kind in KINDS.values() for _ in range(each)]
-        # The order is another in each storm, and the same in each run.
+        # Each storm has another order, and it is the same in every run.
         self.writes = random.Random(self.number).sample(made, len(made))
         self.answers: dict[int, Reply] = {}
         self.attempts: list[Reply] = []
@@ -32,7 +32,7 @@ class Storm:
         self._api_keys = [caller.api_key() for _ in self.writes]
 
     async def blow(self, strokes: list[int], strike: Callable[[], Awaitable[None]]) -> None:
-        """Strikes each time so many writes are answered, while the others go on; returns when all are answered."""
+        """Strikes whenever the number of answered writes reaches one of `strokes`; returns when all are answered."""
         async with asyncio.timeout(2 * PATIENCE_SECONDS), asyncio.TaskGroup() as clients:
             for _ in range(CLIENTS):
                 clients.create_task(self._client())
@@ -51,7 +51,7 @@ class Storm:
         return f"storm {self.number} write {number}"
 
     async def check(self, before: dict[str, Effect], alone: dict[str, Effect]) -> None:
-        """Each write was done, once, and all that it leaves is there; each answer is kept."""
+        """Checks that each write was done once with its whole effect, and that each answer is stored for replay."""
         assert {reply.status for reply in self.answers.values()} <= {200, 201}, self.outcomes()
         for number, write in enumerate(self.writes):
             again = await self.caller.send(write, self._api_keys[number], self._key(number))
@@ -62,5 +62,5 @@ class Storm:
             assert since(before[service], counts) == sum_of(self.writes, service, alone), service
 
     def outcomes(self) -> Counter[tuple[int, str]]:
-        """What the attempts were answered: status, and the error's code or what came instead of an answer."""
+        """Counts the attempts by status and error code; without an answer, by 0 and the name of the exception."""
         return Counter((one.status, one.code if one.status else one.body.decode()) for one in self.attempts)

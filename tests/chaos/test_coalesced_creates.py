@@ -1,4 +1,4 @@
-"""Creates that come at once share a statement: they die together, and each is done once when it is asked for again."""
+"""Concurrent creates share a statement: they die together, and each is done once when it is retried."""
 
 import asyncio
 

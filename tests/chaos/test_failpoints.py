@@ -1,4 +1,4 @@
-"""Kill -9 of whoever it may be, at every named point of every write: the same request again, one effect, one event."""
+"""Kill -9 of each process at every failpoint of every write: a retry leaves one effect and one event."""
 
 import re
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from .writes import Caller, Records
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = cases()
-# What is no part of a write with a key; its own tests kill there.
+# Failpoints outside writes with a key: the tests that kill there.
 ELSEWHERE = {
     "svc-tickets/tests/maintenance/test_overdue_maintenance.py": {"sweep-before-commit"},
     "svc-webhooks/tests/dispatch/test_two_dispatchers.py": {"delivery-claimed", "delivery-sent"},
@@ -41,7 +41,7 @@ async def test_a_write_cut_off_anywhere_happens_once(
     matrix: KillMatrix, outcomes: dict[Case, Outcome], case: Case
 ) -> None:
     outcomes[case] = await matrix.outcome(case)
-    if case.victim == "service" and case.point.startswith("write-"):  # its death alone decides what is left
+    if case.victim == "service" and case.point.startswith("write-"):  # only here the point alone decides the answer
         assert outcomes[case].replayed == (case.point == "write-after-commit")
     SUMMARY["cases"] = told(outcomes)
 

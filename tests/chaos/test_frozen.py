@@ -1,4 +1,4 @@
-"""A service that hangs in the middle of a write: its locks do not outlive the time that PostgreSQL gives it."""
+"""A service that hangs in the middle of a write: PostgreSQL's timeout ends its transaction and frees its locks."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Signing secrets and the vault's keys are where they have to be, and in nothing else that the processes leave."""
+"""Signing secrets and the vault's keys appear only where they must, and in no other output of the processes."""
 
 import asyncio
 import base64
@@ -21,7 +21,7 @@ from .harness import Harness
 from .processes import PATIENCE_SECONDS, RING, SERVICES
 from .writes import Caller, Records, create_ticket
 
-PREFIX_CHARACTERS = 12  # of a secret, which lists show
+PREFIX_CHARACTERS = 12  # of a secret; lists show this prefix
 NEW_KEY, LOST_KEY = os.urandom(32), os.urandom(32)
 NEW = "new:" + base64.b64encode(NEW_KEY).decode()
 LOST = "lost:" + base64.b64encode(LOST_KEY).decode()
@@ -29,7 +29,7 @@ KEYS = [base64.b64decode(RING.partition(":")[2]), NEW_KEY, LOST_KEY]
 
 
 class Watch:
-    """What may be nowhere, and everything that was said."""
+    """Collects the secrets that must not leak, and all output in which they could appear."""
 
     def __init__(self, harness: Harness, company_id: int, api_key: str) -> None:
         self.harness = harness
@@ -39,7 +39,7 @@ class Watch:
         self.said: list[bytes] = []
 
     def needles(self) -> Iterator[bytes]:
-        """As they are, in base64 and in hexadecimal, as PostgreSQL prints bytes."""
+        """Secrets and keys raw, in hexadecimal (as PostgreSQL prints bytes) and in base64."""
         hidden = [secret[PREFIX_CHARACTERS:].encode() for secret in self.secrets]
         for one in (*hidden, *KEYS):
             yield from (one, one.hex().encode(), base64.b64encode(one).rstrip(b"="))
@@ -48,10 +48,10 @@ class Watch:
         return [needle for needle in self.needles() if needle in text]
 
     async def http(self, method: str, path: str, body: object = None, key: str = "") -> Any:
-        """The answer's JSON, kept as said but for a secret that it tells for the only time."""
+        """Returns the answer's JSON. Adds the answer to `said`, except the one that contains a new secret."""
         sent = {"Idempotency-Key": key} if key else {}
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:  # the gateway may not have found again what was started anew
+            while True:  # the gateway may not have reconnected yet to a restarted service
                 answer = await asyncio.to_thread(self.harness.system.call, method, path, self.api_key, body, sent)
                 if answer.status != 500:
                     break
@@ -64,13 +64,13 @@ class Watch:
         return found
 
     async def makeready(self, *words: str) -> None:
-        """Whatever its exit status."""
+        """Runs the command line; any exit status is accepted."""
         done = await asyncio.to_thread(self.harness.system.run, *words)
         assert "Traceback" not in done.stderr
         self.said.append((done.stdout + done.stderr).encode())
 
     async def ring(self, *keys: str) -> None:
-        """svc-webhooks, told to log all that it can, with this ring."""
+        """Restarts svc-webhooks with this key ring and debug logging."""
         await self.harness.stop("svc-webhooks")
         more = self.harness._more["svc-webhooks"] | {"WEBHOOKS_VAULT_KEYS": ",".join(keys)}
         service = self.harness.services["svc-webhooks"]
@@ -84,18 +84,18 @@ class Watch:
             self.said.append(answer.read())
 
     def arguments(self) -> Iterator[bytes]:
-        """What everybody on the machine may read of the processes."""
+        """The command lines of the processes, which every user of the machine can read."""
         for name in SERVICES:
             yield Path(f"/proc/{self.harness.pid(name)}/cmdline").read_bytes()
 
     def files(self) -> Iterator[Path]:
-        """Logs, what NATS keeps, and PostgreSQL's own files with its log of all writes."""
+        """Logs, NATS's store, and PostgreSQL's files including its write-ahead log."""
         for path in self.harness.folder.rglob("*"):
             if path.is_file() and not path.is_symlink() and self.harness.folder / "keys" not in path.parents:
                 yield path
 
     async def tables(self, name: str) -> dict[str, str]:
-        """Every table of a service's database in text form."""
+        """Every table of a service's database, as text."""
         connection = await asyncpg.connect(self.harness.services[name].database_url)
         try:
             tables = await connection.fetch(
@@ -114,12 +114,12 @@ class Watch:
 async def watch(harness: Harness, caller: Caller) -> AsyncIterator[Watch]:
     watching = Watch(harness, caller.company.company_id, caller.api_key())
     yield watching
-    # Everything under the key of all other tests again.
+    # Encrypt everything under the key of all other tests again.
     await watching.ring(RING, NEW)
     await asyncio.to_thread(harness.system.makeready, "vault", "reseal")
     await harness.stop("svc-webhooks")
     await harness.start("svc-webhooks")
-    await watching.http("GET", "/webhooks")  # the gateway has found it again
+    await watching.http("GET", "/webhooks")  # until the gateway has reconnected
     await watching.sweep()
 
 
@@ -129,7 +129,7 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
     ids = []
     for number in range(2):
         body = {"destination_url": f"https://receiver.test/secrets/{number}", "events": ["ticket.created"]}
-        for _ in range(2):  # made, and replayed
+        for _ in range(2):  # created, then replayed
             made = await watch.http("POST", "/webhooks", body, key=f"secrets {number}")
         assert "secret" not in made
         ids.append(made["entity_id"])
@@ -146,7 +146,7 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
     watch.secrets.append(rotated.secret)
     watch.said.append(rotated.subscription.json)
 
-    # Delivered, failed, and not even tried for want of the key or of any.
+    # Delivered; failed; not attempted, without the right key or without any.
     receiver.answers["/secrets/1"] = [500]
     for ring in ((NEW, RING), (LOST,), ()):
         await watch.ring(*ring)
@@ -173,12 +173,12 @@ async def test_nothing_that_is_left_holds_a_secret_or_a_key(
     for name in SERVICES:
         tables |= {f"{name}: {table}": text for table, text in (await watch.tables(name)).items()}
     assert [name for name, text in tables.items() if watch.found_in(text.encode())] == []
-    # That they were looked through: what may be shown of a secret is there.
+    # The search covered them: the visible prefix of a secret is found.
     shown = watch.secrets[0][:PREFIX_CHARACTERS]
     assert shown in tables["svc-webhooks: subscription"] and any(shown.encode() in said for said in watch.said)
     looked_at = set()
     for path in watch.files():
-        with contextlib.suppress(FileNotFoundError):  # PostgreSQL's come and go
+        with contextlib.suppress(FileNotFoundError):  # PostgreSQL creates and deletes files meanwhile
             assert watch.found_in(path.read_bytes()) == [], path
             looked_at.add(path.name)
     assert {f"{name}.log" for name in SERVICES} <= looked_at

@@ -1,4 +1,4 @@
-"""`make soak` in small: whoever is killed, each (event, subscription) is delivered or shown; without kills, once."""
+"""A small `make soak`: despite kills, each (event, subscription) is delivered or parked; without kills, only once."""
 
 from collections.abc import Iterator
 
@@ -24,14 +24,14 @@ def endpoints() -> Iterator[Endpoints]:
 
 @pytest.fixture(scope="module")
 def soaked(endpoints: Endpoints) -> Iterator[Harness]:
-    """Two dispatchers, one database."""
+    """Makeready with two dispatchers on one database."""
     told = settings(endpoints, SWEEP_SECONDS)
     with server_folder() as folder, running_harness(folder, endpoints, dispatchers=2, webhooks=told) as running:
         yield running
 
 
 async def soak(harness: Harness, endpoints: Endpoints, plan: Plan, *, kills: int, seed: int) -> Run:
-    """Ends with all that can be delivered delivered, and all else parked."""
+    """One run, which must end with every delivery either delivered or parked."""
     made = Soak(harness, endpoints, plan, seed=seed, seconds=SECONDS_MAX, say=lambda _: None)
     run = await made.run(kills_max=kills, apart_seconds=(0.5, 1.5))
     assert run.is_good, report(run)

@@ -1,4 +1,4 @@
-"""Processes die, or are stopped as an operator would, in the middle of a storm of writes."""
+"""Processes are killed, or stopped as an operator would, in the middle of a storm of writes."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -12,8 +12,8 @@ from .processes import SERVICES
 from .storm import Storm
 from .writes import KINDS, Caller, Records
 
-# What a client may see of a process that ends well: its answer, a clean refusal, or a connection that closed before
-# anything came. Half an answer is none of these.
+# A process that exits cleanly may give a client an answer, a clean refusal, or a connection closed before any byte;
+# never half an answer. These are the errors of a closed connection.
 CLOSED = {"ServerDisconnectedError", "ClientConnectorError", "ClientOSError", "ClientConnectionResetError"}
 WRITING = [name for name in SERVICES if name in {kind.service for kind in KINDS.values()}]
 
@@ -22,10 +22,10 @@ async def storm(
     harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], each: int, strikes: int, seed: str,
     strike: Callable[[], Awaitable[None]],
 ) -> Storm:  # fmt: skip
-    """Strikes at so many moments among the answers, told by the seed; then all must be as if nothing had been."""
+    """Strikes at moments that the seed chooses; afterwards the effects must be those of an undisturbed run."""
     made = Storm(harness, caller, records, each)
     before = await counted_all(harness)
-    # Never at the very end: then nobody would be there to notice.
+    # Not among the last fifth: a strike needs writes under way.
     moments = sorted(random.Random(seed).sample(range(1, len(made.writes) * 4 // 5), strikes))
     try:
         await made.blow(moments, strike)

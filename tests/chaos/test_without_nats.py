@@ -1,4 +1,4 @@
-"""NATS away, frozen, or back without what it had: writes go on, and every event comes out, once."""
+"""NATS killed, frozen, or back without its data: writes go on, and every event is delivered once."""
 
 import os
 import shutil
@@ -21,13 +21,13 @@ async def mended(harness: Harness) -> AsyncIterator[None]:
 
 
 def killed(harness: Harness) -> Callable[[], None]:
-    """Kills it; the way back."""
+    """Kills NATS; returns a function that starts it again."""
     harness.nats.kill()
     return harness.nats.start
 
 
 def frozen(harness: Harness) -> Callable[[], None]:
-    """Freezes it; the way back."""
+    """Freezes NATS; returns a function that resumes it."""
     pid = harness.nats.child.pid
     os.kill(pid, signal.SIGSTOP)
     return lambda: os.kill(pid, signal.SIGCONT)
@@ -66,13 +66,13 @@ async def test_a_stream_that_is_gone_when_nats_comes_back_takes_no_event_with_it
         if kind.service != "svc-webhooks":
             reply = await caller.send(kind.make(records), caller.api_key(), f"gone {name}")
             assert reply.status in (200, 201), (name, reply)
-    await harness.all_published()  # in the stream, and nowhere on their way
+    await harness.all_published()  # the events are now in the stream alone
     harness.nats.stop()
     shutil.rmtree(harness.nats.directory / "jetstream")
     harness.nats.start()
     harness.go_on("svc-webhooks")
     await harness.delivered_once(caller.company)
-    # And the stream is made anew, for those that follow.
+    # The stream is recreated for later events.
     reply = await caller.send(KINDS["create ticket"].make(records), caller.api_key(), "after gone")
     assert reply.status == 201
     await harness.all_published()

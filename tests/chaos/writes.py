@@ -1,4 +1,4 @@
-"""The five writes of the API, each with records of its own to write on, and a client that retries as it should."""
+"""The five kinds of write of these tests, each with its own records, and a client that retries correctly."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ _names = itertools.count(1)
 
 @dataclass(frozen=True)
 class Write:
-    """One request that writes."""
+    """One write request."""
 
     kind: str
     method: str
@@ -32,12 +32,12 @@ class Write:
 
 
 class Records:
-    """A company's records, handed out one by one, so that no two writes touch the same."""
+    """A company's records, handed out one by one so that no two writes share one."""
 
     def __init__(self, company: Company) -> None:
         self.company = company
         self.unit_id = 0
-        """Of a unit where tickets may be opened: they do not touch it."""
+        """The unit for new tickets, which do not change it."""
         self._tickets: Iterator[int] = iter(())
         self._vacant: Iterator[int] = iter(())
         self._occupied: Iterator[int] = iter(())
@@ -95,14 +95,14 @@ def create_webhook(_records: Records) -> Write:
 
 
 class Kind(NamedTuple):
-    """A sort of write: who does it, the points that it passes there, and a new one on records of its own."""
+    """A kind of write: its service, the failpoints on its way, and a function that makes one on unused records."""
 
     service: str
     points: tuple[str, ...]
     event: str
-    """The public event that it fires; empty where it fires none."""
+    """Its public event; empty where it fires none."""
     hears: str
-    """A service that an event of it goes to; empty where it fires none."""
+    """A consumer of its event; empty where it fires none."""
     make: Callable[[Records], Write]
 
 
@@ -120,7 +120,7 @@ KINDS = {
 
 
 class Reply(NamedTuple):
-    """What came back; status 0 where nothing did, and then the body says why."""
+    """An answer; status 0 where none arrived, with the name of the exception as body."""
 
     status: int
     replayed: bool
@@ -132,17 +132,17 @@ class Reply(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The error's code; empty where there is none."""
+        """The error's code, or empty."""
         return str(self.json["error"]["code"]) if self.status >= 400 else ""
 
     @property
     def is_final(self) -> bool:
-        """Whether a client stops here: spec 7 says what may be tried again with the same key."""
+        """Whether a client stops retrying: spec 7 says which answers it may retry with the same key."""
         return self.status not in (0, 429, 500) and self.code != "idempotency_in_progress"
 
 
 class Caller:
-    """HTTP as one company. Every answer is held to the published contract."""
+    """HTTP client of one company. Checks every answer against the published contract."""
 
     def __init__(self, harness: Harness, company: Company, session: aiohttp.ClientSession) -> None:
         self.harness = harness
@@ -151,7 +151,7 @@ class Caller:
         self._keys: Iterator[str] = iter(())
 
     async def mint(self, keys: int) -> None:
-        """Keys to share the writes among, for each may send 120 requests a minute."""
+        """Mints keys to spread the writes over: each key may send 120 requests a minute."""
         self._keys = itertools.cycle([await self.harness.key(self.company) for _ in range(keys)])
 
     def api_key(self) -> str:
@@ -176,7 +176,7 @@ class Caller:
         return Reply(response.status, "X-Idempotent-Replay" in response.headers, body)
 
     async def insist(self, write: Write, api_key: str, key: str, attempts: list[Reply] | None = None) -> Reply:
-        """Tries with the same key until there is an answer. attempts: takes what each was answered."""
+        """Retries with the same key until the final answer. attempts: collects every answer."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         wait_seconds = 0.05
         while True:
@@ -191,5 +191,5 @@ class Caller:
 
 
 def connections() -> aiohttp.ClientSession:
-    """As many as are asked for; an attempt ends after the longest that the gateway takes."""
+    """A session without a connection limit. An attempt may take 30 s, the longest that the gateway takes."""
     return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=30))

@@ -1,4 +1,4 @@
-"""A whole Makeready, as an operator starts it: the tests speak HTTP to it and run its command line, no more."""
+"""A whole Makeready, started as an operator does. The tests use only HTTP and the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .system import System
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tells what was counted on the way."""
+    """Prints the counts that the tests collected."""
     for title, summary in SUMMARIES.items():
         terminalreporter.section(title)
         terminalreporter.write(summary)
@@ -26,14 +26,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    """A webhook receiver on loopback, with TLS of a private authority; known to the system as receiver.test."""
+    """A webhook receiver on loopback with a private certificate authority; the system resolves it as receiver.test."""
     with Receiver(tmp_path_factory.mktemp("receiver")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def published_receivers() -> dict[str, int]:
-    """The hosts of the receivers that the guide shows, and the loopback port that each is to listen on."""
+    """The hosts of the guide's receivers, each with the loopback port that it will listen on."""
     return {f"{language}.test-receivers.example": free_port() for language in ("python", "typescript", "shell")}
 
 
@@ -54,11 +54,12 @@ def system(
         yield running
         compare_with_gets(running, receiver)
     finally:
-        running.stop()  # also one that did not get ready: nothing may run on after the tests
+        running.stop()  # also after a failed start: no process may outlive the tests
 
 
 def compare_with_gets(running: System, receiver: Receiver) -> None:
-    """Every delivery is as documented, and the last event of each record tells what its GET does."""
+    """Checks that every delivery is as documented, and that the last event of each record equals its GET, unless the
+    record has changed since."""
     last: dict[tuple[int, str], dict[str, Any]] = {}
     for delivery in receiver.deliveries:
         found = check_envelope(delivery.body)
@@ -71,7 +72,7 @@ def compare_with_gets(running: System, receiver: Receiver) -> None:
         company = running.companies.get(company_id)
         if company is not None:
             got = running.get(place, company.keys["read"])
-            if got.status in (401, 429):  # a test has revoked it, or worn it out
+            if got.status in (401, 429):  # a test has revoked the key or used up its rate limit
                 company.keys["read"] = company.key_for(1, "read")
                 got = running.get(place, company.keys["read"])
             if got.status != 403:  # the company is inactive
@@ -95,7 +96,7 @@ def world(system: System) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def no_faults(system: System) -> Iterator[None]:
-    """Fails where a process logs an error while a module's tests run, whatever it answers, or what follows from it."""
+    """Fails if a process logs an error during a module's tests or their aftermath, even if its answers were right."""
     files = sorted((system.state / "logs").glob("*.log"))
     before = {file: file.stat().st_size for file in files}
     yield
@@ -109,7 +110,7 @@ def no_faults(system: System) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """Real public data beside the checkout; skips where it is absent."""
+    """The folder of real public data next to the checkout; skips the test without it."""
     import os
 
     folder = Path(

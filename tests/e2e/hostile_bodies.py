@@ -1,4 +1,4 @@
-"""Bodies that no write takes, made from one that it takes: each with a name that tells what is wrong with it."""
+"""Bodies that every write must refuse, derived from a valid one; the name of each says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def raw(body: object) -> bytes:
 
 
 def filled(body: Body, path: Path, literal: bytes) -> bytes:
-    """The body with a literal, as it is, where the path leads."""
+    """The body with the raw literal at the path."""
     changed = copy.deepcopy(body)
     here: Any = changed
     for step in path[:-1]:
@@ -41,7 +41,7 @@ def objects(body: Any, path: Path = ()) -> Iterator[tuple[Path, Body]]:
 
 
 def fields(body: Body) -> Iterator[Path]:
-    """Every value in the body, by where it stands."""
+    """The path of every value in the body."""
     for path, one in objects(body):
         for key, value in one.items():
             yield (*path, key)
@@ -50,7 +50,7 @@ def fields(body: Body) -> Iterator[Path]:
 
 
 def text_field(body: Body) -> Path:
-    """A field that holds text."""
+    """The path of a text field."""
     return next(path for path in fields(body) if isinstance(value_at(body, path), str))
 
 
@@ -61,7 +61,7 @@ def value_at(body: Any, path: Path) -> Any:
 
 
 def no_object(body: Body) -> Iterator[Case]:
-    """What is JSON and no object, or is no JSON at all."""
+    """JSON that is not an object, and bytes that are not JSON."""
     value: Any
     for value in ([], [body], "x", "", 1, 0, -1, 1.5, True, False, None, [[]], [{}]):
         yield f"the value {json.dumps(value)[:20]}", raw(value)
@@ -89,21 +89,21 @@ def no_object(body: Body) -> Iterator[Case]:
 
 
 def prefixes(body: Body) -> Iterator[Case]:
-    """The body, cut off wherever it can be."""
+    """The body, truncated at about 90 lengths."""
     whole = raw(body)
     for length in range(1, len(whole), max(1, len(whole) // 90)):
         yield f"cut off after {length} bytes", whole[:length]
 
 
 def words_of_javascript(body: Body) -> Iterator[Case]:
-    """What some parsers take for a value, in every field."""
+    """Literals that some lenient parsers accept, in every field."""
     for path in fields(body):
         for literal in (b"NaN", b"Infinity", b"-Infinity", b"undefined", b"+1", b"01", b".5", b"0x10"):
             yield f"{path} {literal!r}", filled(body, path, literal)
 
 
 def encodings(body: Body) -> Iterator[Case]:
-    """Bytes that are no UTF-8, or are no text that can be stored."""
+    """Bytes that are not UTF-8, or text that cannot be stored."""
     whole = raw(body)
     for name in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "utf-8-sig", "cp037"):
         yield name, whole.decode().encode(name)
@@ -146,7 +146,7 @@ def encodings(body: Body) -> Iterator[Case]:
 
 
 def depths(body: Body) -> Iterator[Case]:
-    """Nesting that a recursive parser does not survive."""
+    """Nesting that would crash a recursive parser."""
     many = 100_000
     for name, nested in {
         "arrays": b"[" * many + b"]" * many,
@@ -165,7 +165,7 @@ def depths(body: Body) -> Iterator[Case]:
 
 
 def twice(body: Body) -> Iterator[Case]:
-    """Every key twice, at every level: the same, another value, and spelled with an escape."""
+    """Every key twice, at every level: with the same value, with another, and spelled with an escape."""
     for path, one in objects(body):
         for key, value in one.items():
             for name, again, other in (
@@ -185,7 +185,7 @@ UNKNOWN_KEYS = (
 
 
 def unknown_keys(body: Body) -> Iterator[Case]:
-    """Keys that no write has, at every level, and known ones that are spelled in another way."""
+    """Unknown keys at every level, among them misspellings of known ones."""
     for path, one in objects(body):
         own = next(iter(one))
         likes = (own.upper(), own.title(), f" {own}", f"{own} ", own.replace("_", "-"), f"{own}\u200b", own[:-1])
@@ -200,7 +200,7 @@ def unknown_keys(body: Body) -> Iterator[Case]:
 
 
 def sizes(body: Body) -> Iterator[Case]:
-    """More than a body may be."""
+    """Bodies over the size limit."""
     whole = raw(body)
     for size in (LONGEST + 1, LONGEST + 2, 1_000_000):
         yield f"{size} bytes, blanks behind", whole.ljust(size)
@@ -219,7 +219,7 @@ NOT_JSON: dict[str, Callable[[Body], Iterator[Case]]] = {
     "with a key twice": twice,
     "that are too long": sizes,
 }
-"""What is refused for its form, with 400, before a field is looked at."""
+"""Bodies that are refused with 400 for their form, before any field is checked."""
 
 LITERALS: dict[str, tuple[bytes, ...]] = {
     "null": (b"null",),
@@ -238,7 +238,7 @@ LITERALS: dict[str, tuple[bytes, ...]] = {
     "array": (b"[]", b"[null]", b"[[]]", b"[1]", b'["x"]', b"[{}]", b"[" + b"0," * 999 + b"0]"),
     "object": (b"{}", b'{"x":1}', b'{"__proto__":{}}', b'{"$ref":"#"}', b'{"length":1}'),
 }  # fmt: skip
-"""Values by their type in JSON Schema."""
+"""Literals by their JSON Schema type."""
 
 DATES = (
     "2026-02-30", "2026-02-29", "2100-02-29", "2026-13-01", "2026-00-01", "2026-01-00", "2026-01-32", "2026-04-31",
@@ -249,7 +249,7 @@ DATES = (
     "٢٠٢٦-٠١-٣١", "today", "infinity", "-infinity", "epoch", "now", "NaN", "Jan 31 2026", "2026-01-31 BC", "1e3-01-01",
     "0x7E-01-01", "2026-+1-31", "2026- 1-31", "1769817600",
 )  # fmt: skip
-"""What is no date as YYYY-MM-DD, or a day that no calendar has."""
+"""Texts that are not dates as YYYY-MM-DD, and dates that do not exist."""
 
 
 FILLERS = {
@@ -264,7 +264,7 @@ FILLERS = {
 
 
 def long_texts(body: Body, path: Path, length: int) -> Iterator[Case]:
-    """The body with texts of so many code points where the path leads; characters as they are, and escaped."""
+    """The body with texts of `length` code points at the path: characters raw, and short texts also escaped."""
     text = value_at(body, path)
     for name, filler in FILLERS.items():
         if "@" in text:
@@ -279,5 +279,5 @@ def long_texts(body: Body, path: Path, length: int) -> Iterator[Case]:
 
 
 def spelled(path: Path) -> str:
-    """The path as messages spell it: parties[0].email."""
+    """The path as error messages spell it: parties[0].email."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

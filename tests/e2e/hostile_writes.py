@@ -1,4 +1,4 @@
-"""Every write of the published document, a whole valid body of each, and a company to try bad ones on."""
+"""Every write of the published document, full valid bodies of each, and a company to send bad ones to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .hostile_bodies import Body, Case, raw
 from .system import Answer, Company, System
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "gateway/gateway/pages/openapi.json").read_text())
-"""The document as it is committed: the running system's is the same, which a test makes sure of."""
+"""The committed document; a test checks that the running system serves the same paths."""
 WRITES = [
     f"{verb.upper()} {path}"
     for path, item in DOCUMENT["paths"].items()
@@ -30,7 +30,7 @@ VACANT_UNITS = 900
 WORDS = "It was seen to at once"
 DESTINATION = "https://receiver.test/hostile"
 
-# A whole valid body of every write, all its fields in it as far as they go together. A write that is not here fails.
+# Valid bodies of every write, with all fields that go together. A test fails if a write is missing here.
 VALID: dict[str, Callable[[World], list[Body]]] = {
     "POST /tickets": lambda world: [
         {
@@ -83,7 +83,7 @@ VALID: dict[str, Callable[[World], list[Body]]] = {
 
 @dataclass
 class World:
-    """A company with a record for every write, on a running system."""
+    """A company on a running system, with a record for every write."""
 
     system: System
     company: Company
@@ -93,11 +93,11 @@ class World:
     occupied_unit_id: int
     vacant: Iterator[int]
     once: Iterator[str] = field(default_factory=lambda: map("once {}".format, itertools.count(1)))
-    """Idempotency keys."""
+    """New Idempotency-Keys."""
     tried: Counter[str] = field(default_factory=Counter)
-    """How many bad requests each write refused, and it was made sure that nothing came of them."""
+    """Bad requests by write, each refused and checked to have no effect."""
     answered: Counter[str] = field(default_factory=Counter)
-    """How many requests each write answered of which it was made sure that they were no fault."""
+    """Requests by write that may succeed or not, each checked to be no fault of the server."""
 
     @classmethod
     def of(cls, system: System) -> World:
@@ -126,17 +126,17 @@ class World:
         )
 
     def end(self) -> None:
-        """Leaves no subscription to the sweeps of other tests."""
+        """Deletes the subscriptions, so that sweeps of other tests deliver nothing to them."""
         for subscription in list(self.company.walk("/webhooks")):
             path = f"/webhooks/{subscription['entity_id']}"
             assert self.system.call("DELETE", path, self.key(1)).status == 204
 
     def key(self, requests: int) -> str:
-        """A write key that so many requests may still be sent with in this minute."""
+        """A write key with rate limit left for this number of requests."""
         return self.company.key_for(requests)
 
     def path(self, write: str) -> str:
-        """A path at which a valid body is accepted once, below the base URL."""
+        """A path below the base URL where a valid body is accepted once."""
         path = write.partition(" ")[2]
         unit_id = next(self.vacant) if path.endswith("/move-in") else self.occupied_unit_id
         return path.replace("{ticket_id}", str(self.ticket_id)).replace("{unit_id}", str(unit_id))
@@ -145,14 +145,14 @@ class World:
         return copy.deepcopy(VALID[write](self))
 
     def send(self, write: str, path: str, key: str, body: bytes, idempotency_key: str, **headers: str) -> Answer:
-        """The answer, held to the contract; never a fault."""
+        """Returns the answer, checked against the contract. Fails on a 5xx or 429."""
         sent = {"Idempotency-Key": idempotency_key} | {name.replace("_", "-"): one for name, one in headers.items()}
         answer = self.system.call(write.partition(" ")[0], path, key, body, sent)
         assert answer.status < 500 and answer.status != 429, (write, body[:200], answer)
         return answer
 
     def state(self) -> dict[str, Any]:
-        """All that the company's lists show, but for what a unit's record learns a second later: its turn has it."""
+        """All records in the company's lists, without the fields of units that follow their turns with a delay."""
         lists = [
             path
             for path, item in DOCUMENT["paths"].items()
@@ -165,7 +165,8 @@ class World:
         return found
 
     def refuses(self, write: str, body: Body, cases: Iterable[Case], expected: Callable[[str, Answer], bool]) -> None:
-        """Sends every case with one Idempotency-Key; at last `body` with it, which is a first write then."""
+        """Sends the cases with one Idempotency-Key; each must be refused without effect. Then sends the valid `body`
+        with the same key; this must be a first write."""
         waiting = list(cases)
         while waiting:
             batch, waiting = waiting[:BATCH], waiting[BATCH:]
@@ -185,7 +186,7 @@ class World:
 
 
 def is_400(name: str, answer: Answer) -> bool:
-    """Or 422, which is what an unknown key gets of some writes, where that was found first."""
+    """Whether the answer is a 400. An unknown key may also be a 422, as some writes answer it so."""
     statuses = (400, 422) if "not known" in name else (400,)
     return answer.status in statuses and answer.code == "invalid_request"
 
@@ -198,7 +199,7 @@ def schema_of(write: str) -> Body:
 
 
 def schema_at(write: str, path: Sequence[str | int]) -> Body:
-    """The published schema of what stands in a body where the path leads."""
+    """The published schema of the value at this path of a body."""
     found = schema_of(write)
     for step in path:
         found = resolved(found["items"] if isinstance(step, int) else found["properties"][step])
@@ -206,7 +207,7 @@ def schema_at(write: str, path: Sequence[str | int]) -> Body:
 
 
 def resolved(schema: Body) -> Body:
-    """What a reference stands for, whether or not null may stand there too; `null` tells that it may."""
+    """The schema behind a reference or an anyOf with null. `null` in the result: whether null is allowed."""
     arms = [arm for arm in schema.get("anyOf", [schema]) if arm != {"type": "null"}]
     found: Body = arms[0]
     if "$ref" in found:

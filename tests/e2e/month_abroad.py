@@ -1,4 +1,4 @@
-"""The month of the two small companies, ten hours ahead and behind: the same work under other clocks."""
+"""The month of the two small companies: the same work in two other time zones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AWAY = range(10, 13)
 
 
 def lord_howe(month: Month) -> None:
-    """All that is dated falls around the night in which the clocks go back by half an hour."""
+    """All due dates fall around the night in which the clocks go back by half an hour."""
     day, on = month.calendar.day, month.on
     eve = (month.calendar.back - month.calendar.first).days - 1
     walks, turns, upkeep = Inspections(month, LAGOON), Turns(month, LAGOON), Upkeep(month, LAGOON)
@@ -28,7 +28,7 @@ def lord_howe(month: Month) -> None:
 
 
 def kathmandu(month: Month) -> None:
-    """It is inactive for some days: what falls due then is told when it is back, once."""
+    """The company is inactive for some days: what falls due then is announced once, when it is active again."""
     day, on = month.calendar.day, month.on
     us = month.players[SUMMIT]
     walks, turns, upkeep = Inspections(month, SUMMIT), Turns(month, SUMMIT), Upkeep(month, SUMMIT)

@@ -1,4 +1,4 @@
-"""The month that is played: four weeks of spring in which two zones change their clocks, in opposite directions.
+"""The days of the month: about four or five weeks of spring in which two zones change their clocks, in opposite ways.
 
 New York goes forward by an hour on a Sunday in March, Lord Howe Island back by half an hour three or four weeks later,
 and Kathmandu, five hours and three quarters ahead of UTC, never changes.
@@ -17,21 +17,21 @@ NEW_YORK, LORD_HOWE, KATHMANDU = (
 MORNING = time(6)
 DAY = timedelta(days=1)
 AHEAD = 14 * DAY
-"""Far enough away that nothing of the month is due by the real clock."""
+"""Distance of the month from today, so that nothing in it is due by the real clock."""
 
 
 def morning_after(day: date, zone: ZoneInfo) -> datetime:
-    """06:00 of the next day there, as UTC."""
+    """06:00 of the next day in the zone, as UTC."""
     return datetime.combine(day + DAY, MORNING, zone).astimezone(UTC)
 
 
 def noon(day: date) -> datetime:
-    """12:00 UTC: in all three zones it is the same date, and 06:00 has passed."""
+    """12:00 UTC: all three zones then have the same date, and 06:00 has passed in each."""
     return datetime.combine(day, time(12), UTC)
 
 
 def last_full_hour(instant: datetime) -> datetime:
-    """As of which vendors are looked at, by a sweep between two hours too."""
+    """The time as of which a sweep checks vendors: the last full hour."""
     return instant.replace(minute=0, second=0, microsecond=0)
 
 
@@ -43,13 +43,13 @@ def change_after(day: date, zone: ZoneInfo) -> date:
 
 
 def offset(day: date, zone: ZoneInfo) -> timedelta | None:
-    """From UTC, as the day begins."""
+    """The UTC offset at the start of the day."""
     return datetime.combine(day, time(0), zone).utcoffset()
 
 
 @dataclass(frozen=True)
 class Calendar:
-    """first and last: the days of the month; forward, back: those on which New York and Lord Howe change."""
+    """first, last: the month's days. forward, back: the days on which New York and Lord Howe change their clocks."""
 
     first: date
     forward: date
@@ -58,7 +58,7 @@ class Calendar:
 
     @classmethod
     def next(cls, today: date) -> Calendar:
-        """The first such month that begins late enough after today."""
+        """The first such month that begins at least AHEAD after today."""
         year = today.year
         while True:
             forward = change_after(date(year, 3, 1), NEW_YORK)
@@ -68,15 +68,15 @@ class Calendar:
             year += 1
 
     def day(self, number: int) -> date:
-        """Days count from 0."""
+        """The date of a day, counted from 0."""
         return self.first + number * DAY
 
     def __len__(self) -> int:
         return (self.last - self.first).days + 1
 
     def instants(self, number: int) -> Iterator[datetime]:
-        """When the day is swept: at noon; where clocks change, and the day before and after, also at the last minute
-        before 06:00 and at 06:00 there. Kathmandu's 06:00 is watched in the second week."""
+        """The sweeps of the day: at noon UTC; within a day of a zone's clock change also at 05:59 and 06:00 there. The
+        same for Kathmandu on three days of the second week."""
         day = self.day(number)
         watched = [
             zone for zone, change in ((NEW_YORK, self.forward), (LORD_HOWE, self.back)) if abs(day - change) <= DAY

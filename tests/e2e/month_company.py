@@ -1,4 +1,4 @@
-"""A company that lives through the month: its people at the command line, its integrations at the API."""
+"""A company of the month: its staff use the command line, its integrations the API."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .system import Answer, Company, System
 
 Record = dict[str, Any]
 EVENTS = tuple(sorted(published().document["webhooks"]))
-AT_ONCE = 3  # processes of the command line beside one another: each is up for most of its time in starting
+AT_ONCE = 3  # parallel processes of the command line, which spend most of their time in starting
 
 
 def together(acts: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Does them beside one another; what each returned, in their order."""
+    """Runs the functions in parallel; returns their results in order."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return [one.result() for one in [pool.submit(act) for act in acts]]
 
@@ -53,7 +53,7 @@ class Request:
 
 @dataclass
 class Player:
-    """One company. ids: those of its records, by kind and the name that the script gives them."""
+    """One company. ids: its records' ids, by kind and by their name in the script."""
 
     system: System
     company: Company
@@ -62,13 +62,13 @@ class Player:
     commands: list[Command] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
-    """The signing secret of each path at the receiver."""
+    """The signing secret by the receiver's path."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _numbers: int = 0
 
     @classmethod
     def founded(cls, system: System, name: str, zone: ZoneInfo, stale_after_hours: int) -> Player:
-        """A new company in a zone, with an administrator and keys."""
+        """Creates a company in a time zone, with an administrator and keys."""
         words = ("--ticket-stale-after-hours", str(stale_after_hours))
         company = system.company(name, "--timezone", zone.key)
         system.makeready("company", "update", str(company.company_id), *words)
@@ -76,7 +76,7 @@ class Player:
 
     @property
     def home(self) -> str:
-        """Its first property, as the files name it."""
+        """The external_id of its first property."""
         return "P1" if ("property", "P1") in self.ids else "P"
 
     def number(self) -> int:
@@ -91,7 +91,7 @@ class Player:
     # The command line
 
     def words(self, noun: str, verb: str, *places: object, **options: object) -> tuple[str, ...]:
-        """A command of the back office; `who` becomes --as, a list an option for each."""
+        """The words of a back office command. `who` becomes --as; a list becomes one option for each entry."""
         words = [noun, verb, str(self.company.company_id), *map(str, places)]
         for name, value in options.items():
             option = "--" + ("as" if name == "who" else name.replace("_", "-"))
@@ -105,18 +105,18 @@ class Player:
         return tuple(words)
 
     def do(self, noun: str, verb: str, *places: object, **options: object) -> Any:
-        """A command that changes something; it is kept, to be sent once more when all is over."""
+        """Runs a command that changes something, and records it for the retry at the end."""
         words = (*self.words(noun, verb, *places, **options), "--idempotency-key", f"month {self.number()}")
         printed = self.system.makeready(*words)
         self.commands.append(Command(words, printed))
         return printed
 
     def ask(self, noun: str, verb: str, *places: object, **options: object) -> Any:
-        """A command that changes nothing."""
+        """Runs a command that changes nothing."""
         return self.system.makeready(*self.words(noun, verb, *places, **options))
 
     def refused(self, noun: str, verb: str, *places: object, **options: object) -> str:
-        """A command that must fail; the line that it says."""
+        """Runs a command that must fail; returns its error line."""
         done = self.system.forked(*self.words(noun, verb, *places, **options))
         assert done.returncode == 1 and not done.stdout, (noun, verb, places, options, done)
         (line,) = done.stderr.splitlines()
@@ -126,7 +126,7 @@ class Player:
     # The API
 
     def write(self, method: str, path: str, body: Record) -> Record:
-        """A write that must succeed; it is kept, to be sent once more when all is over."""
+        """Sends a write that must succeed, and records it for the retry at the end."""
         key, idempotency_key = self.key(), f"month {self.number()}"
         answer = self.system.call(method, path, key, body, {"Idempotency-Key": idempotency_key})
         assert answer.status in (200, 201), (path, body, answer)
@@ -152,12 +152,12 @@ class Player:
         self.secrets[path] = answer.json["secret"]
 
     def arrived(self, receiver: Receiver, path: str) -> list[Delivery]:
-        """What came to a path, each verified; an event that came twice is there twice."""
+        """All deliveries at a path, with verified signatures; repeated attempts are included."""
         found = receiver.at(path)
         assert all(one.is_signed_with(self.secrets[path]) for one in found)
         return found
 
-    # What the script names
+    # Names in the script
 
     def id(self, kind: str, name: str) -> int:
         return self.ids[kind, name]

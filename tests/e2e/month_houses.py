@@ -1,4 +1,4 @@
-"""The companies of the month and what they have when it begins: files, as a company brings them."""
+"""The companies of the month and their initial records, imported from files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 def begun(system: System, calendar: Calendar) -> Month:
-    """Three companies with their records. Nothing of it is told: files are silent."""
+    """Creates the three companies with their records. Imports fire no events."""
     month = Month(system, calendar)
 
     def found(name: str, zone: ZoneInfo) -> Player:
@@ -40,7 +40,7 @@ def begun(system: System, calendar: Calendar) -> Month:
 
 
 def _small(name: str) -> Rows:
-    """One house of six units; somebody lives in four of them."""
+    """One property with six units, four of them occupied."""
     return {
         "properties": [{"external_id": "P", "name": f"{name} I", "address": "1 Shore Road"}],
         "units": [{"external_id": f"U{n}", "property": "P", "name": f"Cabin {n}"} for n in range(6)],
@@ -49,7 +49,7 @@ def _small(name: str) -> Rows:
 
 
 def _hudson(calendar: Calendar) -> Rows:
-    """Two properties, a hundred units; somebody lives in sixty."""
+    """Two properties with a hundred units, sixty of them occupied."""
     flats = [{"external_id": f"F{n}", "property": "P1", "name": f"Flat {n}", "building": "A"} for n in range(FLATS)]
     houses = [{"external_id": f"H{n}", "property": "P2", "name": f"House {n}"} for n in range(HOUSES)]
     lived_in = [f"F{n}" for n in range(40)] + [f"H{n}" for n in range(20)]
@@ -124,7 +124,7 @@ def _hudson(calendar: Calendar) -> Rows:
 
 
 def _learn(player: Player) -> None:
-    """The ids of what the files brought, and where the residents are."""
+    """Passes the imported ids and residencies to the player and its model."""
     for kind, path in (("property", "/properties"), ("unit", "/units")):
         for record in player.all(path):
             player.name(kind, record["external_id"], record)
@@ -155,7 +155,7 @@ def _learn_of_inspections(player: Player, calendar: Calendar) -> None:
 
 
 def _learn_of_work(player: Player, calendar: Calendar) -> None:
-    """What is overdue already counts as told."""
+    """Adds the imported tasks that can still become overdue; those overdue at import count as announced."""
     turn_id = player.id("turn", "TF15")
     (task,) = (one for one in player.ask("turn", "tasks", turn_id)["tasks"] if one["external_id"] == "D1")
     number, facts = player.name("task", "D1", task), {"property": "Hudson House", "unit": "Flat 15"}

@@ -1,4 +1,4 @@
-"""Inspections and vendors of the month: walked in time and late, moved, rows that fail; held, released, uninsured."""
+"""Inspections and vendors of the month: done in time, late or moved, with failed rows; held, released, uninsured."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Inspections:
             more = {"note": "Silent.", "category": "Life Safety", "priority": "Emergency"} if label == "Alarm" else {}
             failed = us.do("inspection", "fail-row", number, rows[label]["row_id"], **more)
             assert failed["result"] == "failed", failed
-        us.do("inspection", "fail-row", number, rows["Alarm"]["row_id"], note="Silent still.")  # one ticket is enough
+        us.do("inspection", "fail-row", number, rows["Alarm"]["row_id"], note="Silent still.")  # opens no second ticket
         self.complete("with faults", "failed")
         for ticket in self._tickets(2):
             assert ticket["property"]["external_id"] == "P2" and ticket["unit"] is None
@@ -93,7 +93,7 @@ class Inspections:
         assert us.id("ticket", "fault Life Safety") and us.id("ticket", "fault General")
 
     def _tickets(self, count: int) -> list[Record]:
-        """Those that failed rows have opened, when one service has heard it from the other."""
+        """The tickets of failed rows, once the event has reached svc-tickets."""
         deadline = time.monotonic() + SECONDS
         while True:
             found = [one for one in self.us.all("/tickets") if one["source"] == "inspection"]
@@ -110,7 +110,7 @@ class Inspections:
 
 
 class Vendors:
-    """The vendors of one company: who gets no work, and until when they are insured."""
+    """The vendors of one company, with their holds and insurance."""
 
     def __init__(self, month: Month, name: str) -> None:
         self.month, self.us = month, month.players[name]
@@ -141,18 +141,18 @@ class Vendors:
         self.model.insured(number, expires)
 
     def holds(self, *names: str) -> None:
-        """Who is on hold, as the back office lists them."""
+        """Checks the back office's list of vendors on hold."""
         held = [one["vendor_id"] for one in self.us.ask("vendor", "holds")["holds"]]
         assert held == sorted(self.us.id("vendor", name) for name in names)
         assert set(held) == {number for number, one in self.model.vendors.items() if one.on_hold}
 
     def snapshot(self) -> None:
-        """What the last sweep has found out about the vendors whose insurance is on record."""
+        """Checks the last sweep's compliance state of the vendors whose insurance is on record."""
         now = self.month.swept_at
         assert now is not None
         found = self.us.all("/vendors")
         if datetime.now(UTC).hour != self.month.steps[-1][0].hour:
-            return  # the clock's own snapshot came between, of a day on which they were all insured
+            return  # the service's own hourly sweep came in between, on a day when all were insured
         for vendor in found:
             if self.model.vendors[vendor["entity_id"]].is_tracked:
                 implied = self.model.compliance(vendor["entity_id"], last_full_hour(now))
@@ -171,14 +171,14 @@ class Vendors:
         on(4, lambda: self.rename("V1", "V1 & Sons"))
         on(6, lambda: self.release("V1"))
         on(7, self.snapshot, lambda: self.hold("V1", "A third complaint"))
-        # Renewed, it is released, until it lapses again.
+        # V2's renewal releases it until its next lapse.
         on(8, self.snapshot, lambda: self.holds("V1", "V2"), lambda: self.insure("V2", day(18)))
-        # On hold when its insurance ends: that is no second hold.
+        # V5 is on hold already when its insurance ends: no second hold.
         on(9, lambda: self.hold("V5", "Too late too often"))
-        # Released by hand: the same lapse holds nobody twice.
+        # V2 is released by hand: the same lapse does not hold it again.
         on(20, lambda: self.holds("V1", "V2", "V5"), lambda: self.release("V2"))
         on(23, self.snapshot, lambda: self.holds("V1", "V5"))
-        # A person's hold is over; that its insurance has ended meanwhile is another reason.
+        # V5's hold by a person ends; its insurance has lapsed meanwhile, which is a new reason.
         on(24, lambda: self.release("V5"), lambda: self.holds("V1"))
         on(25, lambda: self.holds("V1", "V5"))
 

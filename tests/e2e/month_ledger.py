@@ -1,4 +1,4 @@
-"""Compares what arrived at the receiver with what the month implies, and with what GET serves."""
+"""Compares the events at the receiver with those that the month implies, and with GET."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TICK = timedelta(microseconds=1)
 
 
 def bodies(deliveries: Iterable[Delivery]) -> list[Body]:
-    """Each event once: an attempt that was repeated bears the same bytes."""
+    """The body of each event once; repeated attempts must have the same bytes."""
     found: dict[str, Delivery] = {}
     for one in deliveries:
         first = found.setdefault(one.json["event_id"], one)
@@ -29,7 +29,7 @@ def bodies(deliveries: Iterable[Delivery]) -> list[Body]:
 
 
 def sort_of(body: Body) -> Sort:
-    """What an event is about and what it says has moved."""
+    """An event's kind, record and change."""
     data = body["data"]
     about = data.get("entity_id") or str(sorted((k, v) for k, v in data.items() if k not in UNFORESEEN))
     return body["event"], about, str(body["change"])
@@ -41,13 +41,13 @@ def sort_implied(one: Implied) -> Sort:
 
 
 def exactly(found: Iterable[Body], implied: Iterable[Implied]) -> tuple[Counter[Sort], Counter[Sort]]:
-    """What is missing, and what is too much."""
+    """The missing events and the surplus ones."""
     here, there = Counter(map(sort_of, found)), Counter(map(sort_implied, implied))
     return there - here, here - there
 
 
 def paired(found: Iterable[Body], implied: Iterable[Implied]) -> Iterator[tuple[Body, Implied]]:
-    """Each event with what implied it: those of one sort in the order in which they happened."""
+    """Pairs each event with its implied one; events of one sort in the order in which they happened."""
     waiting: defaultdict[Sort, list[Implied]] = defaultdict(list)
     for one in implied:
         waiting[sort_implied(one)].append(one)
@@ -56,7 +56,7 @@ def paired(found: Iterable[Body], implied: Iterable[Implied]) -> Iterator[tuple[
 
 
 def disagreements(month: Month, name: str, found: list[Body]) -> Iterator[str]:
-    """Where an event's data are not what is implied, not what GET served right after it, or not what it serves now."""
+    """Events whose data differ from the implied facts, from GET right after the event, or from GET now."""
     player = month.players[name]
     pairs = list(paired(found, player.model.implied))
     last_of_step: dict[tuple[str, int, int], Body] = {}
@@ -82,7 +82,7 @@ def disagreements(month: Month, name: str, found: list[Body]) -> Iterator[str]:
 
 
 def out_of_order(found: Iterable[Body]) -> Iterator[str]:
-    """Records whose moves, by the time at which they happened, do not follow from one another."""
+    """Records whose changes, in the order of their times, do not each begin where the one before ended."""
     moves: defaultdict[tuple[int, str], list[tuple[datetime, Any, Any]]] = defaultdict(list)
     for body in found:
         if body["change"] and body["change"]["field"] in ("status", "projected_ready_on"):

@@ -1,7 +1,7 @@
-"""What a company's month implies: the events that must come of what happens in it, and no others (spec 6.1).
+"""A model of a company's month: computes exactly the events that must follow from the commands (spec 6.1).
 
-Sets and dates, written from the contract alone: it knows nothing of how a service does it. Who plays the month tells
-every act here, and asks afterwards what should have arrived.
+It is written from the contract alone and shares nothing with the services. The script reports every command to the
+model and compares the events that arrive with those that it implies.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VACATED = "unit.vacated"
 
 
 class Model:
-    """One company, and the events that its acts have implied so far."""
+    """One company, and the events that its commands have implied so far."""
 
     def __init__(self, zone: ZoneInfo, stale_after_hours: int = 72) -> None:
         self.zone = zone
@@ -26,7 +26,7 @@ class Model:
         self.step = 0
         self.implied: list[Implied] = []
         self.touched: set[tuple[str, int]] = set()
-        """Records that have changed since their last event; touched_in tells it of each step."""
+        """Records changed since their last event; touched_in: the same within each step."""
         self.touched_in: set[tuple[str, int, int]] = set()
         self.units: dict[int, Unit] = {}
         self.turns: dict[int, Turn] = {}
@@ -50,27 +50,27 @@ class Model:
             self.touched_in.discard((kind, entity_id, self.step))
 
     def touch(self, kind: str, entity_id: int) -> None:
-        """A record changed, and nothing of it is told."""
+        """A record changed without an event."""
         self.touched.add((kind, entity_id))
         self.touched_in.add((kind, entity_id, self.step))
 
     # Tickets
 
     def opened(self, ticket_id: int, source: str, at: datetime, is_told: bool = True, status: str = "Open") -> None:
-        """is_told: false for those that came in a file."""
+        """is_told: false for imported tickets, which fire no event."""
         ticket = self.tickets[ticket_id] = Ticket(source, status, at)
         self._quiet(ticket)
         if is_told:
             self._imply("ticket.created", "ticket", ticket_id, {"status": "Open", "source": source})
 
     def silent_until(self, ticket_id: int, at: datetime) -> None:
-        """What a file says of a ticket that has been silent for long counts as announced: the next time comes."""
+        """An imported ticket that is stale already counts as announced; the next multiple of the threshold fires."""
         ticket = self.tickets[ticket_id]
         if ticket.stale_at is not None:
             self._again(ticket, at)
 
     def moved(self, ticket_id: int, status: str, at: datetime) -> None:
-        """Staff or the API set a status."""
+        """Staff or the API has set a status."""
         ticket = self.tickets[ticket_id]
         before, ticket.status = ticket.status, status
         ticket.quiet_since = at
@@ -79,14 +79,14 @@ class Model:
             self._imply("ticket.status_changed", "ticket", ticket_id, {"status": status}, ("status", before, status))
 
     def attended(self, ticket_id: int, at: datetime) -> None:
-        """Staff or a vendor did something about it that is no change of its status."""
+        """Staff or a vendor did something on the ticket other than a status change."""
         ticket = self.tickets[ticket_id]
         ticket.quiet_since = at
         self._quiet(ticket)
         self.touch("ticket", ticket_id)
 
     def stale_after(self, hours: int) -> None:
-        """Another policy: counted from when each became quiet."""
+        """A new policy, counted from each ticket's quiet_since."""
         self._threshold = timedelta(hours=hours)
         for ticket in self.tickets.values():
             self._quiet(ticket)
@@ -98,16 +98,16 @@ class Model:
     def _again(self, ticket: Ticket, now: datetime) -> None:
         ticket.stale_at = ticket.quiet_since + ((now - ticket.quiet_since) // self._threshold + 1) * self._threshold
 
-    # What is to be done by a day
+    # Work with a due date
 
     def due(
         self, event: str, number: int, day: date | None, facts: Facts, kind: str | None = None, **more: Any
     ) -> None:
-        """number: its id. kind: of the record that the event carries."""
+        """number: the id. kind: that of the record in the event."""
         self.dated[event, number] = Dated(event, day, dict(facts), kind, number if kind else 0, **more)
 
     def rescheduled(self, event: str, number: int, day: date | None, **facts: Any) -> None:
-        """facts: what its event says otherwise from now on."""
+        """facts: the changed data of a later event."""
         one = self.dated[event, number]
         one.day = day
         one.facts |= facts
@@ -115,7 +115,7 @@ class Model:
             self.touch(one.kind, number)
 
     def done(self, event: str, number: int) -> None:
-        """Completed or cancelled."""
+        """The work was completed or cancelled."""
         one = self.dated[event, number]
         one.is_open = False
         if one.kind:
@@ -127,7 +127,7 @@ class Model:
         self.units[unit_id] = Unit(name)
 
     def lived_in(self, unit_id: int, turn_id: int) -> None:
-        """A file says that somebody lives there, and stays."""
+        """An imported residency without a move-out date."""
         self.turns[turn_id] = Turn(unit_id)
         self.units[unit_id].turn_id, self.units[unit_id].status = turn_id, "Occupied"
 
@@ -138,7 +138,7 @@ class Model:
         self.stands(unit_id, "Notice")
 
     def moved_in(self, unit_id: int, turn_id: int) -> None:
-        """The new turn; the one before is over, but what was to be done in it is not done by that."""
+        """Starts the new turn and ends the one before; tasks of the ended turn stay open."""
         before = self.turns.get(self.units[unit_id].turn_id)
         if before is not None and before.is_active:
             before.is_active = False
@@ -148,7 +148,7 @@ class Model:
         self.stands(unit_id, "Occupied")
 
     def stands(self, unit_id: int, status: str) -> None:
-        """The unit's status, by whoever sets it. Without a turn there is nothing to tell of."""
+        """The unit has a new status, set by any actor. A unit without a turn fires no event."""
         unit = self.units[unit_id]
         before, unit.status = unit.status, status
         if before != status and unit.turn_id:
@@ -169,7 +169,7 @@ class Model:
             self._imply("turn.schedule_changed", "turn", turn_id, facts, change)
 
     def stays(self, unit_id: int) -> None:
-        """The notice is taken back: with it go the plan and the tasks."""
+        """The notice is cancelled, and with it the schedule and the tasks."""
         turn_id = self.units[unit_id].turn_id
         self.turns[turn_id].move_out = None
         self.touch("turn", turn_id)
@@ -196,7 +196,7 @@ class Model:
         self.touch("vendor", vendor_id)
 
     def insured(self, vendor_id: int, expires: date | None) -> None:
-        """Its insurance is on record until the end of a day. It is valid by the real clock: a lapse is made good."""
+        """Records insurance until the end of a day. By the real clock it is valid, so it ends a hold for a lapse."""
         vendor = self.vendors[vendor_id]
         vendor.is_tracked, vendor.expires = True, expires
         if expires is not None:
@@ -214,7 +214,7 @@ class Model:
     # The clock
 
     def sweep(self, now: datetime) -> Counter[str]:
-        """What a sweep as of `now` does, and how often."""
+        """Sweeps as of `now`; returns how often each event was fired."""
         before = len(self.implied)
         vacated = 0
         if self.is_active:
@@ -260,7 +260,7 @@ class Model:
             if before != vendor.state:
                 self.touch("vendor", vendor_id)
             expires = vendor.expires
-            # While a person's hold stands, a lapse waits for its end.
+            # A lapse waits until a person's hold has ended.
             is_free = not vendor.on_hold or vendor.held_for_lapse
             if expires is not None and today > expires and expires not in vendor.lapsed and is_free:
                 vendor.lapsed.add(expires)
@@ -268,7 +268,7 @@ class Model:
                 vendor.held_for_lapse = True
 
     def compliance(self, vendor_id: int, now: datetime) -> str:
-        """What a snapshot as of `now` finds, of a vendor whose insurance is on record."""
+        """The compliance state as of `now` of a vendor whose insurance is on record."""
         expires, today = self.vendors[vendor_id].expires, now.astimezone(self.zone).date()
         if expires is None:
             return "missing"

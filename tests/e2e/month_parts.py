@@ -1,4 +1,4 @@
-"""What the reckoning of the month knows of each record, and an event that is implied."""
+"""The records of the month's model, and its implied events."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CLOSED = ("Completed", "Cancelled")
 
 @dataclass(frozen=True)
 class Implied:
-    """One event that must arrive. kind, entity_id: the record that its data are; None and 0 for the inline ones.
+    """One event that must arrive. kind, entity_id: the record in its data; None and 0 for events with inline data.
 
-    facts: what the data must say, where not all of it is foreseen. step: the part of the script that it belongs to.
+    facts: the part of the data that the model foresees. step: the step of the script that causes the event.
     """
 
     event: str
@@ -28,7 +28,7 @@ class Implied:
 
 @dataclass
 class Dated:
-    """Something that is to be done by a day: an inspection, a make-ready task, a maintenance task."""
+    """Work with a due date: an inspection, a make-ready task, a maintenance task."""
 
     event: str
     day: date | None
@@ -42,7 +42,7 @@ class Dated:
 
 @dataclass
 class Ticket:
-    """One ticket. quiet_since: when staff or a vendor last did something about it, as the system recorded it."""
+    """One ticket. quiet_since: the recorded time of the last action by staff or a vendor."""
 
     source: str
     status: str
@@ -52,7 +52,7 @@ class Ticket:
 
 @dataclass
 class Unit:
-    """turn_id: the active turn, else the newest, else 0."""
+    """One unit. turn_id: its active turn, else the newest, else 0."""
 
     name: str
     status: str | None = None
@@ -75,4 +75,4 @@ class Vendor:
     lapsed: set[date] = field(default_factory=set)
     held_for_lapse: bool = False
     state: str = ""
-    """What the last snapshot found."""
+    """The compliance state in the last sweep."""

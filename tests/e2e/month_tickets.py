@@ -1,4 +1,4 @@
-"""Tickets of the month: opened by everybody, talked about, moved, closed and reopened; and those that go stale."""
+"""Tickets of the month: opened by every source, commented on, moved, closed, reopened, and stale."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ WORDS = "The new valve holds well now."
 
 
 class Desk:
-    """The tickets of one company, and who does what about them."""
+    """The tickets of one company, and the commands on them."""
 
     def __init__(self, month: Month, name: str) -> None:
         self.month, self.us = month, month.players[name]
         self.model = self.us.model
 
-    # What people do
+    # Commands
 
     def open(self, name: str, by: str, unit: str, **more: Any) -> Record:
         us = self.us
@@ -76,7 +76,7 @@ class Desk:
             self.model.touch("ticket", number)
 
     def _said(self, number: int) -> datetime:
-        """When the newest comment or photo came, as the system tells."""
+        """The recorded time of the newest comment or photo."""
         newest = self.us.ask("ticket", "comments", number)["comments"][-1]
         return instant(newest["created_at"])
 
@@ -89,10 +89,10 @@ class Desk:
         word = "--photo-required" if is_required else "--no-photo-required"
         self.us.system.makeready("company", "update", str(self.us.company.company_id), word)
 
-    # What becomes of it
+    # The month
 
     def silence(self) -> None:
-        """Sweeps around the moments at which residents' tickets have been quiet for too long, to the millisecond."""
+        """Sweeps to the millisecond around the times when residents' tickets become stale."""
         step = self.month.step
         names = ("quiet", "woken", "talked about", "visited", "closed")
         step(
@@ -113,17 +113,17 @@ class Desk:
         between = last + (woken - last) / 2
 
         sweep = self.month.sweep
-        sweep(first + THRESHOLD - TICK)  # nobody
-        sweep(between + THRESHOLD)  # those that nobody looked after
-        sweep(over + THRESHOLD)  # those that somebody did
+        sweep(first + THRESHOLD - TICK)  # no ticket is stale yet
+        sweep(between + THRESHOLD)  # the unattended tickets
+        sweep(over + THRESHOLD)  # the attended tickets
         sweep(over + THRESHOLD)
         sweep(first + 2 * THRESHOLD - TICK)
         sweep(between + 2 * THRESHOLD, at_once=3)
-        sweep(over + 5 * THRESHOLD)  # nothing swept for days: once
+        sweep(over + 5 * THRESHOLD)  # one event a ticket, after days without a sweep
         step(lambda: self.policy(STALE_AFTER_HOURS // 2))
-        sweep(over + 5 * THRESHOLD + HOURS)  # what this brings into the past: once
+        sweep(over + 5 * THRESHOLD + HOURS)  # one event a ticket, due in the past by the new policy
         sweep(over + 5 * THRESHOLD + 2 * HOURS)
-        step(lambda: self.policy(WEEK_HOURS), lambda: self.patch("closed", "Open"))  # reopened: quiet again from now on
+        step(lambda: self.policy(WEEK_HOURS), lambda: self.patch("closed", "Open"))  # quiet from now on
 
     def plan(self) -> None:
         on = self.month.on
@@ -132,7 +132,7 @@ class Desk:
         on(2, lambda: self.patch("a leak", "Completed", note=WORDS), lambda: self.patch("a leak", "Open"))
         on(3, lambda: self.patch("a leak", "Cancelled", cancellation_reason_code="duplicate_ticket"))
         on(4, lambda: self.set("a leak", "On Hold"))
-        on(9, lambda: self.comment("quiet", "vendor"))  # by the real clock, which the month is far ahead of
+        on(9, lambda: self.comment("quiet", "vendor"))  # recorded at the real time, long before the month's
         on(11, self._with_photo)
         on(12, lambda: self.policy(WEEK_HOURS // 2))
         on(13, lambda: self.set("woken", "Completed", note=WORDS, who=self.us.company.email))

@@ -1,4 +1,4 @@
-"""Residencies of the month: who leaves and who comes, what the board says of units, and the work between residents."""
+"""Residencies of the month: notices and move-ins, unit statuses on the board, and the tasks between residents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Turns:
         assert record["status"] == "active" and record["unit_id"] == number
         self.model.moved_in(number, record["entity_id"])
 
-    # On the board
+    # On the turn board
 
     def stands(self, unit: str, status: str, **more: Any) -> None:
         number = self.us.id("unit", unit)
@@ -67,7 +67,7 @@ class Turns:
         )
         self.model.stays(number)
 
-    # What is to be done
+    # Tasks
 
     def task(self, name: str, unit: str, day: date | None) -> None:
         turn_id = self.turn_of(unit)
@@ -78,7 +78,7 @@ class Turns:
         self.model.due(STALE, self.us.name("task", name, task), day, facts, turn_id=turn_id)
 
     def place(self, unit: str) -> dict[str, str]:
-        """As an event names it."""
+        """The property and unit names in an event."""
         record = self.us.get(f"/units/{self.us.id('unit', unit)}")
         return {"property": record["property"]["name"], "unit": record["name"]}
 
@@ -111,15 +111,15 @@ class Turns:
         on(9, self._made_ready)
         on(10, lambda: self.ready("F10", None), lambda: self.end_task("Clean", "complete-task"))
         on(12, lambda: self.move_in("F10", day(12), succeeds=True))
-        on(13, lambda: self.task("Blinds", "F12", day(12)))  # overdue as it is written down
-        on(14, lambda: self.stands("F55", "Vacant Ready"))  # nobody ever lived there: there is no turn to tell of
-        on(6, lambda: self.move_task("Clean", day(8)))  # after it was told of: that is not done again
-        on(19, lambda: self.notice("F15", day(24)))  # who had left by the clock has not: away again on the 25th day
-        on(20, lambda: self.stays("F11"))  # nor has who was to leave on the third
+        on(13, lambda: self.task("Blinds", "F12", day(12)))  # already overdue when it is added
+        on(14, lambda: self.stands("F55", "Vacant Ready"))  # never occupied: no turn, so no event
+        on(6, lambda: self.move_task("Clean", day(8)))  # after its event, which is not repeated
+        on(19, lambda: self.notice("F15", day(24)))  # vacated by a sweep on day 13; vacated again on day 25
+        on(20, lambda: self.stays("F11"))  # vacated by a sweep on day 4; the notice is cancelled
         on(22, self._ended)
 
     def _announced(self) -> None:
-        """Who leaves, and on which day of the month."""
+        """Gives the notices; the numbers are the days of the month on which residents leave."""
         leaving = {"F10": 5, "F11": 3, "F12": 8, "F13": 9, "F14": 6, "F15": 12, "H1": 15, "H2": 20}
         for unit, leaves in leaving.items():
             self.notice(unit, self.month.calendar.day(leaves))
@@ -139,7 +139,7 @@ class Turns:
         self.end_task("Locks", "cancel-task")
 
     def _ended(self) -> None:
-        """A turn that is over has nothing to plan."""
+        """An ended turn takes no schedule and no tasks."""
         ended = next(n for n, one in self.model.turns.items() if not one.is_active)
         self.us.refused("turn", "schedule", ended, projected_ready_on=text(self.month.calendar.day(0) + DAY))
         self.us.refused("turn", "add-task", ended, task_type="Too late")

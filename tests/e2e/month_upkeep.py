@@ -1,4 +1,4 @@
-"""Upkeep of the month: maintenance that comes round, notices to residents, places and what their meters count."""
+"""Upkeep of the month: recurring maintenance, notices to residents, properties, and meter readings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Upkeep:
     # Maintenance
 
     def pm(self, name: str, day: date, unit: str | None = None, **more: Any) -> None:
-        """unit: by the script's name; more: `area` and what repeats it."""
+        """unit: its name in the script. more: `area` and the options for repetition."""
         given = dict(more) if unit is None else {"unit_id": self.us.id("unit", unit), **more}
         property_id = self.us.id("property", self.us.home)
         task = self.us.do("pm", "add", property_id=property_id, task_name=name, due_date=text(day), **given)
@@ -40,7 +40,7 @@ class Upkeep:
         self.model.rescheduled(STALE, number, day, due_date=text(day))
 
     def done_pm(self, name: str, then: date | None = None) -> None:
-        """then: when its successor is due, where it comes round."""
+        """then: the due date of the successor of a recurring task."""
         number = self.us.id("pm_task", name)
         label = self.model.dated[STALE, number].facts["unit"]
         self.us.do("pm", "complete", number)
@@ -58,7 +58,7 @@ class Upkeep:
     # Notices
 
     def notice(self, name: str, label: str, is_published: bool = True, **audience: Any) -> None:
-        """label: whom it is for, as its event says it."""
+        """label: the audience as the event names it."""
         home = self.us.id("property", self.us.home)
         words = {"subject": f"{name}?", "body": f"About {name}.", "when": "Tuesday, 9 to 12"}
         notice = self.us.do("notice", "compose", property_id=home, **words, **audience)
@@ -66,12 +66,12 @@ class Upkeep:
         self.us.do("notice", "update", number, subject=name)
         if is_published:
             self.us.do("notice", "publish", number)
-            self.us.do("notice", "publish", number)  # it is said once
+            self.us.do("notice", "publish", number)  # fires no second event
             property_name = self.us.get(f"/properties/{home}")["name"]
             self.model.published(name, property_name, label, words["when"])
 
     def brought(self) -> None:
-        """Of files: a notice that was written down, and a task that is to be told of although it is overdue."""
+        """Publishes an imported draft notice, and imports an overdue task with --events, so that it is announced."""
         self.us.do("notice", "publish", self.us.id("notice", "N2"))
         self.model.published("Snow", "Mohawk Row", "All units", "Tonight")
         row = {"external_id": "M4", "property": "P2", "task_name": "Drains", "due_date": "2025-02-28", "area": "Yard"}
@@ -80,10 +80,10 @@ class Upkeep:
         (task,) = (one for one in self.us.ask("pm", "list", open=True)["tasks"] if one["external_id"] == "M4")
         self.model.due(STALE, self.us.name("pm_task", "M4", task), date(2025, 2, 28), facts)
 
-    # Places
+    # Properties
 
     def places(self) -> None:
-        """A house is bought, counted, and done up; nothing of it is an event."""
+        """Adds and updates a property with a unit, an asset, a meter and a reading. None of it fires an event."""
         us, day = self.us, self.month.calendar.day
         house = us.do("property", "add", name="Annex", address="3 Quay Street", who=us.company.email)
         us.do("property", "update", house["entity_id"], city="Kingston")
@@ -105,7 +105,7 @@ class Upkeep:
         us.do("staff", "update", someone["staff_id"], title="Superintendent")
 
     def rename(self, unit: str, name: str) -> None:
-        """What is told of the unit from now on bears its new name."""
+        """Renames a unit; later events have its new name."""
         number = self.us.id("unit", unit)
         before, self.model.units[number].name = self.model.units[number].name, name
         assert self.us.do("unit", "update", number, name=name)["name"] == name
@@ -125,13 +125,13 @@ class Upkeep:
         on(2, lambda: self.done_pm("Filters"))
         on(3, lambda: self.move_pm("Pumps", day(15)))
         on(4, lambda: self.done_pm("Lift", then=month_later(day(4))))
-        on(6, lambda: self.move_pm("Boilers", day(9)))  # after it was told of: that is not done again
+        on(6, lambda: self.move_pm("Boilers", day(9)))  # after its event, which is not repeated
         on(8, lambda: self.rename("F6", "Garden flat"))
         on(5, lambda: self.done_pm("Gutters", then=day(12)), lambda: self.leave_pm("Hoses"))
         on(14, lambda: self.done_pm("Gutters", then=day(19)))
         on(17, lambda: self.done_pm("Gutters", then=day(26)))
         on(12, self.brought)
-        on(22, lambda: self.done_pm("Ducts", then=day(17)))  # its successor is late as it comes round
+        on(22, lambda: self.done_pm("Ducts", then=day(17)))  # the successor is overdue when it is created
 
         units = [self.us.id("unit", unit) for unit in ("F1", "F2", "F3")]
         on(5, lambda: self.notice("Water off", "All units"))
@@ -143,6 +143,6 @@ class Upkeep:
 
 
 def month_later(day: date) -> date:
-    """The same day of the next month: none of the script's is past the 28th."""
+    """The same day of the next month. The script uses no day after the 28th."""
     assert day.day <= 28
     return (day.replace(day=1) + timedelta(days=32)).replace(day=day.day)

@@ -1,4 +1,4 @@
-"""Walks through the month: in every step people act, or the clock sweeps; then the records are read."""
+"""Walks through the month: each step runs commands or a sweep, then reads the records."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Act = Callable[[], Any]
 
 @dataclass
 class Month:
-    """players: the companies, by the name that the script gives them. seen: what GET served of a record after the step
-    that told of it. steps: from when to when each took place by the real clock."""
+    """players: the companies by their name in the script. seen: each record as GET served it after a step with an event
+    about it. steps: the real start and end of each step."""
 
     system: System
     calendar: Calendar
@@ -34,7 +34,7 @@ class Month:
     _acts: dict[int, list[Act]] = field(default_factory=dict)
 
     def on(self, day: int, *acts: Act) -> None:
-        """Plans acts for a day, one after another, before its sweeps. What is planned apart takes place at once."""
+        """Plans commands for a day, before its sweeps. Those of one call run in order, separate calls in parallel."""
 
         def all_of_them() -> None:
             for act in acts:
@@ -43,7 +43,7 @@ class Month:
         self._acts.setdefault(day, []).append(all_of_them)
 
     def step(self, *acts: Act) -> list[Any]:
-        """One step: acts beside one another, then the records that they told of are read."""
+        """One step: runs the commands in parallel, then reads the records that their events are about."""
         for player in self.players.values():
             player.model.step = len(self.steps)
         began = datetime.now(UTC)
@@ -62,7 +62,7 @@ class Month:
             self.seen |= {(name, str(kind), one["entity_id"], step): one for one in records if one["entity_id"] in ids}
 
     def sweep(self, now: datetime, at_once: int = 1) -> None:
-        """`sweep stale --now`, by so many processes at the same moment: what they did is what is implied."""
+        """Runs `sweep stale --now` in `at_once` parallel processes; together they must do exactly what is implied."""
         words = ("sweep", "stale", "--now", now.isoformat())
 
         def sweeping() -> None:
@@ -80,8 +80,8 @@ class Month:
         self.swept_at = now
 
     def walk(self, is_down: range, returning: int) -> None:
-        """Every day: what is planned, then its sweeps. is_down: days on which nothing sweeps; on the day after them
-        `returning` processes do, at the same moment."""
+        """Runs every day: the planned commands, then the sweeps. is_down: days without sweeps; on the day after them
+        `returning` parallel processes sweep."""
         for number in range(len(self.calendar)):
             if acts := self._acts.pop(number, []):
                 self.step(*acts)

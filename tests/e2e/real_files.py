@@ -1,4 +1,4 @@
-"""Public data beside the checkout, and the example mappings for it."""
+"""Helpers for the public data files and their example mappings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rows_of(file: Path) -> list[dict[str, str]]:
 
 
 def imported(company: Company, kind: str, file: Path, mapping: str, *, rejected: int = 0) -> Any:
-    """The report of an import, whose rows must be accounted for."""
+    """Imports a file and returns the report, which must account for every row."""
     words = ("import", str(company.company_id), kind, str(file), "--mapping", str(EXAMPLES / f"{mapping}.toml"))
     report = company.system.makeready(*words, status=3 if rejected else 0)
     assert report["rejected"] == rejected, report
@@ -29,12 +29,12 @@ def imported(company: Company, kind: str, file: Path, mapping: str, *, rejected:
 
 
 def counts(report: Any) -> tuple[int, int, int, int]:
-    """Created, changed, unchanged, rejected."""
+    """The counts created, changed, unchanged, rejected."""
     return report["created"], report["changed"], report["unchanged"], report["rejected"]
 
 
 def rejects(report: Any) -> list[dict[str, str]]:
-    """The rejected rows, with reject_line, reject_field and reject_reason in front."""
+    """The rejected rows; their first columns are reject_line, reject_field and reject_reason."""
     return rows_of(Path(report["rejects_file"])) if report["rejects_file"] else []
 
 

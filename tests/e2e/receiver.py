@@ -1,4 +1,4 @@
-"""A real TLS receiver on loopback that keeps what it is sent and answers as told."""
+"""A real TLS receiver on loopback. It stores every request, and tests set its answers."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ class Delivery:
         return found
 
     def is_signed_with(self, secret: str) -> bool:
-        """As docs tell receivers to check: HMAC-SHA256 over the timestamp, a dot and the raw body."""
+        """Verifies the signature as documented: HMAC-SHA256 over the timestamp, a dot and the raw body."""
         parts = dict(part.split("=", 1) for part in self.headers["service-signature"].split(","))
         digest = hmac.new(secret.encode(), parts["t"].encode() + b"." + self.body, hashlib.sha256).hexdigest()
         return hmac.compare_digest(digest, parts["v1"]) and abs(self.arrived_at - int(parts["t"])) <= 300
 
 
 class _Server(ThreadingHTTPServer):
-    """Sixteen connections of each subscription may come at once: none waits for another's handshake to be taken."""
+    """Accepts many connections: each subscription may open sixteen at once, and no handshake may delay another."""
 
     daemon_threads = True
     request_queue_size = 1024
 
 
 class Receiver:
-    """https://receiver.test, whatever path; `answers` maps a path to the statuses to give, in turn, `bodies` to what is
-    said besides."""
+    """https://receiver.test, any path. `answers` maps a path to the statuses of its next responses (200 after them),
+    `bodies` to a response body."""
 
     def __init__(self, folder: Path) -> None:
         authority = self._authority = trustme.CA()
@@ -75,7 +75,7 @@ class Receiver:
                 self.wfile.write(said)
 
             def log_message(self, *_words: object) -> None:
-                """Nothing: the test tells."""
+                """Logs nothing."""
 
         self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
@@ -93,7 +93,7 @@ class Receiver:
         self._server.server_close()
 
     def certificate(self, host: str) -> tuple[Path, Path]:
-        """The files of another host's certificate by the same authority, and of its key."""
+        """Issues a certificate for another host; returns the files of its chain and of its key."""
         issued = self._authority.issue_cert(host)
         files = self.authority_file.with_name(f"{host}.pem"), self.authority_file.with_name(f"{host}.key")
         for index, blob in enumerate(issued.cert_chain_pems):

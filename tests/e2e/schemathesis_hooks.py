@@ -1,6 +1,7 @@
-"""Hooks of the Schemathesis run: what no schema can tell it, and keys in turn: each may send 120 requests a minute.
+"""Hooks of the Schemathesis run: facts that no schema can express, and keys in turn, as each may send 120 requests a
+minute.
 
-Loaded by Schemathesis, in its own process; test_schemathesis.py says by environment what is there.
+Schemathesis loads this file in its own process; test_schemathesis.py passes the existing records in CONTRACT_WORLD.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ VACANT = iter(WORLD["vacant_unit_ids"])
 
 @schemathesis.auth(refresh_interval=None)
 class InTurn:
-    """The next key with every case."""
+    """Authenticates every case with the next key."""
 
     def get(self, _case: Case[Any], _context: schemathesis.AuthContext) -> str:
         return str(next(KEYS))
@@ -31,7 +32,7 @@ class InTurn:
 
 @schemathesis.hook
 def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any]) -> None:
-    """Makes true what a valid request must be besides being well-formed. Whatever is meant to be wrong stays so."""
+    """Makes well-formed requests valid: existing records, fields that fit. Intended faults stay."""
     body: Any = case.body
     if isinstance(body, dict) and str(body.get("destination_url", "")).lower().startswith("https://"):
         body["destination_url"] = WORLD["destination_url"]  # a host that exists
@@ -51,7 +52,7 @@ def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any])
 
 
 def make_true(body: dict[str, Any]) -> None:
-    """The same for a body."""
+    """Makes a well-formed body valid."""
     if "destination_url" in body:
         body["destination_url"] = WORLD["destination_url"]
     for name, value in body.items():
@@ -69,7 +70,7 @@ def make_true(body: dict[str, Any]) -> None:
 
 
 def fit_each_other(change: dict[str, Any]) -> None:
-    """Leaves a change of status with what belongs to its status, and with notes of enough words."""
+    """Reduces a status change to the fields of its status, with notes of enough words."""
     wanted = dict(change)
     change.clear()
     change["status"] = wanted["status"]
@@ -87,5 +88,5 @@ def noted(text: str | None) -> str:
 
 @schemathesis.hook
 def after_call(_context: HookContext, case: Case[Any], response: Any) -> None:
-    """An answer that only says that a key is used up tests nothing."""
+    """Fails on a 429, which would test nothing."""
     assert response.status_code != 429, f"{case.method} {case.path}: too few keys"

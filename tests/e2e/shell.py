@@ -1,7 +1,7 @@
-"""Runs the command line many times at little cost: its processes are forked from one that has imported the program.
+"""Runs the command line many times at little cost: each process is forked from one that has imported the program.
 
-Every command is a process of its own, with its own words, environment, output and exit status, as a shell would run it;
-what they share is that the program was read from disk once, which is nearly all that a command costs.
+Every command has its own process, arguments, environment, output and exit status, as in a shell. Only the import of the
+program is shared, which is nearly the whole cost of a command.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:  # whoever
 
 
 class Shell:
-    """The process that forks them. Ends with `stop`, or with the process that made it."""
+    """The process that forks the commands. It ends with `stop`, or with the process that started it."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory()
@@ -88,7 +88,7 @@ class Shell:
     def run(
         self, words: tuple[str, ...], environment: Mapping[str, str], folder: Path, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """One command, with its exit status and what it printed."""
+        """Runs one command; returns its exit status and output."""
         told = {"words": words, "environment": dict(environment), "folder": str(folder), "stdin": stdin}
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(SECONDS)

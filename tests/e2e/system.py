@@ -1,4 +1,4 @@
-"""Starts, stops and calls a whole Makeready, and holds every response to its published contract."""
+"""Starts, stops and calls a whole Makeready, and checks every response against its published contract."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Answer:
 
 
 class System(Process):
-    """`make run` and the operator's command line, in a state folder of their own."""
+    """`make run` and the operator's command line, in a separate state folder."""
 
     def __init__(self, state: Path, **settings: str) -> None:
         super().__init__([sys.executable, "-m", "makeready_local"], state.with_name(state.name + ".output"))
@@ -54,11 +54,11 @@ class System(Process):
         self.ports = {"MAKEREADY_API_PORT": str(free_port()), "MAKEREADY_ADMIN_PORT": str(free_port())}
         self._starting = threading.Lock()
         self.shell: Shell | None = None
-        """What `makeready` runs in, from its first use on."""
+        """Forks the `makeready` processes; set at its first use."""
         self.contract: Contract | None = None
-        """What responses are held to, from the first start on."""
+        """The contract that responses must keep; set at the first start."""
         self.companies: dict[int, Company] = {}
-        """Those that the tests have made, by id."""
+        """The companies that tests have created, by id."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -66,7 +66,7 @@ class System(Process):
         return given | self.ports | self.settings | {"MAKEREADY_STATE_DIR": str(self.state)}
 
     def start(self, **more: str) -> float:
-        """Starts it and waits for its first 200; returns the seconds that it took."""
+        """Starts the system and waits for its first 200; returns the seconds that this took."""
         started = time.monotonic()
         self.launch(**more)
         self.wait_until(self._answers, START_SECONDS)
@@ -76,7 +76,7 @@ class System(Process):
         return took
 
     def _answers(self) -> bool:
-        """Without a demo company there is no key yet."""
+        """Whether the API answers 200. Without a demo company there is no key yet, so it fetches a public page."""
         try:
             if self.settings.get("MAKEREADY_DEMO") == "0":
                 return self.get("/openapi.json").status == 200
@@ -92,7 +92,7 @@ class System(Process):
             return False
 
     def stop(self) -> int:
-        """Ctrl-C; the exit status."""
+        """Stops the system like Ctrl-C; returns the exit status."""
         if self.shell is not None:
             self.shell.stop()
             self.shell = None
@@ -115,7 +115,7 @@ class System(Process):
     # The command line
 
     def makeready(self, *words: str, status: int = 0, stdin: str | None = None) -> Any:
-        """Runs `makeready --json …`; its one JSON object. Fails where the exit status is another."""
+        """Runs `makeready --json …`; returns its one JSON object. Fails on another exit status."""
         done = self.forked("--json", *words, stdin=stdin)
         assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
@@ -129,7 +129,7 @@ class System(Process):
         return self.shell.run(words, self.environment, self.state, stdin)
 
     def run(self, *words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Runs the program as it is installed, from nothing."""
+        """Runs the installed program in a new process."""
         program = Path(sys.executable).with_name("makeready")
         return subprocess.run(
             [str(program), *words],
@@ -143,7 +143,7 @@ class System(Process):
         )
 
     def company(self, name: str, *options: str) -> Company:
-        """A new company with an administrator and a key of each scope. options: of `company create`."""
+        """Creates a company with an administrator and a key of each scope. options: of `company create`."""
         company_id = self.makeready("company", "create", name, *options)["company_id"]
         email = f"admin@{company_id}.test"
         self.makeready("administrator", "create", str(company_id), email, "--password-stdin", stdin="correct horse\n")
@@ -198,7 +198,7 @@ class Company:
     _unspent: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def key_for(self, requests: int = 1, scope: str = "write") -> str:
-        """A key of the scope that so many requests may still be sent with: another one before the rate limit is met."""
+        """A key of the scope with rate limit left for this number of requests; mints a new one if needed."""
         assert requests <= REQUESTS_A_KEY
         key, left = self._unspent.get(scope, ("", 0))
         if left < requests:
@@ -213,7 +213,7 @@ class Company:
         return self.system.makeready("import", str(self.company_id), kind, str(file), *options, status=status)
 
     def walk(self, path: str, limit: int = 200, **filters: object) -> Iterator[dict[str, Any]]:
-        """Every record of a list, page by page, each page checked; minds the rate limit by minting keys."""
+        """Every record of a list, page by page. Checks each page; mints a new key when the rate limit is reached."""
         cursor: str | None = None
         last = 0
         while True:

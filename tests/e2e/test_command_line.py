@@ -1,4 +1,4 @@
-"""The operator's command line against a running system: what it prints, how it ends, what imports leave behind."""
+"""The operator's command line against a running system: output, exit status, and the results of imports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .system import Company, System
 from .test_outages import hanging
 
 REPORT = ["read", "created", "changed", "unchanged", "rejected", "rejects_file"]
-# Every column of every kind, in the order of docs/imports.md; the first row needs the others' records.
+# Every column of every kind, in the order of docs/imports.md. Later kinds refer to records of earlier ones.
 COLUMNS: dict[str, dict[str, str]] = {
     "staff": {
         "external_id": "S9",
@@ -403,12 +403,12 @@ def test_bad_rows_are_told_kept_mended_and_imported(system: System, company: Com
     bad = [
         b"R2,Caf\xe9,1 Elm St,,",  # not UTF-8
         b"R3," + b"n" * 5000 + b",1 Elm St,,",  # too long
-        b"R4,Name,1 Elm St,nineteen,",  # no number
+        b"R4,Name,1 Elm St,nineteen,",  # not a number
         b"R1,Again,1 Elm St,,",  # an earlier line's external_id
         b"R5,Name,1 Elm St",  # ragged
-        b"R6,,1 Elm St,,",  # a needed value is missing
+        b"R6,,1 Elm St,,",  # a required value is missing
         b"R7,Na\0me,1 Elm St,,",
-        b'R8,"Name,1 Elm St,,',  # a quote left open
+        b'R8,"Name,1 Elm St,,',  # an unclosed quote
         b"R9,Name,1 Elm St,,91",  # out of range
     ]
     good = [b'R1,"Two\r\nlines",1 Elm St,1931,42.5', b"R10,Name,1 Elm St,,"]
@@ -494,7 +494,7 @@ def test_an_import_that_is_interrupted_is_finished_by_running_it_again(system: S
         program, env=system.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=system.state
     )
     while not system.get("/properties", company.keys["read"], limit=1).json["data"]:
-        time.sleep(0.1)  # the key's rate limit allows for 12 s of this
+        time.sleep(0.1)  # the key's rate limit lasts for 12 s of polling
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (1, "")
@@ -519,7 +519,7 @@ def test_a_file_that_is_cut_short_leaves_what_came_before_and_tells_its_bad_rows
     assert [line.split(": ")[0] for line in told] == ["short.csv.gz:2", "makeready"], told
     assert "cut short" in told[1]
     kept = [one["external_id"] for one in company.walk("/properties")]
-    # Whole batches, in the order of the file.
+    # Only whole batches were imported, in the order of the file.
     assert kept == [row["external_id"] for row in rows[1 : len(kept) + 1]]
     assert len(kept) >= 1_999
 
@@ -558,7 +558,7 @@ def test_a_reader_that_has_enough_is_no_failure(system: System) -> None:
 
 @contextmanager
 def late(target: str, seconds: float) -> Iterator[str]:
-    """An address that refuses connections for a while and then leads to the target, but cuts the first off."""
+    """An address that refuses connections for a while, then forwards to the target, but cuts the first connection."""
     host, _, port = target.rpartition(":")
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""The document that the running system serves: responses are held to it, and a stranger's tools understand it."""
+"""The document that the running system serves: the check of responses against it works, and other tools can read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo company shows everything that the API can show: each list, each enum value, each field null and filled."""
+"""The demo company covers the whole API: each list, each enum value, each nullable field both null and filled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FETCHES_A_KEY = 90  # of the 120 a minute
 
 _IMPORTED = "only imports make such records, and find them by their external_id"
 _BY_NAME = "the parts of a property are made by their names, in the rows of its units"
-# What the demo cannot show null, by the published schema's name and the path of the field, and why.
+# Nullable fields that the demo cannot have null, by schema name and field path, each with the reason.
 NEVER_NULL = {
     "Ticket.ticket_number": "every ticket gets the next number of its property",
     "Ticket.assigned_vendor.external_id": _IMPORTED,
@@ -31,7 +31,7 @@ NEVER_NULL = {
     **{f"{kind}.unit.external_id": _IMPORTED for kind in ("Ticket", "Inspection", "Turn", "Meter")},
 }
 NEVER_FILLED = {f"Unit.{part}.external_id": _BY_NAME for part in ("building", "floor", "floorplan")}
-# Values of enums that no record of the demo can have.
+# Enum values that no record of the demo can have.
 NEVER_SEEN: dict[tuple[str, str], str] = {
     ("Inspection.source", "staff"): _IMPORTED,
     ("Turn.source", "api"): _IMPORTED,
@@ -41,7 +41,7 @@ NEVER_SEEN: dict[tuple[str, str], str] = {
 
 @dataclass
 class Seen:
-    """What the records showed, by path; and what they could have shown."""
+    """The values found in the records, by path, and those that the schemas allow."""
 
     nullable: set[str] = field(default_factory=set)
     enums: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -51,13 +51,13 @@ class Seen:
 
 
 class Contract:
-    """The published document, as far as it tells what a record may hold."""
+    """The published document's schemas of records."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
 
     def lists(self) -> Iterator[tuple[str, str]]:
-        """Path and schema of the records, for every list of records."""
+        """The path and the record schema of every list."""
         for path, verbs in self._document["paths"].items():
             if "get" not in verbs or path == "/webhooks":
                 continue
@@ -67,15 +67,15 @@ class Contract:
                 yield path, self._resolved(page["data"]["items"])[0]
 
     def fetch_of(self, path: str) -> str | None:
-        """The path that fetches a record of a list, up to the id."""
+        """The path for fetching a record of a list, without the id; None if there is none."""
         return path if any(other.startswith(f"{path}/{{") for other in self._document["paths"]) else None
 
     def declare(self, name: str, seen: Seen) -> None:
-        """Notes what a schema allows."""
+        """Records the values that a schema allows."""
         self._declare(name, self._document["components"]["schemas"][name], seen)
 
     def look(self, name: str, record: Any, seen: Seen) -> None:
-        """Notes what a record shows."""
+        """Records the values of a record."""
         self._look(name, self._document["components"]["schemas"][name], record, seen)
 
     def _resolved(self, schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""Every row of the error table (spec 7), provoked over HTTP; a code that the document names and nobody provokes fails.
+"""Provokes every row of the error table (spec 7) over HTTP. A documented code without a case here fails.
 
-What the document holds a response to, `System.call` checks with each answer.
+`System.call` checks each answer against the document.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class House:
         return self.system.call("POST", "/tickets", key or self.company.keys["write"], body, headers)
 
     def change(self, idempotency_key: str = "change", **body: object) -> Answer:
-        """Asks a ticket without a photo to change."""
+        """Changes a ticket that has no photo."""
         headers = {"Idempotency-Key": idempotency_key}
         return self.system.call("PATCH", f"/tickets/{self.ticket_id}", self.company.keys["write"], body, headers)
 
@@ -89,8 +89,8 @@ def inactive(house: House) -> Answer:
 
 
 def in_progress(house: House) -> Answer:
-    """The same change eight times at once, until one of them meets another under way. (Creates that come at once are
-    written at once: the others are replays.)"""
+    """Sends the same change eight times at once, until one finds another in progress. (Concurrent creates would not do:
+    they share a statement, and the others are replays.)"""
     for attempt in range(30):
         together = threading.Barrier(8)
 
@@ -133,7 +133,7 @@ def hanging(house: House) -> Answer:
 
 def vaultless(house: House) -> Answer:
     key = house.without_vault.demo["keys"]["webhook_only"]
-    # Looked at before the body.
+    # The vault is checked before the body.
     return house.without_vault.post("/webhooks", key, {"nonsense": 1}, "vault")
 
 
@@ -193,7 +193,7 @@ def without_photo(house: House) -> Answer:
 ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}
 FIVE_WORDS, FOUR_WORDS = "The washer was replaced today", "The washer was replaced"
 NOTES = {"status": "Cancelled", "cancellation_reason_code": "see_notes"}
-# The other reasons of `invalid_request` in that row of the table, as far as routes can give them.
+# The other reasons for `invalid_request` in the table, as far as requests can cause them.
 INVALID: dict[str, tuple[int, Callable[[House], Answer]]] = {
     "a key over 64 characters": (400, lambda house: house.create("k" * 65)),
     "an unknown key of a body": (400, lambda house: house.create("unknown", colour="red")),

@@ -1,4 +1,4 @@
-"""What every event of the tests is held to, held to its own words."""
+"""Tests of the check that every event in the tests must pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole path: a property is imported, a ticket opened, its event delivered and signed."""
+"""The whole path: import a property, open a ticket, receive its signed event."""
 
 from __future__ import annotations
 

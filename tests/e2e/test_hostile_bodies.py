@@ -1,4 +1,4 @@
-"""Bodies that want to break every write: refused in the envelope, each of them; nothing is written, no key is kept."""
+"""Hostile bodies for every write: each is refused in the envelope, nothing is written, no Idempotency-Key is stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_bodies(world: World, write: str, made: Callable[[Body], Iterator[Case]]
 
 @every_write
 def test_what_headers_say_of_a_body_is_not_believed(world: World, write: str) -> None:
-    """Content-Type and Content-Encoding are not looked at: a whole body is taken, whatever they are."""
+    """Content-Type and Content-Encoding are ignored: a valid body is accepted with any of them."""
     for name, values in {
         "Content_Type": ("text/plain", "application/xml", "x/y", "application/json; charset=utf-16", "", "json"),
         "Content_Encoding": ("gzip", "deflate", "br", "zstd", "identity", "gzip, gzip"),

@@ -1,4 +1,4 @@
-"""Every destination that must never be dialled, sent as an integration would send it (spec 4.11)."""
+"""Sends every forbidden destination in a subscription, as an integration would (spec 4.11)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = URLS | {f"addresses: {kind}": [url_of(one) for one in addresses] for kin
 
 
 def test_every_hostile_destination_is_refused_and_nothing_comes_of_it(world: World) -> None:
-    """Nothing is created, and the Idempotency-Key that each was sent with is still free at the end."""
+    """Nothing is created, and the Idempotency-Key of the refused requests is still free at the end."""
     cases = [(url, json.dumps(_body(url)).encode()) for urls in KINDS.values() for url in urls]
     assert len(cases) > 350
     world.refuses(WRITE, _body(DESTINATION), cases, _is_refused)
@@ -29,9 +29,9 @@ def _body(url: str) -> dict[str, object]:
 
 
 def _is_refused(url: str, answer: Answer) -> bool:
-    """422; 400 for what no text may hold, and for more than the field takes."""
+    """422; or 400 for characters that no text may contain, and for texts over the field's limit."""
     if "\x00" in url or len(url) > 2048 or any("\ud800" <= character <= "\udfff" for character in url):
         return (answer.status, answer.code) == (400, "invalid_request")
     said: str = answer.json["error"]["message"]
-    # The sentence neither repeats what was sent nor tells what an internal name leads to.
+    # The message neither repeats the URL nor reveals the address of an internal name.
     return (answer.status, answer.code) == (422, "invalid_destination_url") and (len(url) < 9 or url not in said)

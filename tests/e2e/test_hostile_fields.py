@@ -1,4 +1,4 @@
-"""Fields that want to break every write: each with every type, texts at their caps, dates that no calendar has."""
+"""Hostile fields for every write: values of every type, texts at their caps, dates that do not exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_field_of_another_type(world: World, write: str) -> None:
 
 
 def required(write: str, path: Path) -> list[str]:
-    """The fields that must be there, where the path's last step stands; entries of an array count as such."""
+    """The required fields next to the path's last step; an array entry counts as required."""
     last = path[-1]
     return [str(last)] if isinstance(last, int) else schema_at(write, path[:-1])["required"]
 
@@ -75,7 +75,7 @@ def test_dates_that_do_not_exist(world: World, write: str) -> None:
 @every_write
 @pytest.mark.parametrize("day", ["0001-01-01", "1582-10-10", "1900-02-28", "2000-02-29", "9999-12-31"])
 def test_the_first_day_and_the_last_are_days(world: World, write: str, day: str) -> None:
-    """And are served as they were sent."""
+    """They are served as they were sent."""
     for body in world.bodies(write):
         dates = [path for path in bad.fields(body) if schema_at(write, path).get("format") == "date"]
         if not dates:
@@ -110,7 +110,7 @@ def test_words_that_are_not_in_their_enum(world: World, write: str) -> None:
 
 @every_write
 def test_values_of_the_right_type_are_answered(world: World, write: str) -> None:
-    """Whatever they are: taken or refused, and never a fault."""
+    """They are accepted or refused, and never cause a fault."""
     for body in world.bodies(write):
         for path in bad.fields(body):
             kind = schema_at(write, path)["type"]
@@ -126,7 +126,7 @@ def test_values_of_the_right_type_are_answered(world: World, write: str) -> None
 
 @every_write
 def test_a_text_may_have_as_many_characters_as_its_cap_says_whatever_they_are(world: World, write: str) -> None:
-    """Characters are code points. One more is refused, by the field's name and its cap."""
+    """Characters are code points. One more is refused with a message that names the field and its cap."""
     for body in world.bodies(write):
         longest = {path: schema_at(write, path)["maxLength"] for path in bad.fields(body) if has_cap(write, path)}
         for path, most in longest.items():

@@ -1,5 +1,5 @@
-"""Requests whose framing is broken, over raw sockets, to every write: an answer in the envelope, then a connection that
-is closed or goes on with the next request; nothing is written, and the next client notices nothing."""
+"""Requests with broken framing to every write, over raw sockets: an answer in the envelope, then the connection closes
+or serves the next request. Nothing is written, and other clients are not affected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def chunks(body: bytes, size: int = 7) -> bytes:
 
 
 def cut_off(body: bytes) -> dict[str, Sent]:
-    """Requests that end before their bodies do."""
+    """Requests that end before their body is complete."""
     whole = chunks(body)
     return {
         "one byte short": ([f"Content-Length: {len(body) + 1}"], body),
@@ -43,7 +43,7 @@ def cut_off(body: bytes) -> dict[str, Sent]:
 
 
 def malformed(body: bytes) -> dict[str, Sent]:
-    """Requests of which two servers could read different bodies, or none."""
+    """Requests whose body two servers could read differently or not at all."""
     length, found = len(body), {}
     for value in (
         "-1", f"-{length}", f"+{length}", f"{length}.0", f"0x{length:x}", f"{length} {length}", f"{length},{length}",
@@ -103,7 +103,7 @@ def test_requests_that_end_before_their_bodies(world: World, write: str) -> None
             wire.end()
             assert refused(wire.receive(method, path)), name
             assert wire.is_closed(), name
-        with Wire(world.system) as wire:  # and one that is gone without waiting for an answer
+        with Wire(world.system) as wire:  # and a client that leaves without waiting for an answer
             wire.send(wire.head(method, path, world.key(1), f"Idempotency-Key: {once}", *sent[0]) + sent[1])
         world.tried[write] += 2
     assert world.state() == before
@@ -133,7 +133,7 @@ def test_a_body_in_chunks_is_one_body(world: World, write: str) -> None:
 
 @every_write
 def test_a_connection_goes_on_after_a_refused_body(world: World, write: str) -> None:
-    """Each answer belongs to its request: what was refused does not spill into what follows."""
+    """Each answer belongs to its request: a refused body does not spill into the next request."""
     method, _, _ = write.partition(" ")
     body = bad.raw(world.bodies(write)[0])
     junk = [body[:-1], b"[" * 100_000, b"\xff" * 300_000, body.ljust(bad.LONGEST + 1), body * 2, b"x" * 1_000_000]
@@ -146,7 +146,7 @@ def test_a_connection_goes_on_after_a_refused_body(world: World, write: str) -> 
             assert refused(wire.receive(method, path))
             assert wire.receive("GET", "/whoami").status == 200
             head = wire.head(method, path, key, f"Idempotency-Key: {once}", CHUNKED)
-            if len(wrong) < bad.LONGEST:  # what is longer has no end that is known, so the connection has
+            if len(wrong) < bad.LONGEST:  # the end of a longer chunked body stays unknown, so the server closes
                 wire.send(head + chunks(wrong, 1000) + wire.head("GET", "/whoami", key))
                 assert refused(wire.receive(method, path))
                 assert wire.receive("GET", "/whoami").status == 200
@@ -159,7 +159,7 @@ def test_a_connection_goes_on_after_a_refused_body(world: World, write: str) -> 
 
 @every_write
 def test_a_request_inside_a_body_is_no_request(world: World, write: str) -> None:
-    """Whatever the request around it gets, its body is never taken for the next request."""
+    """A body is never taken for the next request, with any answer to the request around it."""
     method, _, _ = write.partition(" ")
     path, once, key = world.path(write), next(world.once), world.key(20)
     body = bad.raw(world.bodies(write)[0])
@@ -189,11 +189,11 @@ def test_a_client_that_asks_before_it_sends(world: World, write: str) -> None:
     body = bad.raw(world.bodies(write)[0])
     path, once, key = world.path(write), next(world.once), world.key(20)
     expect = "Expect: 100-continue"
-    with Wire(world.system) as wire:  # refused before its body is asked for
+    with Wire(world.system) as wire:  # refused before the server requests the body
         wire.send(wire.head(method, path, key, expect, lengthy(body)))
         assert wire.receive(method, path).code == "idempotency_key_required"
         assert wire.is_closed()
-    with Wire(world.system) as wire:  # told to go on, and gone
+    with Wire(world.system) as wire:  # sends no body after 100 Continue
         wire.send(wire.head(method, path, key, expect, f"Idempotency-Key: {once}", lengthy(body)))
         wire.end()
         assert refused(wire.receive(method, path))
@@ -206,7 +206,7 @@ def test_a_client_that_asks_before_it_sends(world: World, write: str) -> None:
 
 @pytest.fixture
 def trickling(world: World) -> Iterator[list[tuple[str, Wire, str]]]:
-    """To every write, clients that will send a byte a second: with a length, in chunks, and nothing at all."""
+    """Clients of every write that trickle a byte a second, with a length and in chunks, and one that sends no body."""
     found = []
     for write in WRITES:
         method, _, _ = write.partition(" ")

@@ -1,5 +1,5 @@
-"""Valid bodies of every write, changed at random: never a fault, always the envelope, and what the published schema
-does not allow is never taken. The same cases each time."""
+"""Valid bodies of every write, changed at random: never a fault, always the envelope, and no body that violates the
+published schema is accepted. The cases are the same in every run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ fuzzed = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
-# Whatever text; what the parser refuses has tests of its own.
+# Any text that the parser accepts; texts that it refuses have their own tests.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 WORDS = st.sampled_from(
     ["Open", "Completed", "Cancelled", "see_notes", "leaseholder", "guarantor", "2026-10-01", "a b"]
@@ -41,13 +41,13 @@ VALUES = st.recursive(
 
 
 def holder(body: Any, path: Path) -> Any:
-    """The object or array in which the last step of the path stands."""
+    """The object or array that contains the path's last step."""
     return bad.value_at(body, path[:-1])
 
 
 @st.composite
 def changed(draw: st.DrawFn, bodies: list[Body]) -> Body:
-    """One of the bodies after a few changes: values replaced, moved, lost, repeated, and keys added."""
+    """One of the bodies after a few changes: values replaced, moved, removed, repeated, and keys added."""
     body = copy.deepcopy(draw(st.sampled_from(bodies)))
     for _ in range(draw(st.integers(1, 4))):
         paths = list(bad.fields(body))
@@ -74,7 +74,7 @@ def changed(draw: st.DrawFn, bodies: list[Body]) -> Body:
 
 
 def holds_a_float(body: Any) -> bool:
-    """JSON Schema takes 5.0 for an integer; the API does not."""
+    """To JSON Schema 5.0 is an integer; to the API it is not."""
     inside = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
     return isinstance(body, float) or any(map(holds_a_float, inside))
 
@@ -101,7 +101,7 @@ def test_bodies_changed_at_random(world: World, write: str) -> None:
         world.answered[write] += 1
 
     run()
-    assert taken and len(refused) > EXAMPLES / 2  # both were tried
+    assert taken and len(refused) > EXAMPLES / 2  # both outcomes occurred
 
 
 @every_write
@@ -127,7 +127,7 @@ def test_bytes_changed_at_random(world: World, write: str) -> None:
 @fuzzed
 @given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/"), min_size=1))
 def test_ids_in_the_path_changed_at_random(world: World, write: str, text: str) -> None:
-    assume(not (text.isascii() and text.isdecimal()))  # which may be a record of this company
+    assume(not (text.isascii() and text.isdecimal()))  # such a text may be the id of a record
     method, _, template = write.partition(" ")
     head, _, tail = template.partition("{")
     path = head + quote(text, safe="") + tail.partition("}")[2]

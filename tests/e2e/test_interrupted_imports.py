@@ -1,4 +1,4 @@
-"""Imports cut off with kill -9, the command line's process or the service's: run again, they end as if run once."""
+"""Imports interrupted by kill -9 of the command line or of the service: run again, they end as if run once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .system import Company, System
 
 BATCH = 2000  # rows that the command line sends at once
 PROPERTIES, BATCHES = 600, 4
-BAD = 7  # every batch has a bad row at this place: it is told when the batch is done
-# What differs between two companies that imported the same: ids, and instants that no row gives.
+BAD = 7  # the index of a bad row in every batch; its line on stderr says that the batch is done
+# Fields that differ between two companies with the same imports: ids, and times that the rows do not contain.
 OF_THE_RUN = ("entity_id", "url", "created_at", "updated_at", "completed_at", "id")
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """A system of its own: a service of it is killed."""
+    """A separate system, as one of its services is killed."""
     system = System(tmp_path_factory.mktemp("interrupted") / "state")
     try:
         system.start()
@@ -36,7 +36,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A file of each kind, each needing those before it."""
+    """A file of each kind; each refers to records of the kinds before it."""
     folder = tmp_path_factory.mktemp("files")
     statuses = ("Active", "Needs Service", "Out of Service", "Retired", "")
     many = range(BATCH * BATCHES)
@@ -87,13 +87,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def founded(house: System, name: str) -> Company:
-    """A company with a key that reads."""
+    """A company with a read key."""
     company_id = house.makeready("company", "create", name)["company_id"]
     return Company(house, company_id, "", {"read": house.mint(company_id, "read")})
 
 
 def begun(company: Company, kind: str, file: Path) -> subprocess.Popen[str]:
-    """An import under way."""
+    """Starts an import."""
     program = Path(sys.executable).with_name("makeready")
     return subprocess.Popen(
         [str(program), "import", str(company.company_id), kind, str(file), "--rejects", os.devnull],
@@ -106,7 +106,7 @@ def begun(company: Company, kind: str, file: Path) -> subprocess.Popen[str]:
 
 
 def after_batches(process: subprocess.Popen[str], batches: int) -> None:
-    """Returns when so many batches are done."""
+    """Returns when this number of batches is done."""
     assert process.stderr is not None
     for _ in range(batches):
         told = process.stderr.readline()
@@ -114,7 +114,7 @@ def after_batches(process: subprocess.Popen[str], batches: int) -> None:
 
 
 def whole(company: Company, kind: str, file: Path) -> Any:
-    """Runs the import to its end; every batch has one bad row."""
+    """Runs an import to its end. Except for properties, every batch has one bad row."""
     words = ("import", str(company.company_id), kind, str(file))
     report = company.system.makeready(*words, status=0 if kind == "properties" else 3)
     assert report["rejected"] == (0 if kind == "properties" else BATCHES)
@@ -122,7 +122,7 @@ def whole(company: Company, kind: str, file: Path) -> Any:
 
 
 def state(company: Company) -> dict[str, list[Any]]:
-    """All records as they are served, without what every run has of its own."""
+    """All served records, without the fields that differ between runs."""
     return {kind: [stripped(one) for one in company.walk(f"/{kind}")] for kind in ("properties", "assets", "tickets")}
 
 
@@ -153,7 +153,7 @@ def test_an_import_that_was_killed_anywhere_ends_as_if_it_had_run_once(house: Sy
     after_batches(process, cut[1])
     os.kill(house.runtime["processes"]["svc-tickets"]["pid"], signal.SIGKILL)
     assert house.process is not None and house.process.wait(60) == 1  # the runner stops the others and says so
-    process.kill()  # it would wait for the service a while
+    process.kill()  # it would wait for the service for a while
     process.wait(10)
     house.start()
     report = whole(twice, "tickets", files["tickets"])

@@ -1,4 +1,4 @@
-"""Two companies: each sees its own records alone, and another's id is as unknown as one that nobody has."""
+"""Two companies: each sees only its own records; another company's id answers like one that does not exist."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def companies(system: System) -> tuple[Company, Company]:
 
 
 def told(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
-    """All of an answer but what differs between any two."""
+    """An answer without the headers that differ between any two answers."""
     differing = {"X-Request-Id", "Date", "RateLimit"}
     return answer.status, answer.body, {k: v for k, v in answer.headers.items() if k not in differing}
 

@@ -1,5 +1,5 @@
-"""A process of `make run` is killed with -9 during a run of creates, and all of it is started anew: nothing that was
-acknowledged is lost, nothing happens twice. tests/chaos kills each process alone, in every write.
+"""Kills a process of `make run` with -9 during a run of creates, and restarts the whole system: nothing acknowledged is
+lost, nothing happens twice. tests/chaos kills each process alone, in every write.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CREATES_MAX = 100  # the rate limit of one key
 
 @pytest.fixture(scope="module")
 def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    """One of this module's own: its system has the company ids of the session's system, whose deliveries are compared
-    with the records behind them."""
+    """A separate receiver: this module's system has the same company ids as the session's system, whose deliveries are
+    compared with its records."""
     with Receiver(tmp_path_factory.mktemp("receiver of the killed")) as running:
         yield running
     for delivery in running.deliveries:
@@ -33,7 +33,7 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 
 @pytest.fixture(scope="module")
 def house(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> System:
-    """A system of its own: this module kills it."""
+    """A separate system, as this module kills it."""
     return System(
         tmp_path_factory.mktemp("killed") / "state",
         WEBHOOKS_EGRESS_HOSTS=f"receiver.test=127.0.0.1:{receiver.port}",
@@ -66,8 +66,8 @@ def test_a_system_whose_process_is_killed_during_creates_loses_nothing(house: Sy
 
 
 def create_while_killing(house: System, company: Company, unit_id: int, name: str) -> dict[str, int]:
-    """Creates one ticket after another, kills the process among them, starts again, and retries what was not
-    acknowledged with its own key. Returns the id of each title."""
+    """Creates one ticket after another, kills the process meanwhile, restarts the system, and retries unacknowledged
+    creates with their own keys. Returns the id of each title."""
     company.keys["write"] = house.mint(company.company_id, "write", company.email)
     acknowledged: dict[str, int] = {}
     unanswered: list[str] = []

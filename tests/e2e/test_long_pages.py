@@ -1,4 +1,4 @@
-"""The longest page that there can be: 200 tickets whose descriptions are as long as they may be, 16 MB of JSON."""
+"""The longest possible page: 200 tickets with descriptions of the maximum length, 16 MB of JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDE = "🏠🛠🚿🪟𝔸𝕫𐍈🀄"  # four bytes each in UTF-8
 
 
 def description(number: int) -> str:
-    """20,000 characters that differ from ticket to ticket."""
+    """20,000 characters, rotated by the ticket's number."""
     start = number % len(WIDE)
     return (WIDE[start:] + WIDE * (POINTS // len(WIDE) + 1))[:POINTS]
 

@@ -1,4 +1,4 @@
-"""Preventive maintenance from the command line, and what the clock tells of it."""
+"""Preventive maintenance from the command line, and its event when a task is overdue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_task_that_is_overdue_is_told_once_and_comes_round(system: System, rec
     assert (task["task_name"], task["due_date"]) == ("Filters", "2024-01-31")
     assert (task["status"], task["unit"]) == ("Open", "Unit 1")
     system.makeready("wait")
-    # What others have planned in the same system lies ahead of these, so it fires nothing of theirs.
+    # These sweeps are earlier than all work that other tests plan in this system, so they fire no events for it.
     early = system.makeready("sweep", "stale", "--now", "2024-02-01T05:59:00Z")
     assert list(early) == ["now", "done"] and set(early["done"]) >= {"ticket.stale", "pm.stale"}
     assert early["now"] == "2024-02-01T05:59:00.000000Z"
@@ -49,7 +49,7 @@ def test_a_task_that_is_overdue_is_told_once_and_comes_round(system: System, rec
 
 
 def told_at(system: System, number: str) -> list[str | None]:
-    """When it was told of the company's tasks that they are overdue."""
+    """The `stale_at` of the company's tasks."""
     return [task["stale_at"] for task in system.makeready("pm", "list", number)["tasks"]]
 
 

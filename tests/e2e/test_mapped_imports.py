@@ -1,4 +1,4 @@
-"""Files that repeat a record, through mappings that say what becomes of the later rows."""
+"""Files that repeat a record, imported with each policy for duplicates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ name = "street"
 address = {{ column = "street", pattern = '(.*?)(?: \\(rear\\))?' }}
 unit_count = {{ column = "flats", steps = {{ 1 = 1, 5 = 50 }} }}
 """
-# The second row says the same as the first, the third something else; the fourth is another house.
+# The second row maps to the same values as the first, the third to others; the fourth is another record.
 FILE = "house,street,flats\nA,1 Elm St,4\nA, 1 Elm St,3\nA,2 Ash St,9\nB,3 Oak St (rear),7\n"
 
 

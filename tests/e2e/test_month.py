@@ -1,7 +1,7 @@
-"""A month of three companies on real clocks, told by the command line and the API: a receiver hears of all that it
-implies, and of nothing else; and what it hears is what GET serves.
+"""A month of three companies in real time zones, played over the command line and the API. A receiver gets exactly the
+events that the month implies, and their data equal GET.
 
-What is implied is reckoned in month_model.py; who does what is written in the month_*.py of each kind of work.
+month_model.py computes the implied events; the month_*.py of each kind of work contain the script.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATHS = {HUDSON: "/month/hudson", LAGOON: "/month/lagoon", SUMMIT: "/month/summi
 STALE = ("inspection.stale", "pm.stale", "ticket.stale", "turn.task.stale")
 SOME = "/month/hudson/stale"
 DOWN = range(15, 18)
-"""The days on which nothing sweeps."""
+"""The days without sweeps."""
 VERBS = {
     "asset": "add update",
     "inspection": "complete fail-row pass-row schedule start update",
@@ -46,7 +46,7 @@ VERBS = {
     "unit": "add update",
     "vendor": "add hold insurance release update",
 }
-"""All commands of the back office that change something."""
+"""All back office commands that change something."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 
 @pytest.fixture(scope="module")
 def house(listener: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """A system of its own: sweeps of months to come are for everybody in it."""
+    """A separate system: sweeps as of future months affect every company in it."""
     running = System(
         tmp_path_factory.mktemp("month") / "state",
         MAKEREADY_DEMO="0",
@@ -73,13 +73,13 @@ def house(listener: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="module")
 def month(house: System, listener: Receiver) -> Month:
-    """The whole of it, played."""
+    """The whole month, played."""
     played = begun(house, Calendar.next(datetime.now(UTC).date()))
     for name, path in PATHS.items():
         played.players[name].subscribe(path, EVENTS)
     hudson = played.players[HUDSON]
     hudson.subscribe(SOME, STALE)
-    listener.answers[PATHS[HUDSON]] = [503, 500]  # what it does not take comes again
+    listener.answers[PATHS[HUDSON]] = [503, 500]  # two deliveries that must be retried
     desk = Desk(played, HUDSON)
     desk.silence()
     for chapter in (desk, Inspections(played, HUDSON), Vendors(played, HUDSON), Turns(played, HUDSON)):
@@ -95,7 +95,7 @@ def month(house: System, listener: Receiver) -> Month:
 
 
 def withheld(month: Month, listener: Receiver) -> None:
-    """Nothing goes to a company that is inactive, though something waits for it; the others get theirs."""
+    """An inactive company gets no deliveries, though some wait for it; the other companies get theirs."""
     before = {name: len(listener.at(path)) for name, path in PATHS.items()}
     deliver(month, month_abroad.AWAY.start + 1)
     after = {name: len(listener.at(path)) for name, path in PATHS.items()}
@@ -103,7 +103,7 @@ def withheld(month: Month, listener: Receiver) -> None:
 
 
 def refuses_other_words(player: Player) -> None:
-    """The key of a command belongs to its words."""
+    """A command's Idempotency-Key cannot be used for another command."""
     one = next(one for one in player.commands if one.verb == "notice publish")
     key = one.words[one.words.index("--idempotency-key") + 1]
     line = player.refused("notice", "publish", player.id("notice", "Never said"), idempotency_key=key)
@@ -116,7 +116,7 @@ def deliver(month: Month, day: int) -> Any:
 
 
 def again(player: Player, one: Command | Request) -> str | None:
-    """Sends it once more with its key; what is wrong with the answer."""
+    """Repeats a command or request with its key; returns the difference in the answer, or None."""
     if isinstance(one, Command):
         printed = player.system.makeready(*one.words)
         return None if printed == one.printed else f"{one.words}: {printed}, first {one.printed}"
@@ -128,7 +128,7 @@ def again(player: Player, one: Command | Request) -> str | None:
 
 @pytest.fixture(scope="module")
 def retried(month: Month) -> list[str]:
-    """Every request of the API once more, and one of each command; what answered otherwise than it had."""
+    """Repeats every API request and one command of each kind; returns those that answered differently."""
     sent: list[tuple[Player, Command | Request]] = []
     verbs: dict[str, tuple[Player, Command]] = {}
     for player in month.players.values():
@@ -142,7 +142,7 @@ def retried(month: Month) -> list[str]:
 
 @pytest.fixture(scope="module")
 def arrived(month: Month, retried: list[str], listener: Receiver) -> dict[str, list[ledger.Body]]:
-    """What each subscription got in the end, each event verified and held to its schema."""
+    """All events of each subscription, with verified signatures and checked against their schemas."""
     assert not retried
     refuses_other_words(month.players[HUDSON])
     swept = deliver(month, len(month.calendar) + 1)

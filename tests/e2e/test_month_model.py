@@ -1,4 +1,4 @@
-"""The reckoning that the month is held to, by hand: mornings when clocks change, silences, lapses."""
+"""Tests of the month's model with values computed by hand: mornings of clock changes, stale tickets, lapses."""
 
 from __future__ import annotations
 

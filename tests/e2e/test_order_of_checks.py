@@ -1,6 +1,6 @@
-"""A request that fails several checks is told the first: path, verb, bearer, company, rate, scope, query,
-Idempotency-Key, body, the key's earlier use, administrator, record, rules. (Where the vault stands in this order, a
-system without one shows in test_retries.py.)"""
+"""A request that fails several checks gets the error of the first: path, verb, bearer, company, rate, scope, query,
+Idempotency-Key, body, the key's earlier use, administrator, record, rules. (test_retries.py checks the place of the
+vault in this order, with a system without one.)"""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import pytest
 from .system import Answer, Company, System
 from .writes import NOBODYS, SUBSCRIPTION, TICKET, WRITES, House, Target, Write, new_key
 
-FRESH_SECONDS = 40  # a key that has used its minute up stays so for that long at least
+FRESH_SECONDS = 40  # an exhausted key stays exhausted for at least this long
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A request in the making. traits: what is the matter with its API key."""
+    """A request to be sent. traits: the faults of its API key."""
 
     method: str
     path: str
@@ -33,7 +33,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Check:
-    """name, what it answers, and how a request comes to fail it; None where one of this write can't."""
+    """A check: its name, its answer, and a function that makes a request fail it (None if this write cannot)."""
 
     name: str
     status: int
@@ -43,7 +43,7 @@ class Check:
 
 @dataclass
 class Scene:
-    """A company, another that is closed, and keys with whatever is the matter, made when they are needed."""
+    """A company, an inactive one, and API keys with any combination of faults, minted on demand."""
 
     house: House
     closed: Company
@@ -55,7 +55,7 @@ class Scene:
         if not traits:
             return self.house.key()
         key, made = self.keys.get(traits, ("", 0.0))
-        # One that is only of another scope, or nobody's, is counted like any other.
+        # An exhausted key recovers within the minute, so it is replaced in time. All others are reused.
         if not key or ("exhausted" in traits and time.monotonic() - made > FRESH_SECONDS):
             key = self._made(traits)
             self.keys[traits] = key, time.monotonic()
@@ -106,7 +106,7 @@ def _trait(name: str) -> Callable[[Draft, Write, Scene], Draft]:
 
 
 def _changed(change: dict[str, Any], draft: Draft) -> Draft:
-    """The body with a change; one that is no object any more stays as it is."""
+    """The body with a change; a body that is not valid JSON stays as it is."""
     try:
         found = json.loads(draft.body)
     except ValueError:
@@ -124,7 +124,7 @@ def _refused(draft: Draft, write: Write, _scene: Scene) -> Draft | None:
 
 
 def _used(draft: Draft, write: Write, scene: Scene) -> Draft | None:
-    """The key was used for something else."""
+    """Uses an Idempotency-Key that was already used for another request."""
     if write.name not in scene.used:
         target, key = write.target(scene.house), new_key()
         api_key = scene.house.another_key()
@@ -201,18 +201,18 @@ def test_of_two_checks_that_fail_the_earlier_answers(scene: Scene, write: Write)
         assert told(scene.send(draft)) == told_by[earlier.name], f"{earlier.name} before {later.name}"
         walked += 1
     assert walked > 40
-    # None of them has left anything: the request itself goes through, with a key that all the others had.
+    # The refused requests left nothing behind: the valid one succeeds with the same Idempotency-Key.
     answer = scene.send(whole)
     assert answer.status == write.status and "X-Idempotent-Replay" not in answer.headers
 
 
 def _can_meet(earlier: str, later: str) -> bool:
-    """Whether one request of these can fail both."""
+    """Whether the test tries a request that fails both checks."""
     met = {earlier, later}
     if met == {"body", "enum"}:
-        return False  # one check: the first fault in the order of the fields is told
-    # What follows from two pairs of neighbours needs no API key of its own: making one takes long.
+        return False  # one check: it reports the first fault in the order of the fields
+    # Of the checks on the API key only neighbours are tried, and the rest follows: minting such a key takes long.
     if (earlier, later) in itertools.combinations(OF_API_KEYS, 2) and (earlier, later) not in NEIGHBOURS:
         return False
-    # A key that was used once is an administrator's of an active company.
+    # The API key of an earlier use is valid, so it cannot fail a check on the API key.
     return "use" not in met or met.isdisjoint(OF_API_KEYS)

@@ -1,4 +1,4 @@
-"""A process hangs: what needs it answers the envelope, all else goes on, and nothing is lost when it is back."""
+"""A process hangs: routes that need it answer with the error envelope, all others work, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .system import Company, System
 
 @contextmanager
 def hanging(system: System, name: str) -> Iterator[None]:
-    """The process stops where it is, and goes on afterwards."""
+    """Freezes the process within the context, then resumes it."""
     pid = system.runtime["processes"][name]["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -98,7 +98,7 @@ def test_an_inactive_company_is_refused_and_let_in_again(system: System, company
 
 
 def eventually(holds: object, seconds: float = 20.0) -> bool:
-    """Whether the condition came to hold in time."""
+    """Whether the condition became true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if holds():  # type: ignore[operator]

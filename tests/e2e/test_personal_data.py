@@ -1,5 +1,5 @@
-"""What residents and staff write of people goes where it is asked for and nowhere else: e-mail address and phone number
-into the database alone, names into the answer to the move-in, notes into no answer at all."""
+"""Personal data appear only where they must: e-mail address and phone number in the database alone, names in the answer
+to the move-in, notes in no answer at all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOTICE = {
 
 @dataclass
 class Told:
-    """A company to whose records all markers were written, and every answer that it got."""
+    """A company whose records contain all markers, and every answer that it got."""
 
     system: System
     company: Company
@@ -60,7 +60,7 @@ class Told:
 
 
 def bad_move_ins() -> Iterator[object]:
-    """Bodies with markers in them, each refused for another reason."""
+    """Bodies with markers, each refused for another reason."""
     for changed in (
         {"email": EMAIL * 10}, {"phone": PHONE * 10}, {"first_name": FIRST_NAME * 20}, {"last_name": LAST_NAME * 20},
         {"email": MARKER.decode()}, {"email": [EMAIL]}, {"phone": {PHONE: 1}}, {"role": PHONE}, {PHONE: EMAIL},
@@ -101,7 +101,7 @@ def told(system: System, receiver: Receiver) -> Told:
         found.others.append(refused)
     found.moved_in += [found.move_in(MOVE_IN, "moved in"), found.move_in(MOVE_IN, "moved in")]
     found.others += [
-        found.move_in(MOVE_IN | {"parties": [ANA, ANA]}, "moved in"),  # a mismatch
+        found.move_in(MOVE_IN | {"parties": [ANA, ANA]}, "moved in"),  # idempotency mismatch
         found.move_in(MOVE_IN, "again"),  # occupied
         found.notice(NOTICE | {"external_id": NOTES * 10}, "too long"),
         found.notice(NOTICE | {"notes": NOTES * 1000}, "too long"),
@@ -115,7 +115,7 @@ def told(system: System, receiver: Receiver) -> Told:
         found.change({"status": "Cancelled", "cancellation_reason_code": NOTE}, "no reason"),
     ]
     pid = system.runtime["processes"]["svc-occupancy"]["pid"]
-    os.kill(pid, signal.SIGSTOP)  # and one that nobody answers
+    os.kill(pid, signal.SIGSTOP)  # and a request whose service does not answer
     try:
         found.others.append(found.notice(NOTICE, "late"))
     finally:
@@ -165,7 +165,7 @@ def test_no_delivery_has_any_of_it(told: Told, receiver: Receiver) -> None:
 
 
 def test_no_log_and_no_file_but_the_databases_has_any_of_it(told: Told) -> None:
-    """Also none of NATS, which holds the events between services."""
+    """Not even NATS's files, which store the events between services."""
     looked_at = []
     for file in sorted(told.system.state.rglob("*")):
         inside = file.relative_to(told.system.state).parts

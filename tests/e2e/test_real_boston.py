@@ -18,21 +18,21 @@ CASES, TYPES, WITHOUT_PLACE = 14_371, 19, 15
 
 @pytest.fixture(scope="module")
 def file(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All files of cases in one: they have the same columns."""
+    """All files of cases with the same columns, joined into one."""
     one = tmp_path_factory.mktemp("boston") / "cases.csv"
     header = b""
     with one.open("wb") as stream:
         for part in sorted((data / "boston-311-housing").glob("*.csv*")):
             whole = gzip.decompress(part.read_bytes()) if part.suffix == ".gz" else part.read_bytes()
             first, _, rest = whole.partition(b"\n")
-            if header in (b"", first):  # the heating cases of later years have other columns
+            if header in (b"", first):  # the files of heating cases of later years have other columns
                 stream.write(rest if header else whole)
                 header = first
     return one
 
 
 def utc(text: str) -> str | None:
-    """An instant of the file as the API prints it."""
+    """A local time of the file, as the API prints it."""
     if not text:
         return None
     local = datetime.datetime.strptime(text, "%m/%d/%Y %I:%M:%S %p").replace(tzinfo=BOSTON)
@@ -50,7 +50,7 @@ def test_bostons_cases_become_tickets_with_their_dates_and_closing_reasons(syste
     assert counts(report) == (len(places), 0, len(placed) - len(places), WITHOUT_PLACE)
     report = imported(company, "tickets", file, "boston-cases", rejected=WITHOUT_PLACE)
     assert counts(report) == (len(placed), 0, 0, WITHOUT_PLACE) == (14_356, 0, 0, 15)
-    # A case that names no place has no property, and such a ticket is served to nobody.
+    # A case without a place has no property. Its row is rejected, as such a ticket would never be served.
     assert {(row["reject_field"], row["Property_ID"]) for row in rejects(report)} == {("property", "")}
 
     served = {ticket["external_id"]: ticket for ticket in company.walk("/tickets")}

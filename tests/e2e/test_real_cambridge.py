@@ -1,4 +1,4 @@
-"""Two years of hourly electricity and gas of eight Cambridge buildings: properties, meters and their readings."""
+"""Two years of hourly electricity and gas of eight Cambridge buildings become properties, meters and readings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOUR = datetime.timedelta(hours=1)
 
 @pytest.fixture(scope="module")
 def files(data: Path) -> dict[str, list[Path]]:
-    """Of each meter, by its external_id, the years' files."""
+    """The files of each meter, one a year, by the meter's external_id."""
     found: dict[str, list[Path]] = {}
     for file in sorted((data / "cambridge-meters").glob("UCam_*.csv.gz")):
         name = NAME.fullmatch(file.name)
@@ -60,7 +60,7 @@ def test_cambridges_hours_become_readings(system: System, data: Path, files: dic
         mapping = f"cambridge-{external_id.split('-')[1]}"
         return [imported(company, "readings", file, mapping) for file in files[external_id]]
 
-    # Two meters at a time, so that one program starts while another's rows are taken.
+    # Two meters in parallel, so that one program starts while the service imports the other's rows.
     with ThreadPoolExecutor(2) as pool:
         reports = [report for several in pool.map(readings, files) for report in several]
     assert {counts(report) for report in reports} == {(HOURS_A_YEAR, 0, 0, 0)}
@@ -78,7 +78,7 @@ def test_cambridges_hours_become_readings(system: System, data: Path, files: dic
         column = COLUMNS[external_id.split("-")[1]]
         rows = [row for file in files[external_id] for row in rows_of(file)]
         found = list(company.walk(f"/meters/{meter['entity_id']}/readings"))
-        # One by one and in all, to the last digit; and the oldest first.
+        # Every reading and the sum are equal to the last digit; the oldest comes first.
         assert [one["consumption"] for one in found] == [float(row[column]) for row in rows]
         assert math.fsum(one["consumption"] for one in found) == math.fsum(float(row[column]) for row in rows)
         hours = [datetime.datetime.fromisoformat(row["datetime"]) for row in rows]

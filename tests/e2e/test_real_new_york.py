@@ -13,7 +13,7 @@ STATUSES = {"A": "Active", "H": "Active", "J": "Active", "W": "Needs Service", "
 
 
 def day(text: str) -> str | None:
-    """The date as the API prints it; null for what is none."""
+    """The date as the API prints it; None for an invalid one."""
     try:
         return datetime.datetime.strptime(text, "%Y%m%d").date().isoformat() if len(text) == 8 else None
     except ValueError:

@@ -32,7 +32,7 @@ def by_rsn(file: Path) -> dict[str, Row]:
 
 
 def expected(before: dict[str, Row], after: dict[str, Row], mapped: Callable[[Row], object]) -> tuple[int, int, int]:
-    """How many rows are new, differ in what is mapped, and do not."""
+    """The numbers of new rows, of rows whose mapped columns changed, and of unchanged rows."""
     kept = before.keys() & after.keys()
     changed = sum(mapped(before[rsn]) != mapped(after[rsn]) for rsn in kept)
     return len(after.keys() - before.keys()), changed, len(kept) - changed

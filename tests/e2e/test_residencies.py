@@ -1,4 +1,4 @@
-"""Who lives in a unit, told over HTTP: a move-in, a notice, the next resident, and a receiver that hears of it all."""
+"""Residencies over HTTP: a move-in, a notice, the next resident, and the events of each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def notice(company: Company, unit_id: int, key: str, **more: Any) -> Answer:
 
 
 def shows(company: Company, unit_id: int, status: str) -> bool:
-    """Whether GET /units/{id} says so within a second."""
+    """Whether GET /units/{id} has the status within a second."""
     key = company.keys["read"]
 
     def found() -> bool:
@@ -158,7 +158,7 @@ def test_a_file_and_a_feed_tell_of_one_residency(company: Company, units: dict[s
     (of_file,) = company.walk("/turns", unit_id=unit_id)
     assert told.json["entity_id"] == of_file["entity_id"] and told.json["move_in_date"] == "2024-04-01"
     assert (of_file["external_id"], of_file["source"]) == ("F-1", "import")
-    # The departure has passed: nobody needs to be named.
+    # The move-out date has passed: no predecessor needs to be named.
     came = move_in(company, unit_id, "after a file", external_id="F-1")
     assert came.status == 201
     ended, opened = company.walk("/turns", unit_id=unit_id)

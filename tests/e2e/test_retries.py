@@ -1,4 +1,4 @@
-"""Every write can be retried (spec 4.13): what a replay is, what it does not depend on, and what holds no key."""
+"""Every write can be retried (spec 4.13): replays, mismatches, and requests that store no key."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def house(system: System) -> House:
 
 
 def replayed(answer: Answer) -> bool:
-    """Whether the header says so; it says nothing else."""
+    """Whether the replay header is set; its only value is 1."""
     assert answer.headers["X-Idempotent-Replay"] in (None, "1")
     return "X-Idempotent-Replay" in answer.headers
 
 
 def kept(answer: Answer) -> bytes:
-    """A first answer's body as replays have it: without a signing secret."""
+    """The body of a first answer as replays repeat it: without a signing secret."""
     return re.sub(rb',"secret":"[^"]+"\}$', b"}", answer.body)
 
 
@@ -47,7 +47,7 @@ def test_each_write_of_the_document_is_held_to_these_tests(system: System) -> No
     assert asking == set(WRITES)
 
 
-# What comes back
+# Replays
 
 
 @every_write
@@ -103,7 +103,7 @@ def test_a_replay_depends_on_nothing_that_has_changed_since(house: House) -> Non
             assert gone.status == 204
         elif write.name == "PATCH /tickets/{ticket_id}":
             assert write.send(house, target, new_key(), body={"status": "On Hold"}).status == 200
-            # What it asked for once would be refused by now.
+            # The same change in a new request would now be refused.
             assert write.send(house, target, new_key()).status == 422
     for state, status in (("--inactive", 403), ("--active", 200)):
         system.makeready("company", "update", company_id, state)
@@ -118,7 +118,7 @@ def test_a_replay_depends_on_nothing_that_has_changed_since(house: House) -> Non
     system.makeready("company", "update", company_id, "--no-photo-required")
 
 
-# What another request with the key is told
+# Other requests with the same key
 
 
 def is_mismatch(answer: Answer) -> bool:
@@ -172,7 +172,7 @@ def test_another_api_key_of_the_company_is_another_scope(house: House, write: Wr
     assert write.send(house, target, idempotency_key).body == kept(first)
 
 
-# What is no key, and what holds none
+# Invalid keys, and requests that store no key
 
 
 @every_write
@@ -252,12 +252,12 @@ def test_a_key_without_administrator_writes_nothing_but_subscriptions(house: Hou
     assert write.send(house, target, key).status == write.status
 
 
-# After a while, and other starts
+# Restarts and expiry
 
 
 @pytest.fixture
 def own_house(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """A system that no other test uses: it starts anew with other settings, and time passes in it."""
+    """A separate system: the test restarts it with other settings and sweeps as of later times."""
     settings = {
         "WEBHOOKS_EGRESS_HOSTS": f"receiver.test=127.0.0.1:{receiver.port}",
         "WEBHOOKS_EGRESS_CA_FILE": str(receiver.authority_file),
@@ -283,7 +283,7 @@ def test_a_key_is_kept_for_30_days_whatever_starts_anew(own_house: House) -> Non
     firsts = {name: write.send(house, target, key) for name, (write, target, key) in made.items()}
     assert {name: first.status for name, first in firsts.items()} == {w.name: w.status for w in WRITES.values()}
 
-    # The destination's name leads to no public address any more; then there is no vault either.
+    # First the destination's name has no public address any more, then the vault is missing as well.
     _, target, key = made[SUBSCRIPTION.name]
     egress = {name: system.settings.pop(name) for name in list(system.settings)}
     system.stop()
@@ -305,7 +305,7 @@ def test_a_key_is_kept_for_30_days_whatever_starts_anew(own_house: House) -> Non
     system.start()
 
     almost = system.makeready("sweep", "retention", "--now", later(began, 30, -1))
-    assert list(almost) == ["now", "idempotency_keys", "days"]  # the demo's own may go
+    assert list(almost) == ["now", "idempotency_keys", "days"]  # the demo company's own keys may expire here
     assert almost["now"] == later(began, 30, -1).replace("+00:00", "Z")
     for name, (write, target, key) in made.items():
         again = write.send(house, target, key)
@@ -319,5 +319,5 @@ def test_a_key_is_kept_for_30_days_whatever_starts_anew(own_house: House) -> Non
         assert answer.status == write.status and not replayed(answer), write.name
         assert is_mismatch(write.send(house, target, key))
     assert "0 idempotency keys forgotten, 0 days" in system.run("sweep", "retention").stdout
-    # Today's events go 30 days after the end of today, with the days made ahead by then.
+    # Today's events expire 30 days after the end of today.
     assert system.makeready("sweep", "retention", "--now", later(datetime.now(UTC), 31, 0))["days"] >= 1

@@ -1,4 +1,4 @@
-"""Schemathesis over the whole document: well-formed and malformed requests, every check that it has."""
+"""Schemathesis over the whole document: well-formed and malformed requests, with all of its checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 KEYS = 30
 VACANT_UNITS = 1000  # one for each move-in that succeeds
 PLACE = {"property": "P1", "unit": "U1"}
-# One record of every kind, so that every fetch finds something.
+# One record of every kind, so that every fetch finds one.
 ROWS: dict[str, dict[str, Any]] = {
     "staff": {"external_id": "S1", "name": "Ana Ortiz"},
     "properties": {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"},
@@ -47,7 +47,7 @@ def company(system: System) -> Iterator[Company]:
         company.import_rows(kind, [row])
     company.import_rows("units", [ROWS["units"] | {"external_id": f"V{number}"} for number in range(VACANT_UNITS)])
     yield company
-    # Nothing of what it subscribed to is left for the sweeps of other tests.
+    # Delete its subscriptions, so that sweeps of other tests deliver nothing to them.
     key = ""
     for count, subscription in enumerate(list(company.walk("/webhooks"))):
         if count % 100 == 0:
@@ -70,7 +70,7 @@ def test_every_operation_stands_any_request(system: System, company: Company, tm
         "vacant_unit_ids": [one["entity_id"] for one in company.walk("/units") if one["external_id"] != "U1"],
         "destination_url": "https://receiver.test/schemathesis",
     }
-    # From a file: of the address that it loads from, Schemathesis tests nothing.
+    # Loaded from a file: Schemathesis does not test the URL that it loads the document from.
     file = tmp_path / "openapi.json"
     file.write_bytes(system.get("/openapi.json").body)
     words = ["--config-file", str(HERE / "schemathesis.toml"), "run", str(file), "--url", system.base_url, "--no-color"]

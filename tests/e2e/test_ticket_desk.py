@@ -1,4 +1,4 @@
-"""Tickets at the desk, by the command line: each cause of ticket.created, staff at work on one, and who did what."""
+"""Tickets in the back office: each cause of ticket.created, staff at work on a ticket, and the audit log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTE = "Replaced the washer and tested it twice."
 
 
 class Desk:
-    """A company with two properties, a unit, a member of staff and a vendor, run from the command line."""
+    """A company with a property, a unit, a member of staff and a vendor, run from the command line."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -34,7 +34,7 @@ class Desk:
         return self.system.makeready(noun, verb, self.number, *words, status=status)
 
     def open(self, *words: str) -> dict[str, Any]:
-        """A ticket, with the command's answer."""
+        """Opens a ticket; returns the command's answer."""
         told = ("--property-id", str(self.property_id), "--title", "Tap drips", "--category", "Plumbing")
         found: dict[str, Any] = self.run("ticket", "open", *told, *words)
         return found

@@ -1,4 +1,4 @@
-"""A ticket's status over HTTP: changed, told to subscribers and to the operator (spec 3.1, 4.2)."""
+"""Changes of a ticket's status over HTTP, their events, and the operator's view of them (spec 3.1, 4.2)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_change_is_delivered_as_the_get_serves_it_and_told_to_the_operator(
     assert system.get(f"/tickets/{ticket_id}", company.keys["read"]).body == closed.body
     listed = system.get("/tickets", company.keys["read"], status="Completed")
     assert ticket_id in [one["entity_id"] for one in listed.json["data"]]
-    # The same status again says nothing that anybody would want to hear.
+    # Setting the same status again fires no event.
     assert change(company, ticket_id, {"status": "Completed", "note": NOTE + " Again."}).status == 200
     reopened = change(company, ticket_id, {"status": "Open"})
     assert (reopened.json["completed_at"], reopened.json["status"]) == (None, "Open")

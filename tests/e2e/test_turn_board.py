@@ -1,4 +1,4 @@
-"""The turn board from the command line: what staff say of a unit, who hears of it, and what GET /units shows."""
+"""The turn board from the command line: staff set a unit's state, subscribers get the events, GET /units shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns as an integrator sees them: imported beside their units, listed, and shown by GET /units."""
+"""Turns as an integrator sees them: imported with their units, listed, and visible in GET /units."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_next_look_at_a_unit_shows_its_turn(system: System, company: Company
         ({"unit_status": "Vacant Ready"}, ("Vacant Ready", "2999-02-09")),
         ({"status": "Completed"}, ("Vacant Ready", None)),
     ]
-    # Looking often costs requests: a key of its own.
+    # Polling uses up a rate limit, so it gets its own key.
     watching = Company(system, company.company_id, company.email, {"read": system.mint(company.company_id, "read")})
     for change, expected in steps:
         done = company.import_rows("turns", [{"external_id": "T1", "unit": "U0", **change}])
@@ -73,7 +73,7 @@ def test_filters_narrow_and_refuse_as_those_of_other_lists_do(system: System, co
 
 
 def test_units_and_turns_at_once_lose_no_row_though_nothing_replicates(system: System) -> None:
-    """A company, its units and their turns, all while NATS hangs. West of the date line the day is not over yet."""
+    """Creates a company, its units and their turns while NATS hangs. In Pago Pago the move-out day is not over yet."""
     with hanging(system, "nats"):
         number = system.makeready("company", "create", "At once", "--timezone", "Pacific/Pago_Pago")["company_id"]
         email = f"admin@{number}.test"

@@ -26,7 +26,7 @@ def test_holds_and_failed_rows_reach_the_receiver_once_with_what_their_gets_serv
         return system.makeready(group, verb, number, *rest)
 
     house = str(does("property", "add", "--name", "Elm Court", "--address", "1 Elm St")["entity_id"])
-    # A person's hold, and one of the clock's.
+    # One hold by a person, and one by the sweep for lapsed insurance.
     quarrel = str(does("vendor", "add", "--name", "Ace Plumbing", "--website", "https://ace.example")["entity_id"])
     lapsing = str(does("vendor", "add", "--name", "Bee Roofing")["entity_id"])
     assert does("vendor", "hold", quarrel, "--reason", "A quarrel")["name"] == "Ace Plumbing"
@@ -43,11 +43,11 @@ def test_holds_and_failed_rows_reach_the_receiver_once_with_what_their_gets_serv
         ("Ace Plumbing", "A quarrel"),
         ("Bee Roofing", "insurance_lapsed"),
     ]
-    # Its insurance renewed, the one of them is free; a person frees the other.
+    # A renewed insurance releases the one; a person releases the other.
     does("vendor", "insurance", lapsing, "--expires-on", "2099-12-31")
     does("vendor", "release", quarrel)
     assert does("vendor", "holds") == {"holds": []}
-    # A row fails, twice; the inspection completes once all are looked at.
+    # One row fails twice; the inspection can be completed once every row has a result.
     door, alarm = [str(row["row_id"]) for row in does("inspection", "rows", inspection_id)["rows"]]
     for note in ("It sticks.", "It still sticks."):
         failed = does("inspection", "fail-row", inspection_id, door, "--note", note, "--category", "Doors/Windows")

@@ -1,7 +1,7 @@
-"""What an administrator sees of webhooks and does about them, by the command line (spec 2.12, 3.2, 6.3).
+"""An administrator's view of webhooks and commands on them, over the command line (spec 2.12, 3.2, 6.3).
 
-One story in chapters, for every word on the command line is a process: three subscriptions whose receivers fail,
-one of them paused halfway, walk down the ladder in simulated hours.
+One story in chapters, as every command is a process: three subscriptions whose receivers fail, one of them paused
+halfway, go down the ladder in simulated hours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVENT = ["event_id", "event", "company_id", "entity_id", "occurred_at", "stored_
 
 @dataclass
 class Story:
-    """A company, what it subscribed to by the path of its receiver, and the command line."""
+    """A company, its subscriptions by the path of their receiver, and the command line."""
 
     system: System
     company: Company
@@ -45,7 +45,7 @@ class Story:
         return self.system.makeready("webhooks", *map(str, words), status=status)
 
     def told(self, *words: object) -> list[str]:
-        """The lines that a person reads: they fit into a terminal, and nothing in them steers it."""
+        """The lines of the output for people: they fit into a terminal and contain no control characters."""
         done = self.system.run("webhooks", *map(str, words))
         assert (done.returncode, done.stderr) == (0, ""), done
         lines = done.stdout.splitlines()
@@ -54,14 +54,14 @@ class Story:
         return lines
 
     def refused(self, *words: object) -> str:
-        """The one line of a refusal."""
+        """Runs a command that must be refused; returns its error line."""
         done = self.system.run("--json", "webhooks", *map(str, words))
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done
         assert done.stderr.startswith("makeready: ") and done.stderr.endswith(".\n")
         return done.stderr
 
     def health(self) -> dict[str, str]:
-        """By path."""
+        """The health of each subscription, by path."""
         listed = self.webhooks("list", self.company.company_id)["subscriptions"]
         health = {one["entity_id"]: one["health"] for one in listed}
         return {path: health[one["entity_id"]] for path, one in self.created.items()}
@@ -112,7 +112,7 @@ def test_what_is_parked_paused_and_about_to_go_is_shown(story: Story) -> None:
     assert list(shown) == ["deliveries", "next_before"] and shown["next_before"] is None
     (held,) = shown["deliveries"]
     assert (held["state"], held["held_by"], len(held["attempts"])) == ("waiting", "paused", 1)
-    assert datetime.fromisoformat(held["due_at"]) == story.start + HOUR  # the ladder stands still
+    assert datetime.fromisoformat(held["due_at"]) == story.start + HOUR  # the pause stops the ladder
     assert len(story.receiver.at("/paused")) == 1
     going = story.told("expiring", company_id, "--within", 31)
     assert {line.split()[0]: line.split()[1] for line in going[1:]} == {
@@ -140,7 +140,7 @@ def test_a_parked_delivery_is_retried_as_an_attempt_of_its_own_until_the_receive
     assert [attempt["cause"] for attempt in delivery["attempts"]] == ["sweep"] * 6 + ["retry"]
     seventh = delivery["attempts"][-1]
     assert (seventh["number"], seventh["status"], seventh["state"], seventh["due_at"]) == (7, 503, "parked", None)
-    (told,) = story.told("retry", story.key_of("/mended"))  # the receiver is mended
+    (told,) = story.told("retry", story.key_of("/mended"))  # the receiver works again
     assert "succeeded" in told and "attempt 8" in told
     assert story.health()["/mended"] == "healthy"
     assert "Only a parked delivery" in story.refused("retry", story.key_of("/mended"))
@@ -216,4 +216,4 @@ def test_what_an_administrator_did_is_on_record(story: Story) -> None:
         ],
         story.id_of("/every"): ["deliveries.retried"],
     }
-    assert all(requests) and len(set(requests)) == 7  # each command is a request of its own
+    assert all(requests) and len(set(requests)) == 7  # each command has its own request id

@@ -1,6 +1,6 @@
-"""A delivery that nobody takes: the whole ladder walked in seconds, and what a company sees of it over HTTP.
+"""A delivery that always fails: the whole ladder in seconds, and the company's view of it over HTTP.
 
-The last module by name: its sweeps run days ahead.
+Its name puts this module last: its sweeps run days ahead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def subscribed(company: Company, path: str) -> dict[str, Any]:
 
 
 def health(company: Company, sub_id: int) -> str:
-    """As GET /webhooks shows it."""
+    """The subscription's health in GET /webhooks."""
     listed = company.system.get("/webhooks", company.keys["read"]).json["data"]
     (found,) = (one["health"] for one in listed if one["entity_id"] == sub_id)
     return str(found)
@@ -84,7 +84,7 @@ def test_a_delivery_climbs_the_whole_ladder_and_parks_while_health_tells(
     assert (delivery["state"], delivery["due_at"]) == ("parked", None)
     assert [one["status"] for one in delivery["attempts"]] == [500, 302, 404, 410, 503, 500]
 
-    # The next event succeeds: that heals the subscription, and leaves the parked one parked.
+    # The next event succeeds: the subscription is healthy again, and the parked delivery stays parked.
     assert company.create_ticket(unit_id, "Somebody listens", "ladder 2").status == 201
     sweep_at(system, begun + timedelta(days=3, hours=1))
     assert health(company, sub_id) == "healthy"

@@ -1,4 +1,4 @@
-"""HTTP over a raw socket: what `http.client` would refuse to send, and every answer as it came, to the byte."""
+"""HTTP over a raw socket: sends requests that `http.client` would refuse, and reads answers byte by byte."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ class Wire:
         self._socket.close()
 
     def head(self, method: str, path: str, key: str, *lines: str) -> bytes:
-        """Request line and headers. path: below the base URL; lines: further headers, as they are."""
+        """Request line and headers. path: below the base URL. lines: more headers, sent raw."""
         first = [f"{method} {self._prefix}{path} HTTP/1.1", "Host: test", f"Authorization: Bearer {key}"]
         return "".join(f"{line}\r\n" for line in (*first, *lines)).encode("latin-1") + b"\r\n"
 
     def send(self, data: bytes) -> None:
-        """Sends it all; a server that has already answered may have stopped to read."""
+        """Sends all data. Ignores a closed connection: a server may answer before it has read everything."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(data)
 
     def end(self) -> None:
-        """Says that no more will come."""
+        """Ends the client's side of the connection."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def receive(self, method: str, path: str) -> Answer:
-        """The next answer that is no interim one, held to the contract."""
+        """The next final answer, checked against the contract; skips interim (1xx) ones."""
         while True:
             line = self._file.readline()
             assert line.startswith(b"HTTP/1.1 "), line
@@ -66,11 +66,11 @@ class Wire:
         return Answer(status, headers, body)
 
     def has_answer(self) -> bool:
-        """Whether something came that was not received yet."""
+        """Whether there is data to receive."""
         return bool(select.select([self._socket], [], [], 0)[0])
 
     def is_closed(self) -> bool:
-        """Whether the server closes, without another byte."""
+        """Waits for the server to close; fails on another byte."""
         try:
             rest = self._file.read(1)
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""The writes of the API, each with bodies that it takes and bodies that it refuses: what their tests share."""
+"""The writes of the API, each with bodies that it accepts and refuses. Several test modules share them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class House:
-    """A company with units, half of them with a resident, each used by one write at most."""
+    """A company with units, half of them occupied; each unit is used by one write at most."""
 
     system: System
     company: Company
@@ -42,7 +42,7 @@ class House:
         self.vacant = [ids[name] for name in names[UNITS // 2 :]]
 
     def key(self, scope: str = "write") -> str:
-        """A key of the scope; another one before the rate limit would be met."""
+        """A key of the scope; a new one before the rate limit is reached."""
         return self.company.key_for(scope=scope)
 
     def another_key(self, scope: str = "write") -> str:
@@ -58,7 +58,7 @@ class House:
 
 @dataclass(frozen=True)
 class Target:
-    """What one write asks for: nothing was written to that place before."""
+    """Path and body of one write, to a record that no write has used before."""
 
     path: str
     body: Body
@@ -66,10 +66,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Write:
-    """One operation. name: as the document has it, "POST /tickets"; context: who answers it; status: of its success.
+    """One operation. name: as in the document, "POST /tickets". context: its service. status: of its success.
 
-    others: changes that make another body that it takes too; malformed, refused: changes for which the body alone is
-    refused, with 400 and with this status; unfit: what only the records speak against.
+    others: changes to other valid bodies. malformed: a change that makes the body fail with 400. refused: a change that
+    makes it fail with this status. unfit: a change that fails only because of the records.
     """
 
     name: str
@@ -87,26 +87,26 @@ class Write:
 
     @property
     def of_a_record(self) -> bool:
-        """Whether an id stands in its path."""
+        """Whether the path contains an id."""
         return "{" in self.name
 
     def send(
         self, house: House, target: Target, idempotency_key: str | None, key: str | None = None, body: object = None
     ) -> Answer:
-        """body: another one than the target's; bytes go as they are."""
+        """body: replaces the target's body; bytes are sent raw."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         sent = target.body if body is None else body
         return house.system.call(self.method, target.path, key or house.key(), sent, headers)
 
     def path_of(self, entity_id: object) -> str:
-        """Its path with another id."""
+        """The path with this id."""
         path = self.name.partition(" ")[2]
         before, _, after = path.partition("{")
         return f"{before}{entity_id}{after.partition('}')[2]}"
 
 
 def new_key() -> str:
-    """An Idempotency-Key that nobody has used."""
+    """An unused Idempotency-Key."""
     return f"retry {next(_numbers)}"
 
 
@@ -204,14 +204,14 @@ def respelled(body: Body) -> list[bytes]:
 
 
 def _backwards(found: Any) -> Any:
-    """The same with the keys of every object in another order."""
+    """The same JSON with the keys of every object reversed."""
     if isinstance(found, dict):
         return {name: _backwards(found[name]) for name in reversed(found)}
     return [_backwards(one) for one in found] if isinstance(found, list) else found
 
 
 def _escaped(found: Any) -> str:
-    """JSON in which every character of every text is an escape."""
+    """JSON with every character of every text escaped."""
     if isinstance(found, str):
         units = found.encode("utf-16-be").hex()
         return '"' + "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)) + '"'

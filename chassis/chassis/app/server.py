@@ -1,4 +1,4 @@
-"""One service process: starts, serves gRPC, runs its work beside, and stops without dropping anything."""
+"""One service process: starts, serves gRPC, runs background work, and stops without dropping a call."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SERVER_OPTIONS = [
     # Clients ping an idle channel once a minute; the default would refuse pings under five.
     ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
     ("grpc.keepalive_permit_without_calls", 1),
-    # A connection ends now and then, so that clients meet new replicas.
+    # A connection ends after five minutes, so clients find new replicas.
     ("grpc.max_connection_age_ms", 300_000),
     ("grpc.max_connection_age_grace_ms", 30_000),
 ]
@@ -84,19 +84,19 @@ class App:
         self._starting: list[Background] = []
         self._opening: list[Background] = []
         self._ending: list[Background] = []
-        self.drops: list[Drop] = []  # work of `sweep retention` beside forgetting keys
+        self.drops: list[Drop] = []  # what `sweep retention` drops besides idempotency keys
         self._started = False
         self.stopping = asyncio.Event()
-        """Set once the process was told to stop, before anything stops."""
+        """Set by SIGTERM or SIGINT, before any part stops."""
 
     def peer(self, name: str) -> ServiceClient:
-        """Another service. Raises SettingsError where its address was not given."""
+        """The client of another service. Raises SettingsError if its address is not set."""
         if name not in self.peers:
             self.peers[name] = ServiceClient(name, self.settings.address(name), self.issuer)
         return self.peers[name]
 
     def background(self, name: str, work: Background) -> None:
-        """Work that goes on beside the RPCs, started anew where it fails."""
+        """Runs work next to the RPCs; restarts it if it fails."""
         self._background[name] = work
 
     def on_start(self, step: Background) -> None:
@@ -108,12 +108,12 @@ class App:
         self._opening.append(step)
 
     def on_stop(self, step: Background) -> None:
-        """A step after the RPCs have ended and before the database closes, in the reverse order of registration;
-        also where the start has failed half way."""
+        """A step after the RPCs have ended and before the database closes, in reverse order of registration.
+        It also runs if the start fails half way."""
         self._ending.append(step)
 
     def produces(self, outbox_table: Table, consumers: Sequence[str]) -> Outbox:
-        """This process has an outbox; consumers: the services that take from it."""
+        """This process has an outbox; consumers: the services that consume its events."""
         outbox = Outbox(self.name, outbox_table)
         relay = Relay(self.database, outbox, self.transport, consumers, self.settings.relay_lease_seconds)
         self.background("relay", relay.run)
@@ -122,7 +122,7 @@ class App:
         return outbox
 
     def consumes(self, inbox: Table, apply: Apply, subjects: Mapping[str, Sequence[str]]) -> Consumer:
-        """This process takes events; subjects: see `Consumer`."""
+        """This process consumes events; subjects: see `Consumer`."""
         peers = {producer: self.peer(producer) for producer in subjects}
         consumer = Consumer(self.name, self.database, inbox, self.transport, apply, subjects, peers)
         self.background("consumer", consumer.run)
@@ -131,13 +131,13 @@ class App:
         return consumer
 
     def forgets(self, claims: Table) -> None:
-        """This process takes writes; claims: the ledger of their keys and replies."""
+        """This process serves writes; claims: the ledger of their keys and replies."""
         retention = Retention(self.database, claims, self.drops)
         self.background("retention", functools.partial(every_slot, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
 
     def audits(self, table: Table) -> Audit:
-        """This process keeps an audit log, and tells it."""
+        """This process writes an audit log and serves it."""
         audit = Audit(table, self.database)
         self.serve(audit_pb2.DESCRIPTOR.services_by_name["AuditService"], audit)
         return audit
@@ -147,13 +147,13 @@ class App:
         return CommandRunner(self.database, claims, self.audits(audit), outbox)
 
     def sweeps(self, *sweeps: Sweep) -> None:
-        """This process does these by the clock."""
+        """This process runs these sweeps on schedule."""
         stale = ScheduledSweeps(sweeps)
         self.background("stale", functools.partial(every_slot, stale.sweep, period_seconds=STALE_SECONDS))
         self.serve(sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"], stale)
 
     def serve(self, service: ServiceDescriptor, implementation: object) -> None:
-        """Serves every RPC of the service with the method of the same name, for the kinds that its proto names."""
+        """Serves every RPC of the service with the method of the same name, for the caller kinds in its proto."""
         handlers = {}
         for rpc in service.methods:
             allowed = frozenset(rpc.GetOptions().Extensions[options_pb2.allowed])
@@ -168,7 +168,7 @@ class App:
     def _guarded(
         self, name: str, method: Callable[[Any, Call], Awaitable[Any]], allowed: frozenset[int]
     ) -> Callable[[Any, Any], Awaitable[Any]]:
-        """The method behind identity, error mapping and metrics. No interceptor: one wrapper is cheaper."""
+        """Wraps the method in identity checks, error mapping and metrics. One wrapper is cheaper than interceptors."""
         short = name.rsplit(".", 2)
         short_name = f"{short[-2]}/{short[-1]}"
         seconds = SECONDS.labels(short_name)
@@ -216,9 +216,9 @@ class App:
         return handle
 
     async def run(self) -> None:
-        """Starts, serves until SIGTERM or SIGINT, and stops: not ready first, then the calls under way finish.
+        """Starts, serves until SIGTERM or SIGINT, and stops: it reports not ready, then finishes the calls under way.
 
-        Told to stop while it starts, it starts no further. Raises SettingsError and Unavailable where it can't start.
+        A signal during the start interrupts it. Raises SettingsError and Unavailable if it can't start.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -255,7 +255,7 @@ class App:
         self._started = True
         for step in self._opening:
             await step()
-        gc.freeze()  # what was loaded stays: walking through it again and again took a fifth of an import's CPU
+        gc.freeze()  # loaded objects stay: scanning them again took a fifth of an import's CPU
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
         log.info("serving", grpc=self.settings.grpc_listen)
 
@@ -270,7 +270,7 @@ class App:
         under_way = set(tasks)
         while under_way:
             _, under_way = await asyncio.wait(under_way, timeout=0.5)
-            # The client of NATS swallows a cancellation while it connects; all others end in their own time.
+            # The NATS client swallows a cancellation while it connects, so it is cancelled again.
             for task in under_way & {task for task in tasks if task.get_name() == "nats"}:
                 task.cancel()
         for step in reversed(self._ending):
@@ -299,9 +299,9 @@ def run_process(
     read_settings: Callable[[Environment], Any],
     assemble: Callable[[Any], App],
 ) -> None:
-    """The whole of a service's main: `python -m PACKAGE` serves, `python -m PACKAGE migrate` migrates.
+    """A service's main: `python -m PACKAGE` serves, `python -m PACKAGE migrate` migrates.
 
-    A bad setting ends it with one line on standard error and exit status 2.
+    A bad setting prints one line on standard error and exits with status 2.
     """
     environment = Environment(os.environ)
     try:
@@ -336,7 +336,7 @@ def run_process(
 
 
 def batch_scheduling() -> None:
-    """SCHED_BATCH: fewer wake-ups between our threads took 40 % off the CPU of a unary call. No privilege needed."""
+    """SCHED_BATCH: fewer wake-ups between threads took 40 % off the CPU of a unary call. It needs no privilege."""
     try:
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     except (AttributeError, OSError):

@@ -1,1 +1,1 @@
-"""Who calls: identity tokens, and calls to other services that carry them."""
+"""Identity tokens of callers, and calls to other services with them."""

@@ -1,4 +1,4 @@
-"""Calls to other services: one long-lived channel a target, a deadline on every call, our token on each."""
+"""Calls to other services: one long-lived channel per target; a deadline and this service's token on every call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MESSAGE_BYTES_MAX = 32 * 1024 * 1024
 DEADLINE_SECONDS = 10.0
 REFUSAL = "refusal-bin"
 
-# A ClusterIP would pin one pod: the target is a headless Service, and every address gets its share.
+# A ClusterIP would pin one pod. The target is a headless Service, and calls go to its addresses in turn.
 CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
@@ -65,9 +65,9 @@ class ServiceClient:
         token: str = "",
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> Response:
-        """One RPC of a stub made on `.channel`. Raises Refusal where the service refused, else PeerUnavailable.
+        """One RPC of a stub made on `.channel`. Raises Refusal if the service refused, else ServiceUnavailable.
 
-        identity: who calls where it is not this service for the company; token: of whom somebody else vouches for.
+        identity: the caller, if it is not this service. token: a token that another issuer signed, sent unchanged.
         """
         token = token or self._issuer.token(self.name, identity or self._issuer.as_service(company_id))
         metadata = [("authorization", token)]

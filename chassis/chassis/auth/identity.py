@@ -1,7 +1,7 @@
-"""Who calls: short-lived tokens that services present to one another.
+"""Identity of callers: short-lived tokens that services present to one another.
 
-Each issuer signs with its own Ed25519 key; all hold the public ring, a JWKS in which every key names its
-issuer. A token is reused until near its end and verified once: signing costs 44 µs, verifying 163 µs, the
+Each issuer signs with its own Ed25519 key. All services hold the ring of public keys, a JWKS in which every key
+names its issuer. A token is reused until near its end and verified once: signing costs 44 µs, verifying 163 µs, the
 cache 0.15 µs.
 """
 
@@ -26,7 +26,7 @@ TOKEN_SECONDS = 60
 REUSE_SECONDS = 40  # leaves 20 s for the call and for clocks that disagree
 CACHED_MAX = 4096
 
-# Stored actors such as `caller:3` name an integration so.
+# Stored actors spell an integration "caller", for example `caller:3`.
 INTEGRATION, SERVICE, OPERATOR, STAFF, ADMINISTRATOR = "caller", "service", "operator", "staff", "administrator"
 KINDS = {
     INTEGRATION: options_pb2.KIND_INTEGRATION,
@@ -38,12 +38,12 @@ KINDS = {
 
 
 class IdentityError(Exception):
-    """A token that proves nothing: absent, forged, expired, or for somebody else."""
+    """A token that does not permit the call: absent, forged, expired, for another service or of another kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who calls. company_id is 0 where the call is not about one company."""
+    """The caller. company_id is 0 for a call that is not about one company."""
 
     kind: str
     issuer: str
@@ -55,27 +55,27 @@ class Identity:
 
     @property
     def actor(self) -> str:
-        """Who it is, as the audit log and the claims of the back office name them: "administrator:7"."""
+        """The caller's name in the audit log and in the back office's claims: "administrator:7"."""
         of_company = {INTEGRATION: self.api_key_id, ADMINISTRATOR: self.administrator_id, STAFF: self.staff_id}
         return f"{self.kind}:{of_company[self.kind]}" if self.kind in of_company else self.issuer
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What an RPC method learns besides its request."""
+    """The context of an RPC, passed to its method with the request."""
 
     identity: Identity
     request_id: str
 
 
 def caller(call: Call) -> Identity:
-    """The integration behind an RPC that callers alone may call."""
+    """The caller of an RPC that only integrations may call."""
     assert call.identity.kind == INTEGRATION and call.identity.company_id > 0
     return call.identity
 
 
 def company_id(call: Call) -> int:
-    """The company that the token names. Raises IdentityError where it names none."""
+    """The company that the token names. Raises IdentityError if it names none."""
     if call.identity.company_id <= 0:
         raise IdentityError("the token names no company")
     return call.identity.company_id
@@ -87,15 +87,18 @@ def may_administer(call: Call, company_id: int) -> bool:
 
 
 _VALUES = options_pb2.Kind.DESCRIPTOR.values_by_number
-# The issuer that alone may vouch for a kind, as the contract says; "" where every service may.
+# The only issuer that may sign tokens of a kind, from the proto; "" if every service may.
 ISSUERS: dict[str, str] = {
     kind: _VALUES[number].GetOptions().Extensions[options_pb2.issuer] for kind, number in KINDS.items()
 }
 
 
 def _may_issue(issuer: str, kind: str) -> bool:
-    """A kind whose issuer the contract names is vouched for by that one alone: a stolen key of a service opens nothing
-    of people's or integrations'. Services vouch for themselves; who vouches for the operator is no service."""
+    """Whether the issuer may sign tokens of this kind.
+
+    If the proto names an issuer for the kind, only that issuer may. So a service's stolen key cannot forge tokens of
+    people or integrations. Services sign for themselves; the operator's issuer is not a service.
+    """
     only = ISSUERS[kind]
     return issuer == only if only else issuer != ISSUERS[OPERATOR]
 
@@ -114,7 +117,7 @@ class TokenSigner:
         self._tokens = functools.lru_cache(CACHED_MAX)(self._signed)
 
     def token(self, audience: str, identity: Identity) -> str:
-        """A token for one service, at least 20 s from its end."""
+        """A token for one service, valid for at least 20 s more."""
         return self._tokens(audience, identity, int(time.time()) // REUSE_SECONDS)
 
     def _signed(self, audience: str, identity: Identity, slot: int) -> str:

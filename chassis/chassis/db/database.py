@@ -1,4 +1,4 @@
-"""A context's own PostgreSQL database: a pool, compiled statements, and one name for every lost connection."""
+"""A context's own PostgreSQL database: a pool, compiled statements, and one exception for every lost connection."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SERVER_SETTINGS = {
     "idle_in_transaction_session_timeout": "5s",
 }
 
-# Statements are written for one plan. Left to choose, the server plans the first five calls on each connection anew,
-# and all later ones too where knowing the values promises to spare more than planning is counted for.
+# Statements are written for one generic plan. By default the server plans the first five calls on each connection anew.
+# It also plans later calls anew if it estimates that knowing the values saves more than planning costs.
 ONE_PLAN, NEW_PLANS = "force_generic_plan", "force_custom_plan"
-# That plan is chosen by the rows that it meets. With pages dear, the planner takes a detour over many rows that lie
-# together for cheaper than few that do not, on statistics that may know nothing of the one large property.
+# Low page costs make the planner choose that plan by the number of rows read. With the default costs it prefers many
+# adjacent rows to few scattered ones, on statistics that may miss the one large property.
 BY_ROWS = {"seq_page_cost": "0.01", "random_page_cost": "0.01"}
 
 # asyncpg raises InternalClientError on a terminated backend; it is neither a PostgresError nor an InterfaceError.
@@ -78,14 +78,14 @@ async def _no_reset(_connection: Any) -> None:
     """No reset query on release: 34 µs instead of 214 a use.
 
     Safe because pooled connections hold nothing beyond a transaction: SET LOCAL and *_xact_lock only, no
-    LISTEN, no WITH HOLD. The pool still rolls back what was left open.
+    LISTEN, no WITH HOLD. The pool still rolls back an open transaction.
     """
 
 
 async def refuse_older(connection: Any) -> None:
-    """Raises SettingsError where a version before the first release made the database: its revisions are bare numbers.
+    """Raises SettingsError if a version before the first release made the database: its revisions are bare numbers.
 
-    Any other revision may be served: after a step back, that of the release that follows this one is there.
+    Any other revision is served: after a rollback of the code, the database has the revision of the next release.
     """
     bare = "SELECT version_num FROM alembic_version WHERE version_num ~ '^[0-9]{4}$'"
     if await connection.fetchval("SELECT to_regclass('alembic_version')") and await connection.fetchval(bare):
@@ -107,7 +107,7 @@ class Database:
         self._connections = connections
         self._pool: Any = None
         self.waiters = asyncio.Semaphore(max(1, connections // 2))
-        """For whoever may wait long for a row: at most half of the connections, so that reads keep the others."""
+        """Limits writes that may wait long for a row to half of the connections, so that reads have the others."""
 
     async def open(self) -> None:
         """Connects, for up to 30 s while the server is starting. Raises SettingsError: see `refuse_older`."""
@@ -154,14 +154,14 @@ class Database:
         except LOST as error:
             raise DatabaseUnavailable(str(error) or type(error).__name__) from error
         except asyncpg.PostgresError as error:
-            error.detail = None  # it holds the values of the row at fault, and whoever catches it may log it
+            error.detail = None  # it holds the failing row's values, which a handler might log
             raise
 
     @asynccontextmanager
     async def transaction(self, first: str = "") -> AsyncIterator[Connection]:
-        """One transaction: committed at the end, rolled back where the block raises.
+        """One transaction: committed at the end, rolled back if the block raises.
 
-        first: SQL that travels with its beginning, for the sake of a round trip.
+        first: SQL sent together with BEGIN, which saves a round trip.
         """
         async with self.connection() as connection:
             raw = connection.raw
@@ -170,7 +170,7 @@ class Database:
                 yield connection
                 await raw.execute("COMMIT")
             except BaseException:
-                # Asked of no flag: a beginning that was cut off may have begun, and holds its locks.
+                # No flag says whether BEGIN ran: an interrupted BEGIN may have run, and hold its locks.
                 if not raw.is_closed():
                     await raw.execute("ROLLBACK")
                 raise

@@ -1,4 +1,4 @@
-"""Ids known before the row is written: blocks taken from the table's own sequence (they may skip)."""
+"""Ids known before the row is written: blocks taken from the table's own sequence (gaps are possible)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Ids:
         return (await self.take(1))[0]
 
     async def take(self, many: int) -> list[int]:
-        """As many ids, ascending."""
+        """Returns `many` ids, ascending."""
         async with self._lock:
             missing = many - len(self._free)
             if missing > 0:

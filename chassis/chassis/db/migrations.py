@@ -1,4 +1,4 @@
-"""Alembic, driven without its command line: each service's migrations lie in its package."""
+"""Runs Alembic without its command line. Each service's migrations are in its package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from chassis.db.database import LOST, DatabaseUnavailable, refuse_older
 
-LOCK = 0x6D616B65  # one migration at a time, whoever starts it
+LOCK = 0x6D616B65  # one migration at a time, across processes
 
 
 def alembic_config(package: str, connection: Connection, metadata: MetaData) -> Config:
@@ -30,8 +30,8 @@ async def with_connection(url: str, work: Any) -> Any:
 
     Raises SettingsError: see `refuse_older`.
     """
-    # The driver reads the URL: SQLAlchemy would turn its sslmode into an argument that the driver refuses.
-    # Nothing of it stays: this pool keeps no connection.
+    # asyncpg parses the URL: SQLAlchemy would turn its sslmode into an argument that asyncpg refuses. NullPool keeps no
+    # connection open.
     engine = create_async_engine("postgresql+asyncpg://", connect_args={"dsn": url}, poolclass=pool.NullPool)
     async with engine.begin() as connection:
         await refuse_older((await connection.get_raw_connection()).driver_connection)
@@ -41,8 +41,8 @@ async def with_connection(url: str, work: Any) -> Any:
 def migrate(url: str, package: str, metadata: MetaData) -> None:
     """Brings the database to the newest revision, in one transaction under a lock.
 
-    Raises SettingsError where a version before the first release made the database, and DatabaseUnavailable, also
-    where its revision is one that these migrations do not know: a later release made it.
+    Raises SettingsError: see `refuse_older`. Raises DatabaseUnavailable if the server is away, and also if these
+    migrations do not know the database's revision: a later release made it.
     """
 
     def upgrade(connection: Connection) -> None:
@@ -58,7 +58,7 @@ def migrate(url: str, package: str, metadata: MetaData) -> None:
 
     try:
         asyncio.run(with_connection(url, upgrade))
-    except (*LOST, asyncpg.PostgresError) as error:  # before SQLAlchemy has a connection, and wraps what goes wrong
+    except (*LOST, asyncpg.PostgresError) as error:  # raised before SQLAlchemy has a connection and wraps errors
         raise DatabaseUnavailable(str(error) or type(error).__name__) from error
 
 

@@ -14,9 +14,9 @@ from chassis.db.statements import Statement
 
 
 def array_rows(name: str, columns: Mapping[str, Any], *, prefix: str = "", numbered: bool = False) -> Any:
-    """The rows that parameters hold, as a table called `name`: an array parameter PREFIX + COLUMN for each column.
+    """A table called `name` whose rows come from parameters: one array parameter, PREFIX + COLUMN, for each column.
 
-    columns: their types by name. numbered: a column `n` more, the row's number from 1.
+    columns: their types by name. numbered: adds a column `n`, the row's number from 1.
     """
     arrays = [bindparam(prefix + column, type_=ARRAY(kind)) for column, kind in columns.items()]
     rows = func.unnest(*arrays).table_valued(*columns, with_ordinality="n" if numbered else None)
@@ -34,12 +34,12 @@ def columns_of(rows: Sequence[Any], names: Sequence[str], prefix: str = "") -> d
 
 
 def columns_of_tuples(rows: Sequence[Any]) -> dict[str, list[Any]]:
-    """Likewise of at least one NamedTuple, all of one kind; twice as fast as by name."""
+    """As `columns_of`, for one or more NamedTuples of one class; twice as fast as by name."""
     return dict(zip(rows[0]._fields, map(list, zip(*rows, strict=True)), strict=True))
 
 
 class InsertMany:
-    """Inserts rows of one table; columns that are not named are left to their server defaults."""
+    """Inserts rows of one table; columns that are not named take their server defaults."""
 
     def __init__(self, table: Table, names: Sequence[str], *returning: ColumnElement[Any]) -> None:
         self._names = names
@@ -48,7 +48,7 @@ class InsertMany:
         self._statement = Statement(form.returning(*returning) if returning else form)
 
     async def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """What the statement returns of each row, in any order."""
+        """Returns the `returning` columns of each row, in any order."""
         return await connection.rows(self._statement, **columns_of(rows, self._names)) if rows else []
 
 

@@ -1,7 +1,7 @@
 """SQLAlchemy Core statements, compiled once and run on asyncpg directly.
 
 Core writes the SQL; a compiled statement then costs what asyncpg costs, where Core's own engine would add
-some 300 µs a call. Whatever would change between calls is refused when the statement is made.
+some 300 µs a call. A statement whose SQL would change between calls raises when it is made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Row = TypeVar("Row")
 
 
 class Runs(Protocol):
-    """What runs statements: a connection or the database."""
+    """Runs statements: a connection or the database."""
 
     async def rows(self, statement: Statement, **values: Any) -> list[Any]: ...
     async def row(self, statement: Statement, **values: Any) -> Any: ...
@@ -51,7 +51,7 @@ class Statement:
         if compiled.insert_prefetch or compiled.update_prefetch:
             raise TypeError("a Python-side default, which nothing would fill in here; use a server default")
         for column in compiled._result_columns:  # noqa: SLF001 - see .ci/private_names.py, here and below
-            # The answer for floats depends on what the server calls the column; ours are all float8.
+            # For numbers, the processor depends on the server's type; all floats here are float8.
             oid = next((oid for kind, oid in NUMBERS.items() if isinstance(column.type, kind)), None)
             if column.type._cached_result_processor(_DIALECT, oid) is not None:  # noqa: SLF001
                 raise TypeError(f"{column.keyname}: its type changes values after asyncpg; choose another")
@@ -77,13 +77,13 @@ class Statement:
 class Query(Generic[Row]):
     """A statement whose rows are of one kind: a Struct, NamedTuple or dataclass with a field for each column.
 
-    Raises TypeError where the columns' names are not the fields' names, in their order.
+    Raises TypeError if the columns' names are not the fields' names, in the same order.
     """
 
     def __init__(self, kind: Callable[..., Row], clause: Any) -> None:
         self.statement = Statement(clause)
         self._make = kind
-        columns = list(clause.exported_columns.keys())  # of a SELECT, or what RETURNING names
+        columns = list(clause.exported_columns.keys())  # of a SELECT or of RETURNING
         fields = list(inspect.signature(kind).parameters)
         if columns != fields:
             raise TypeError(f"the columns {columns} are not the fields {fields} of {kind}")

@@ -1,1 +1,1 @@
-"""Rows of files on their way into a context's tables."""
+"""Imports rows of files into a context's tables."""

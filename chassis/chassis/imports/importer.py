@@ -1,6 +1,6 @@
-"""Batches of an import: checked, resolved, compared with what is there, and saved together.
+"""Batches of an import: checked, resolved, compared with the stored records, and saved together.
 
-A column that the file has and that is blank in a row clears the field; a column that the file lacks leaves it.
+A blank value clears its field. A column that the file lacks leaves its field unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from makeready.events.v1.events_pb2 import References
 CREATED, CHANGED = common.IMPORT_OUTCOME_CREATED, common.IMPORT_OUTCOME_CHANGED
 UNCHANGED, REJECTED = common.IMPORT_OUTCOME_UNCHANGED, common.IMPORT_OUTCOME_REJECTED
 ROWS_MAX = 2000
-ROWS_AT_ONCE = 250  # read in 2 ms, during which the process answers nobody else
+ROWS_AT_ONCE = 250  # parsed in 2 ms, during which the process answers no other call
 _TICK = datetime.timedelta(microseconds=1)
 _LOCKED = Statement(sa.select(sa.func.pg_advisory_xact_lock(param("lock", sa.BigInteger)).label("locked")))
 _KEPT = {"read": True, "key_share": True}
@@ -37,18 +37,18 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 class ExternalIds:
-    """Finds records of a table that rows name by external_id. Own ones stay as they are until the commit; of a
-    replica those count that have arrived.
+    """Finds records of a table by the external_ids in rows. By default it locks a context's own records against
+    deletion and key changes until the commit. A replica's records count once they have arrived.
 
-    One look-up an external id, whatever the planner knows: with `= ANY` it reads all rows of the company for every
-    batch where it takes the table for small, as it does during the first import into it: 175 µs a row and growing,
-    for 5. OFFSET keeps it from joining by other means.
+    It makes one look-up per external id, whatever the planner's statistics. With `= ANY` the planner reads all rows of
+    the company for every batch while it takes the table for small, as during the first import into it: 175 µs a row and
+    growing, instead of 5. OFFSET prevents other join methods.
     """
 
     def __init__(self, table: sa.Table, *columns: str, replica: bool = False, lock: Mapping[str, Any] = _KEPT) -> None:
         wanted: Any = sa.func.unnest(param("external_ids", TEXTS)).table_valued("external_id").render_derived("wanted")
         if not replica:
-            # Locked in the order of their ids, as all others lock many: nobody then waits for another in a ring.
+            # Locked in the order of their ids, like all locks of many rows, so that transactions cannot deadlock.
             there = _each(table, wanted).lateral()
             ordered = sa.select(there.c.external_id).select_from(wanted.join(there, sa.true())).order_by(there.c.id)
             wanted = ordered.offset(sa.literal_column("0")).subquery("ordered")
@@ -74,9 +74,9 @@ def _each(table: sa.Table, wanted: Any, *columns: str) -> sa.Select[Any]:
 
 
 class ImportTable:
-    """The records of one kind, as an import meets them. Their table's key begins with company_id and ends with id; it
-    has external_id and source, and may have version, created_at and updated_at. changeable: the columns that a row
-    may change."""
+    """The records of one kind that an import reads and writes. Their table's key begins with company_id and ends with
+    id. The table has external_id and source, and may have version, created_at and updated_at. changeable: the columns
+    that a row may change."""
 
     def __init__(self, table: sa.Table, *changeable: str) -> None:
         self.changeable = changeable
@@ -92,13 +92,13 @@ class ImportTable:
         self._update = UpdateMany(table, (*stamped, *changeable))
 
     async def insert(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-        """Inserts the rows and gives each its id."""
+        """Inserts the rows and sets each one's id."""
         ids = {row["external_id"]: row["id"] for row in await self._insert.run(connection, rows)}
         for row in rows:
             row["id"] = ids[row["external_id"]]
-        # A table whose rows nobody has counted is taken for small, and the plans made then are kept: the check of a
-        # foreign key read all of a company's properties for each asset. So they are counted whenever they may have
-        # doubled, long before autovacuum looks. (A large table takes a third of a second.)
+        # The planner takes a table that was never analyzed for small, and connections reuse the plans made then: the
+        # check of a foreign key read all of a company's properties for each asset. So the table is analyzed whenever
+        # its rows may have doubled, long before autovacuum does. (For a large table this takes a third of a second.)
         self._inserted += len(rows)
         if self._inserted > self._counted:
             self._counted = await connection.value(self._count)
@@ -111,7 +111,7 @@ class ImportTable:
 
 
 class ImportRow(Generic[Row]):
-    """A row of the file on its way into the table."""
+    """A row of the file, and the record that it creates or changes."""
 
     __slots__ = ("before", "given", "result", "row", "touched", "values")
 
@@ -119,22 +119,22 @@ class ImportRow(Generic[Row]):
         self.row: Any = row
         self.given = frozenset(param)
         self.result = result
-        # The record as it is, where it exists.
+        # The stored record, if it exists.
         self.before: Record | None = None
-        # Columns as the row has them.
+        # The row's values, by column.
         self.values: dict[str, Any] = {name: getattr(row, name) for name in self.given}
-        # Whether the record changes by what it names, though not in its own columns.
+        # Whether the record changes through related records, although its own columns stay the same.
         self.touched = False
 
     def stored(self, column: str) -> Any:
         return None if self.before is None else self.before[column]
 
     def after(self, column: str) -> Any:
-        """What the column will hold; a row that lacks it leaves it."""
+        """The column's value after the import; the stored value if the row lacks the column."""
         return self.values[column] if column in self.values else self.stored(column)
 
     def moves(self, column: str) -> bool:
-        """Whether the record exists, and the row gives another value of a column that it must have."""
+        """Whether the record exists and the row changes this required column."""
         return self.before is not None and bool(self.before[column] != self.values[column])
 
 
@@ -149,7 +149,7 @@ class Batch(Generic[Row]):
         self.good: dict[str, ImportRow[Row]] = {}
 
     def read(self, sent: Sequence[common.ImportRow]) -> None:
-        """Adds rows, as far as they can be read."""
+        """Adds the rows; rejects those that cannot be read."""
         for row in sent:
             self.results.append(result := common.ImportResult(line=row.line, outcome=UNCHANGED))
             try:
@@ -161,7 +161,7 @@ class Batch(Generic[Row]):
                 _reject(result, refusal)
 
     def each(self, examine: Callable[[ImportRow[Row]], None]) -> None:
-        """Does this to every good row; one that it refuses is rejected."""
+        """Calls `examine` with every good row; rejects those for which it raises Refusal."""
         for external_id, line in list(self.good.items()):
             try:
                 examine(line)
@@ -170,11 +170,11 @@ class Batch(Generic[Row]):
                 _reject(line.result, refusal)
 
     def named(self, field: str) -> list[str]:
-        """The external ids that the good rows give in this field."""
+        """The external ids in this field of the good rows, sorted."""
         return sorted({name for line in self.good.values() if (name := getattr(line.row, field)) is not None})
 
     def resolve(self, field: str, known: Mapping[str, Record], column: str = "") -> None:
-        """Gives every good row that names a record in this field that record's id, in `column` (field + "_id")."""
+        """Sets `column` (default: field + "_id") to the id of the record in the field; rejects unknown external ids."""
 
         def find(line: ImportRow[Row]) -> None:
             name = getattr(line.row, field)
@@ -186,8 +186,8 @@ class Batch(Generic[Row]):
         self.each(find)
 
     async def lock_existing(self, connection: Connection, stored: ImportTable) -> None:
-        """Finds the records that exist already, and locks them. The moment is then after all that was told of them
-        while their locks were waited for."""
+        """Finds and locks the records that exist already. `moment` is then later than every event about them that other
+        transactions published while this one waited for the locks."""
         for external_id, row in (await stored.known.by_external_id(connection, self.company_id, [*self.good])).items():
             self.good[external_id].before = row
         self.moment = max(self.moment, self._clock())
@@ -195,7 +195,7 @@ class Batch(Generic[Row]):
     async def save(
         self, connection: Connection, stored: ImportTable, defaults: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """Inserts and updates what differs; returns the rows that did, with their ids and versions."""
+        """Inserts new records and updates those that differ; returns both, with their ids and versions."""
         fresh, changed = [], []
         for line in self.good.values():
             after = self._after(line, stored, defaults)
@@ -210,7 +210,7 @@ class Batch(Generic[Row]):
         return fresh + changed
 
     def _after(self, line: ImportRow[Row], stored: ImportTable, defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """The whole record as it will be."""
+        """The whole record after the import."""
         before = line.before
         values = {name: line.values[name] for name in stored.changeable if name in line.values}
         after: dict[str, Any] = dict.fromkeys(stored.changeable) if before is None else dict(before)
@@ -222,7 +222,7 @@ class Batch(Generic[Row]):
         after |= {"company_id": self.company_id, "external_id": line.row.external_id, "source": "import"}
         after["created_at"] = created_at
         after["version"] = 1 if before is None else before.get("version", 0) + 1
-        # A file may say when a record was last updated; from then on we know it ourselves.
+        # A file may set updated_at of a new record; later changes take the clock's instant.
         updated_at = max((before is None and line.values.get("updated_at")) or self.moment, created_at or self.moment)
         if before is not None and "updated_at" in before:
             updated_at = max(updated_at, before["updated_at"] + _TICK)
@@ -231,7 +231,7 @@ class Batch(Generic[Row]):
 
 
 def _read(kind: type[Row], json: bytes) -> tuple[Row, Iterable[str]]:
-    """The checked row and the fields that it gives. Raises Refusal."""
+    """The checked row and the names of its fields. Raises Refusal."""
     try:
         found = bodies.parse(json)
     except Refusal:
@@ -247,11 +247,11 @@ def _reject(result: common.ImportResult, refusal: Refusal) -> None:
 
 
 class _DryRunDone(Exception):  # noqa: N818 - not an error
-    """Rolls back what a dry run has tried."""
+    """Rolls back the transaction of a dry run."""
 
 
 class Importer:
-    """Runs batches: each is one transaction, under a lock of the company's."""
+    """Runs batches: each is one transaction, under the company's import lock."""
 
     def __init__(self, database: Database, outbox: Outbox, clock: Callable[[], datetime.datetime]) -> None:
         self._database = database
@@ -266,10 +266,10 @@ class Importer:
         call: identity.Call,
         prepare: Callable[[Batch[Row]], Awaitable[None]] | None = None,
     ) -> list[common.ImportResult]:
-        """What became of each row of an import request. A dry run does all of it and then undoes it.
+        """Imports the rows of a request and returns each one's result. A dry run does everything and rolls back.
 
-        save: stores the batch and returns what other contexts must hear of. prepare: runs before the transaction,
-        to ask other contexts for what a replica lacks.
+        save: stores the batch and returns the references to publish. prepare: runs before the transaction, to fetch
+        from other contexts the rows that a replica lacks.
         """
         company_id = identity.company_id(call)
         if len(request.rows) > ROWS_MAX:
@@ -296,7 +296,7 @@ class Importer:
                     await self._outbox.add(connection, event)
         except _DryRunDone:
             return batch.results
-        except UniqueViolationError as fault:  # a person was making what a row makes: sent again, the row meets it
+        except UniqueViolationError as fault:  # a command made the same record; a retry finds it
             raise DatabaseUnavailable("somebody has just made what a row of the batch makes") from fault
         if told.ListFields():
             self._outbox.wake()
@@ -304,7 +304,7 @@ class Importer:
 
 
 async def lock_company_imports(connection: Connection, company_id: int) -> None:
-    """One batch of a company at a time: two that name the same records would wait for each other in a ring. Whatever
-    else makes what a batch may make, such as a building that a unit is the first to name, waits here too."""
+    """Allows one batch of a company at a time: two batches with the same records would deadlock. Commands that make
+    records which a batch may make too, such as a building that a unit is the first to name, take this lock as well."""
     named = hashlib.blake2b(f"import/{company_id}".encode(), digest_size=8).digest()
     await connection.execute(_LOCKED, lock=int.from_bytes(named, "big", signed=True))

@@ -1,1 +1,1 @@
-"""Keyset pages, and pages of what changed since an instant."""
+"""Keyset pages, and pages of records changed since an instant."""

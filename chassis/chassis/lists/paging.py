@@ -1,6 +1,6 @@
 """Keyset pages (spec 4.12): the next `limit` records after an id, one statement for each set of filters.
 
-One statement with `(:p IS NULL OR …)` would get one generic plan for all: 127 ms where the right one takes 0.1.
+A single statement with `(:p IS NULL OR …)` would have one generic plan for all filters: 127 ms instead of 0.1.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from makeready.common.v1.documents_pb2 import Page
 ROWS_MAX = 200
 SINCE, SINCE_COLUMN = "updated_since", "updated_at"
 STATUS = "status"
-PAGING = ("after_id", "limit")  # the fields of a list's request that are no filters
+PAGING = ("after_id", "limit")  # request fields that are not filters
 
 _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """That every place of one kind lies in one of another kind, for good: with a filter for each, whether this one lies
-    in that one is asked once, and not of each record.
+    """Declares that every place of one kind lies in one place of another kind, permanently. With both filters set, the
+    statement checks once whether the inner place lies in the outer one, and not for each record.
 
-    inner, outer: the two filters. table: the inner places, with company_id, id, and the outer's id in a column that is
-    called as its filter.
+    inner, outer: the two filters. table: the inner places, with company_id, id, and the outer place's id in a column
+    named like the outer filter.
     """
 
     inner: str
@@ -48,18 +48,18 @@ class Inside:
 class Pages:
     """The pages of one list.
 
-    rows: its first column is the record's id, and each join finds exactly one row or null. filters: a condition on
-    the record's own table with a parameter of the same name, for each filter. shown: which records are in the list at
-    all, in literals. statuses: every value that `status` may have, in the order of its enum. places: the filters that
-    say where a record is, each a column of its own with the indexes of `page_indexes`. inside: of each two places, how
-    one lies in the other. request: the list's request, whose fields are its filters.
+    rows: the SELECT; its first column is the record's id, and each join finds exactly one row or null. filters: by
+    name, a condition on the record's own table with a parameter of the same name. shown: a condition, in literals, that
+    selects the list's records. statuses: every value that `status` may have, in the order of its enum. places: the
+    filters for a record's place, each a column of its own with the indexes of `page_indexes`. inside: for each two
+    places, which one lies in the other. request: the list's request message, whose fields are its filters.
 
-    Raises TypeError where one of the filters could not be answered: for want of an index, of a condition, or of a
-    field in the request. So a list that would fail at a request fails when the service starts.
+    Raises TypeError for a filter that has no index, no condition or no field in the request. So such a list fails when
+    the service starts and not at a request.
 
-    The longest page is cut from the record's table first, by a literal, and only then joined. Otherwise the planner
-    takes a parameter of LIMIT for a tenth of the table, plans each call anew to do better (four joins: 2.1 ms where
-    this takes 0.4), and joins all that it believes an average company to have.
+    The statement cuts the longest page from the record's table first, by a literal LIMIT, and only then joins. With a
+    parameter the planner assumes that LIMIT takes a tenth of the table, plans each call anew (four joins: 2.1 ms
+    instead of 0.4), and joins as many rows as it believes an average company to have.
     """
 
     def __init__(
@@ -91,20 +91,20 @@ class Pages:
             self._check_request(request)
 
     def statement(self, names: frozenset[str]) -> Statement:
-        """The statement of one set of filters. Its parameters: theirs, company_id, after_id and rows."""
+        """The statement for a set of filters. Its parameters: the filters', company_id, after_id and rows."""
         found = self._statements.get(names)
         if found is None:
             longest, order = self._longest(names)
             named = [one if isinstance(one, sa.Column) else one.label("place") for one in order]
             longest = longest.add_columns(*(one for one in named if not isinstance(one, sa.Column)))
             cut = longest.order_by(*order).limit(sa.literal_column(str(ROWS_MAX + 1))).subquery("longest")
-            # By its own columns, or the planner would not know that it is in order, and join and sort all 201.
+            # By the subquery's columns. Otherwise the planner does not know its order, and joins and sorts all 201.
             shown = ClauseAdapter(cut).traverse(self._rows).order_by(*(cut.c[one.name] for one in named))
             found = self._statements[names] = Statement(shown.limit(param("rows", sa.Integer)))
         return found
 
     def _longest(self, names: frozenset[str]) -> tuple[sa.Select[Any], list[Any]]:
-        """The longest page of the record's table alone, and its order."""
+        """The longest page, from the record's table alone, and its order."""
         entity_id, after_id = self._entity_id, param("after_id", sa.BigInteger)
         own = sa.select(self.table)
         company = [(self.table.c.company_id, param("company_id", sa.BigInteger))]
@@ -131,7 +131,7 @@ class Pages:
         return self.filters[name].left, self.filters[name].right
 
     def _is_one(self, names: frozenset[str]) -> bool:
-        """Whether at most one record has these."""
+        """Whether these filters match at most one record."""
         return any(key <= names | {"company_id"} for key in self._keys())
 
     def _keys(self) -> list[set[str]]:
@@ -143,7 +143,7 @@ class Pages:
         return f"The list of {self.table.name}"
 
     def _check_filters(self) -> None:
-        """That each filter is a condition on its own parameter, and that pages by it, or by several, can be found."""
+        """Checks that each filter is a condition on its own parameter, and that indexes answer it and combinations."""
         known = {*self.filters, "company_id"}
         of_keys = set[str]().union(*(key for key in self._keys() if key <= known))
         leading = [name for name in (*self._places, STATUS) if name in self.filters]
@@ -167,7 +167,7 @@ class Pages:
                 raise TypeError(f"{self._name} has the filters {_listed(pair)}: say which one lies inside the other.")
 
     def _check_indexes(self) -> None:
-        """That the table has the index of every set of places and status, and those of `updated_since`."""
+        """Checks that the table has an index for every set of places and status, and those of `updated_since`."""
         c, entity_id = self.table.c, self._entity_id
         status = [self._having(STATUS)[0]] if STATUS in self.filters else []
         wanted: list[tuple[list[str], list[Any]]] = []
@@ -189,7 +189,7 @@ class Pages:
                 raise TypeError(f"{self._name} has no index {by}: see `page_indexes`.")
 
     def _has_index(self, columns: list[str]) -> bool:
-        """Whether an index of all records that are shown begins with these columns or expressions."""
+        """Whether an index of all the list's records begins with these columns or expressions."""
         keys = (one for one in self.table.constraints if isinstance(one, sa.UniqueConstraint | sa.PrimaryKeyConstraint))
         found: list[list[Any]] = [list(key.columns) for key in keys]
         for index in self.table.indexes:
@@ -207,12 +207,12 @@ class Pages:
             raise TypeError(f"{self._name} has the filter {missing}, and {name} has no field for it.")
         for field in fields.values():
             if field.enum_type is not None and len(field.enum_type.values) != len(self._words) + 1:
-                many = len(field.enum_type.values) - 1  # 0 stands for none
+                many = len(field.enum_type.values) - 1  # 0 means unset
                 known = f"{self._name.lower()} has {len(self._words)}"
                 raise TypeError(f"{name} has {many} values of {field.name}, and {known}.")
 
     def filters_of(self, request: Message) -> dict[str, Any]:
-        """The filters that a request of this list gives, by name, as their conditions take them."""
+        """The filters that a request sets, by name, as values for their parameters."""
         given: dict[str, Any] = {}
         for name in self.filters:
             if request.HasField(name):
@@ -225,7 +225,7 @@ class Pages:
     async def rows(
         self, database: Database, company_id: int, after_id: int, limit: int, filters: Mapping[str, Any]
     ) -> list[Record]:
-        """Up to limit + 1 rows: one more than the page tells whether another follows."""
+        """Up to limit + 1 rows; the extra row means that another page follows."""
         return await database.rows(
             self.statement(frozenset(filters)),
             company_id=company_id,
@@ -236,10 +236,10 @@ class Pages:
 
 
 def _lies_inside(one: Inside) -> sa.ColumnElement[bool]:
-    """That the place of the inner filter lies in that of the outer one."""
+    """The condition that the place of the inner filter lies in that of the outer one."""
     named = {"company_id": "company_id", "id": one.inner, one.outer: one.outer}
     having = [(one.table.c[column], param(name, sa.BigInteger)) for column, name in named.items()]
-    # By its key alone: to a planner that knows few places, the company's index looks as good.
+    # Only the key is searched. With statistics of few places, the company's index looks as good to the planner.
     said = (column == value if column.primary_key else is_of([(column, value)])[0] for column, value in having)
     return sa.select(one.table.c.id).where(*said).correlate(None).exists()
 
@@ -255,8 +255,8 @@ def page_indexes(
     *,
     places: Sequence[str] = (),
 ) -> None:
-    """An index for each set of filters, ending in the id that orders every list; and those of `changes` where the
-    table has updated_at. status: the column that is filtered by. shown, places: see `Pages`."""
+    """Adds an index for each set of filters, ending in the id that orders every list, and the indexes of
+    `updated_since` if the table has updated_at. status: the column of that filter. shown, places: see `Pages`."""
     c = table.c
     if shown is not None:
         sa.Index(f"{table.name}_page", c.company_id, c.id, postgresql_where=shown)
@@ -280,7 +280,7 @@ def _named(table: sa.Table, what: str, columns: Sequence[str]) -> str:
 
 
 def page(rows: Sequence[Record], limit: int, render: Callable[[Record], msgspec.Struct]) -> Page:
-    """The page of what `Pages.rows` returned; the row's first column is the record's id."""
+    """The page of the rows that `Pages.rows` returned; a row's first column is the record's id."""
     limit = min(limit, ROWS_MAX)
     shown = rows[:limit]
     found = Page(data=_encode([render(row) for row in shown]))

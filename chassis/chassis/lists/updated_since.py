@@ -1,14 +1,13 @@
-"""What changed since an instant, ascending by id: a page with `updated_since` (spec 4.2, 4.6, 4.9, 4.10).
+"""Records changed since an instant, ascending by id: a page with `updated_since` (spec 4.2, 4.6, 4.9, 4.10).
 
-No index has both orders. Walking by id meets every row that did not change, walking by time every row that did, and
-of either a company may have hundreds of thousands. So one statement goes step by step, and what a step meets is
-bounded:
+No index has both orders. A walk by id reads every unchanged row, a walk by time every changed row, and a company may
+have hundreds of thousands of either. So one statement goes step by step, and each step reads a bounded number of rows:
 
-- FIRST walks the next ids. Where most rows match, as at a first synchronisation, that is the page.
-- RECENT takes what the company changed since then. Where that is little, as at every later synchronisation, it is
-  all there is, and the page is chosen from it.
+- FIRST walks the next ids. If most rows match, as at a first synchronisation, they are the page.
+- RECENT takes the company's changes since the instant. If they are few, as at every later synchronisation, it has them
+  all and chooses the page from them.
 - BLOCK goes from one block of ids to the next and takes its matches by an index that has the block before the time.
-  A block without any is passed by with few descents.
+  A block without matches costs few descents.
 - DENSE walks the ids of a block that has more matches than BLOCK takes, until the page is full or the block ends.
 """
 
@@ -22,11 +21,11 @@ from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by, array
 
 from chassis.db.statements import TIME, param
 
-BLOCK_BITS = 14  # 16,384 ids: what DENSE may walk in vain, weighed against how many blocks BLOCK passes by
+BLOCK_BITS = 14  # 16,384 ids: larger, DENSE walks more ids in vain; smaller, BLOCK passes more blocks
 STEP_ROWS, RECENT_ROWS = 256, 1000
 FIRST, RECENT, BLOCK, DENSE, DONE = (sa.literal_column(str(mode), sa.Integer) for mode in range(5))
 
-# Columns of the record's table, each with the value that it has.
+# Columns of the record's table, each with its required value.
 Having = Sequence[tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]]
 _IDS = ARRAY(sa.BigInteger)
 _NONE = sa.cast(sa.literal_column("'{}'"), _IDS)
@@ -36,10 +35,10 @@ _NOTHING, _ONE, _BITS, _KEY_BITS, _STEP, _RECENT = (
 
 
 def block_key(place: Any, entity_id: Any) -> sa.ColumnElement[int]:
-    """Where the changes of a place (a company, a property, a unit) in a block stand in an index.
+    """The index key of a place's changes (a company's, a property's, a unit's) in one block of ids.
 
-    An expression, so that nothing but the index of this place finds them, whatever the statistics say of others.
-    Several may share a key; what is found by it is looked at once more.
+    It is an expression, so that only the index of this place matches, whatever the statistics. Several places may share
+    a key, so the rows that it finds are checked again.
     """
     high = place.op("<<", return_type=sa.BigInteger())(_KEY_BITS)
     key: sa.ColumnElement[int] = high.op("#", return_type=sa.BigInteger())(block_of(entity_id))
@@ -53,11 +52,11 @@ def block_of(entity_id: Any) -> sa.ColumnElement[int]:
 
 
 def stretch(having: Having, since: Having) -> tuple[list[sa.ColumnElement[bool]], list[sa.ColumnElement[Any]]]:
-    """The conditions and the order of the rows that have these values, from others on.
+    """The conditions and the order of the rows with the values `having`, starting at the values `since`.
 
-    A value stands in an array of one: so it counts in the order, which only the index with just these columns has.
-    Compared plainly it would drop out, and an index that lacks a column would seem as good wherever the statistics
-    know one value of it; then a page of a status that no record has reads all records.
+    A value stands in an array of one, so that its column counts in the order, which only the index with just these
+    columns has. A plain comparison would drop the column from the order. An index without the column would then seem as
+    good if the statistics know one value of it, and a page of a status that no record has would read all records.
     """
     conditions = [column == sa.any_(array([value])) for column, value in having]
     conditions += [column >= value for column, value in since]
@@ -65,17 +64,17 @@ def stretch(having: Having, since: Having) -> tuple[list[sa.ColumnElement[bool]]
 
 
 def status_key(place: Any, status: Any) -> sa.ColumnElement[int]:
-    """Where the records of a place with one status stand in an index: as with `block_key`, nothing else finds them."""
+    """The index key of a place's records with one status; an expression for the same reason as `block_key`."""
     return sa.func.hashtextextended(status, place, type_=sa.BigInteger)
 
 
 def is_of(having: Having) -> list[sa.ColumnElement[bool]]:
-    """That a row has these values, in words that no index understands: for what a key has found."""
+    """Conditions that a row has these values, in a form that no index matches, to check rows that a key has found."""
     return [(column == value).is_(sa.true()) for column, value in having]
 
 
 def list_of(company: Having, place: Having, status: Having) -> tuple[Having, list[sa.ColumnElement[bool]]]:
-    """What the index of a list begins with, and what is left to be checked of each row."""
+    """The first columns of a list's index, with their values, and the conditions left to check on each row."""
     if not status:
         return [*company, *place], []
     ((of, this),), ((column, value),) = place or company, status
@@ -87,8 +86,8 @@ def ids_changed(
 ) -> sa.Select[Any]:
     """At most `:rows` ids of `:company_id` above `:after_id`, changed at `:updated_since` or later.
 
-    place, status: what the list's other filters say, each one column or none. parts: each status that may be, one a
-    part; one empty part where the table has none. also: any further condition.
+    place, status: the list's other filters, each one column or none. parts: one part for each possible status; one
+    empty part if the table has no status. also: a further condition.
     """
     entity_id, rows = table.c.id, param("rows", sa.Integer)
     mine = [(table.c.company_id, param("company_id", sa.BigInteger))]

@@ -1,7 +1,7 @@
-"""A consumer: each event is applied once, in the transaction that records it in the inbox, then acknowledged.
+"""A consumer applies each event once, in the transaction that records it in the inbox, and then acknowledges it.
 
-NATS brings most events; `catch_up` brings from the producers' own outboxes whatever NATS did not (lost,
-deleted, delayed, or still on its way). Both end in the same transaction, so that it does not matter which.
+NATS delivers most events. `catch_up` fetches from the producers' outboxes those that NATS did not deliver (lost,
+deleted, delayed, or still on their way). Both ways end in the same transaction, so an event may take either or both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import OutboxServiceStub
 
 BATCH = 200
-MESSAGES = 20  # at a time: each may carry a pack of events
+MESSAGES = 20  # per fetch; each may carry a pack of events
 ACK_SECONDS = 30
 IDLE_FETCHES_MAX = 12  # a pull subscription may not resume after a restart of the server
 MARGIN = datetime.timedelta(seconds=60)  # longer than any transaction may stay open
@@ -47,7 +47,7 @@ Apply = Callable[[Connection, Sequence[pb.Event]], Awaitable[None]]
 
 
 def inbox_table(metadata: sa.MetaData) -> sa.Table:
-    """Ids of the events that this context has applied, and how far each producer was compared."""
+    """Ids of the events that this context has applied, and until when each producer's outbox was compared."""
     sa.Table(
         "reconciled",
         metadata,
@@ -63,7 +63,7 @@ def inbox_table(metadata: sa.MetaData) -> sa.Table:
 
 
 class Consumer:
-    """One context's durable consumer. apply: changes the database within the transaction that it is given."""
+    """One context's durable consumer. apply: changes the database in the inbox's transaction."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Consumer:
         subjects: Mapping[str, Sequence[str]],
         peers: Mapping[str, ServiceClient],
     ) -> None:
-        """subjects: what is taken from each producer, as prefixes: {"svc-orders": ["references"]}."""
+        """subjects: by producer, the prefixes of the subjects to consume: {"svc-orders": ["references"]}."""
         self._name = name
         self._database = database
         self._transport = transport
@@ -103,7 +103,7 @@ class Consumer:
     # From NATS
 
     async def run(self) -> None:
-        """Applies what NATS brings until cancelled."""
+        """Applies events from NATS until cancelled."""
         while True:
             await self._transport.connected()
             try:
@@ -134,7 +134,7 @@ class Consumer:
         idle = 0
         while idle < IDLE_FETCHES_MAX:
             try:
-                # The client waits for a batch to fill up, so wait for one message, then briefly for company.
+                # fetch() waits until its batch is full, so wait for one message, then briefly for more.
                 messages = await subscription.fetch(1, timeout=5)
             except TimeoutError:
                 idle += 1
@@ -153,7 +153,7 @@ class Consumer:
             await (message.nak(delay=ACK_SECONDS) if refused & {one.event_id for one in pack} else message.ack())
 
     async def store_what_applies(self, events: Sequence[pb.Event], by: str) -> set[str]:
-        """Applies the events together, else one by one, so that a bad one holds nobody up; the ids of the bad."""
+        """Applies the events together; if that fails, one by one, so a bad one blocks no other. Returns the bad ids."""
         try:
             await self.store(events, by)
         except Unavailable:
@@ -183,7 +183,7 @@ class Consumer:
     # From the producers' outboxes
 
     async def reconcile(self) -> None:
-        """Compares with every producer now and then, until cancelled."""
+        """Compares the inbox with every producer's outbox every 30 s, until cancelled."""
         while True:
             await asyncio.sleep(RECONCILE_SECONDS)
             for producer in self._outboxes:
@@ -193,9 +193,9 @@ class Consumer:
                     log.info("producer_away", producer=producer, reason=str(error))
 
     async def catch_up(self) -> int:
-        """Takes in all that the producers recorded before the call; returns how many events that were.
+        """Applies all events that the producers recorded before the call; returns how many it fetched.
 
-        Raises Unavailable where a producer or the own database is away.
+        Raises Unavailable if a producer or this service's database is away.
         """
         return sum([await self._catch_up_with(producer) for producer in self._outboxes])
 
@@ -243,7 +243,7 @@ class Consumer:
 
 
 def read(message: Msg) -> list[pb.Event]:
-    """The events that a message carries; none, so that it is done with, where it can't be read."""
+    """The events that a message carries; none if it cannot be read, so that it is acknowledged and dropped."""
     try:
         first = pb.Event.FromString(message.data)
         events = [first, *map(pb.Event.FromString, first.more)]

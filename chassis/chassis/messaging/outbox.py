@@ -1,4 +1,4 @@
-"""The outbox: an event is a row in the transaction of what caused it, and is never lost after that."""
+"""The outbox: an event is a row, written in the transaction of its cause, and is never lost after that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVENT_KEYS: frozenset[str] = frozenset(one.GetOptions().Extensions[label] for on
 
 
 def event_key(event: str) -> str:
-    """The key of a public event as it is. Raises ValueError where EventKey (events.proto) has none with that label."""
+    """Returns a public event's key unchanged. Raises ValueError if EventKey (events.proto) has no such label."""
     if event not in EVENT_KEYS:
         raise ValueError(f"{event!r} is the label of no EventKey: events.proto names them all")
     return event
@@ -38,7 +38,7 @@ def uuid7() -> uuid.UUID:
 
 
 def outbox_table(metadata: sa.MetaData) -> sa.Table:
-    """Events of this context, by id; a row goes three days after the transport and every consumer have it."""
+    """Events of this context, by id. A published row is deleted after three days, once every consumer confirmed it."""
     table = sa.Table(
         "outbox",
         metadata,
@@ -82,8 +82,8 @@ class Outbox:
         change: bytes = b"",
         request_id: str = "",
     ) -> dict[str, Any]:
-        """The row of an event that subscriptions can name. data: the record as its GET serves it at this moment.
-        change: {field, from, to} as JSON; empty where there is none.
+        """The row of a public event, which subscriptions can name. data: the record as its GET serves it now.
+        change: {field, from, to} as JSON; else empty.
 
         Raises ValueError for a key that is not in EventKey.
         """
@@ -94,12 +94,12 @@ class Outbox:
     def references(
         self, references: References, *, company_id: int, occurred_at: datetime.datetime, request_id: str = ""
     ) -> dict[str, Any]:
-        """The row that tells other contexts of rows that they keep as replicas."""
+        """The row of an event with rows for other contexts' replicas."""
         message = Event(company_id=company_id, request_id=request_id, references=references)
         return self._row(f"events.{self.producer}.references", message, occurred_at)
 
     def cause(self, message: Event) -> dict[str, Any]:
-        """The row of what happened here and has an effect in another context. message: all but its id and instant."""
+        """The row of an event here that has an effect in another context. message: all but its id."""
         return self._row(f"events.{self.producer}.causes", message, message.occurred_at.ToDatetime(datetime.UTC))
 
     def _row(self, subject: str, message: Event, occurred_at: datetime.datetime) -> dict[str, Any]:
@@ -117,5 +117,5 @@ class Outbox:
         await self._insert_many.run(connection, rows)
 
     def wake(self) -> None:
-        """Tells the relay that something was committed; it polls anyway, for whoever dies before calling."""
+        """Wakes the relay after a commit. The relay also polls, in case a process dies before this call."""
         self.woken.set()

@@ -1,7 +1,7 @@
-"""From the outbox to NATS, and the RPCs by which consumers make good what NATS loses.
+"""The relay from the outbox to NATS, and the RPCs by which consumers fetch events that NATS lost.
 
 Rows are claimed by their state, never by "id greater than the last": sequences and clocks do not commit in
-order. NATS is transport, not record: it acknowledges before its disk does.
+order. NATS is a transport and not the record: it acknowledges a message before it is synced to disk.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from makeready.events.v1 import events_pb2 as pb
 BATCH = 200
 POLL_SECONDS = 1.0
 LEASE_SECONDS = 15
-# NATS writes each message to the disk before it acknowledges it: events that wait travel together, as far as they fit.
+# NATS writes each message to its file before it acknowledges it. So waiting events share a message, up to this size.
 PACK_BYTES = 128 * 1024
-GATHER_SECONDS = 0.05  # what is written meanwhile shares a batch: 8 % less CPU a create at 500 a second
+GATHER_SECONDS = 0.05  # events written meanwhile share a batch: 8 % less CPU a create at 500 a second
 KEPT = datetime.timedelta(days=3)
 
 log = structlog.stdlib.get_logger(__name__)
@@ -43,7 +43,7 @@ UNPUBLISHED = Gauge(
 
 
 def packed(rows: Sequence[Record]) -> list[list[Record]]:
-    """The rows as packs, each of which is one message: of one subject, in their order, full at PACK_BYTES."""
+    """The rows in packs. A pack is one message: rows of one subject, in order, until it reaches PACK_BYTES."""
     packs: list[list[Record]] = []
     for row in sorted(rows, key=itemgetter("subject", "event_id")):
         last = packs[-1] if packs and packs[-1][0]["subject"] == row["subject"] else []
@@ -54,7 +54,7 @@ def packed(rows: Sequence[Record]) -> list[list[Record]]:
 
 
 class Relay:
-    """Publishes one producer's outbox. Any number may run side by side; each row is claimed by one."""
+    """Publishes one producer's outbox. Any number of relays may run at once; each row is claimed by one."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Relay:
         consumers: Sequence[str],
         lease_seconds: int = LEASE_SECONDS,
     ) -> None:
-        """lease_seconds: after so long a row that a relay has claimed and not published is anybody's again."""
+        """lease_seconds: how long a claim lasts; then another relay may claim the row if it is not published."""
         self._database = database
         self._lease_seconds = lease_seconds
         self._outbox = outbox
@@ -100,7 +100,7 @@ class Relay:
         self._purge = Statement(sa.delete(t).where(t.c.event_id.in_(done.limit(1000))))
 
     async def run(self) -> None:
-        """Publishes until cancelled. NATS or PostgreSQL away: waits, and goes on when it is back."""
+        """Publishes until cancelled. It waits while NATS or PostgreSQL is away."""
         while True:
             self._outbox.woken.clear()
             try:
@@ -140,14 +140,14 @@ class Relay:
 
     async def _publish(self, pack: Sequence[Record]) -> None:
         subject, message, first_id = itemgetter("subject", "message", "event_id")(pack[0])
-        # Two serialized messages, one after the other, are the serialized message of all their fields.
+        # In protobuf, the concatenation of two serialized messages is the serialized message of all their fields.
         message += pb.Event(more=[row["message"] for row in pack[1:]]).SerializeToString()
-        # NATS drops what it has seen lately under the same id: only the very same events are the same message.
+        # NATS drops a message whose id it has seen lately, so the id stands for exactly these events.
         message_id = uuid.uuid5(first_id, str([row["event_id"] for row in pack]))
         await self._transport.jetstream.publish(subject, message, headers={"Nats-Msg-Id": str(message_id)})
 
     async def purge(self, now: datetime.datetime) -> int:
-        """Removes what is three days old as of `now` and confirmed by every consumer; returns how many rows."""
+        """Deletes published events three days old at `now` that every consumer confirmed; returns how many."""
         confirmed = {row["consumer"]: row["recorded_until"] for row in await self._database.rows(self._confirmed)}
         if not self._consumers <= confirmed.keys():
             return 0
@@ -165,7 +165,7 @@ class Relay:
     async def ListEventIds(self, request: pb.ListEventIdsRequest, _call: Call) -> pb.ListEventIdsResponse:
         as_of = await self._database.value(self._clock)
         async with self._database.transaction() as connection:
-            # Since yesterday is read by time, since ever by id: the values decide.
+            # The best plan depends on the values: a recent instant is read by time, an old one by id.
             await connection.raw.execute(f"SET LOCAL plan_cache_mode = {NEW_PLANS}")
             rows = await connection.rows(
                 self._ids,

@@ -1,4 +1,4 @@
-"""The connection to NATS: made in the background, so that nothing else waits for it, and never given up."""
+"""The connection to NATS. It is made in the background, so nothing else waits for it, and retried forever."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class Transport:
         return self._ready.is_set() and self._client.is_connected
 
     async def connected(self) -> None:
-        """Waits until the stream is there."""
+        """Waits until the stream exists."""
         await self._ready.wait()
 
     def suspect(self) -> None:
-        """Something failed: look whether the stream is still there, and make it anew where it is not."""
+        """Reports a failure: `run` then checks that the stream still exists, and makes it again if not."""
         self._suspected.set()
 
     async def run(self) -> None:
-        """Connects, makes the stream, and looks after it until cancelled."""
+        """Connects, makes the stream, and checks it until cancelled."""
         while True:
             try:
                 if not self._client.is_connected and not self._client.is_reconnecting:
@@ -62,10 +62,10 @@ class Transport:
             self._suspected.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._suspected.wait(), 30)
-                await asyncio.sleep(0.5)  # whatever failed may fail for everybody at once
+                await asyncio.sleep(0.5)  # one fault may be reported many times at once
 
     async def _connect(self) -> None:
-        # The library gives up after 60 reconnections unless told otherwise.
+        # By default, the library gives up after 60 reconnections.
         await self._client.connect(
             self._url,
             name=self._name,
@@ -94,6 +94,6 @@ class Transport:
             await self.jetstream.add_stream(config)
 
     async def close(self) -> None:
-        # While it reconnects, the client writes to a closed socket and raises whatever the event loop does.
+        # A client that is reconnecting writes to a closed socket, and the event loop's error may be of any type.
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._client.close(), 2)

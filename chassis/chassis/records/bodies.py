@@ -1,11 +1,11 @@
 """Request bodies and import rows: strict JSON, checked against a msgspec Struct, refused by field name.
 
-A body's Struct declares each field's type and caps; this module says what is wrong in the words of the API:
+A body's Struct declares each field's type and caps; this module reports faults in the words of the API:
 
 - wrong type, missing, blank or over-long: 400 (`Text(over=422)` where the contract says so);
 - a string outside its enum (`Literal`): 422;
 - a key that the Struct lacks: 400, or the Struct's `unknown_keys_status`;
-- a key in the Struct's `refused_keys`: 422 with its sentence, before all else.
+- a key in the Struct's `refused_keys`: 422 with its sentence, checked first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 
 class Text(msgspec.Struct, frozen=True):
-    """Rules of a text field: its longest length in code points, the status when over, whether blank passes."""
+    """Rules of a text field: its maximum length in code points, the status above it, whether blank is allowed."""
 
     longest: int = TEXT_POINTS_MAX
     over: int = 400
@@ -40,15 +40,15 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Between(msgspec.Struct, frozen=True):
-    """Bounds of a number, both included, or of how many entries an array may have. Integers need them, or they would
-    overflow their column."""
+    """Inclusive bounds of a number, or of an array's number of entries. Every integer needs them; otherwise it could
+    overflow its column."""
 
     lowest: int
     highest: int
 
 
 class Id(msgspec.Struct, frozen=True):
-    """Marks an integer that names a record. One that no record can have becomes 0: an id that nobody has."""
+    """Marks an integer that is a record's id. A value outside the range of ids becomes 0, the id of no record."""
 
 
 RecordId = Annotated[int, Id()]
@@ -71,7 +71,7 @@ def _constant(_name: str) -> NoReturn:
 
 
 def _whole_number(digits: str) -> int:
-    # Python reads 4,300 digits at most; a number that long is out of every range here, whatever its tail.
+    # int() reads at most 4,300 digits. A number that long is out of every range here, even without its tail.
     return int(digits[:4000])
 
 
@@ -110,18 +110,18 @@ def _check_escapes(found: object) -> None:
 
 
 def canonical(found: Mapping[str, Any]) -> bytes:
-    """The same bytes for the same JSON, however it was spelled: for fingerprints."""
+    """Bytes for fingerprints: the same for equal JSON, however it was written."""
     return json.dumps(found, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 Check = Callable[[Any, str], Any]
-Plan = Mapping[str, tuple[bool, Check]]  # of each field, whether it must be there
+Plan = Mapping[str, tuple[bool, Check]]  # by field: whether it is required, and its check
 
 
 def check(kind: type[Body], found: Mapping[str, Any], within: str = "") -> Body:
     """A Struct of `kind` from a parsed object. Raises Refusal with the first fault in the Struct's order.
 
-    within: what holds the object where it is not the body, for example "parties[0]".
+    within: the object's place in the body, if it is not the body itself, for example "parties[0]".
     """
     refused: Mapping[str, str] = getattr(kind, "refused_keys", {})
     for key, sentence in refused.items():
@@ -234,7 +234,7 @@ def _text(rules: Text, value: Any, name: str) -> str:
         raise invalid_request(f"{name} must be a string.", name)
     if len(value) > rules.longest:
         raise invalid_request(f"{name} must be at most {rules.longest} characters.", name, rules.over)
-    if "\0" in value:  # no JSON brings it this far, a typed field may
+    if "\0" in value:  # `parse` refuses it in JSON; a typed field may hold it
         raise invalid_request(f"{name} must not hold the character NUL.", name)
     if not rules.blank and not value.strip():
         raise invalid_request(f"{name} must not be blank.", name)
@@ -262,7 +262,7 @@ def _object(kind: type[msgspec.Struct], value: Any, name: str) -> msgspec.Struct
 
 
 def _date(value: Any, name: str) -> datetime.date:
-    # fromisoformat alone also takes 20260131 and week dates.
+    # fromisoformat alone also accepts 20260131 and week dates.
     if type(value) is str and len(value) == 10 and value.isascii() and value[4] == value[7] == "-":
         try:
             return datetime.date.fromisoformat(value)
@@ -273,7 +273,7 @@ def _date(value: Any, name: str) -> datetime.date:
 
 def date_time(value: str) -> datetime.datetime | None:
     """An ISO 8601 instant with a UTC offset, in UTC; None where it is not one."""
-    # fromisoformat alone also takes week dates, dates without dashes, and any separator; a lower-case z it does not.
+    # fromisoformat alone also accepts week dates, dates without dashes, and any separator, but no lower-case z.
     value = value.upper()
     if not value.isascii() or value[4:5] + value[7:8] + value[10:11] != "--T":
         return None
@@ -288,8 +288,8 @@ def _date_time(value: Any, name: str) -> datetime.datetime:
     found = date_time(value) if type(value) is str else None
     if found is None:
         raise invalid_request(f"{name} must be a date-time in ISO 8601 with a UTC offset.", name)
-    # Whatever changes later is stamped after it, for which the last year has no room. The first instant of the first
-    # year would be stored as -infinity and come back without a timezone.
+    # A later change gets a later instant, for which the last year leaves no room. The first instant of the first year
+    # would be stored as -infinity and read without a timezone.
     if not datetime.MINYEAR < found.year < datetime.MAXYEAR:
         raise invalid_request(f"{name} must lie in the years {datetime.MINYEAR + 1} to {datetime.MAXYEAR - 1}.", name)
     return found
@@ -307,7 +307,7 @@ def _number_of(kind: type, text: str) -> Any:
         return text
 
 
-# What a text stands for; the text itself where it stands for nothing, for the field's check to refuse.
+# Convert a text to a value. A text that does not convert stays as it is, and the field's check refuses it.
 _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
     bool: lambda text: _BOOLEANS.get(text.lower(), text),
     int: functools.partial(_number_of, int),
@@ -317,10 +317,10 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
 
 
 def check_row(kind: type[Body], found: Mapping[str, Any]) -> Body:
-    """Like `check`, for a parsed row of a file, where every value may be text: "" is absent, "12" is 12.
+    """As `check`, for a parsed row of a file, where every value may be text: "" is absent, "12" is 12.
 
-    A date where a date-time stands is midnight UTC. Keys that the Struct lacks are the caller's to refuse. Raises
-    Refusal with the field at fault.
+    A date in a date-time's place is midnight UTC. The caller refuses keys that the Struct lacks. Raises Refusal with
+    the field at fault.
     """
     return _checked(kind, _row_plan(kind), {name: value for name, value in found.items() if value != ""})
 

@@ -9,9 +9,9 @@
         version=parcel.c.version,
     )
 
-A field that is not named comes from the table's column of the same name, `entity_id` from `id`, and a field whose type
-is a Literal with one value is that value. Rows are rendered by position: by name, 50 rows of 33 columns cost 204 µs
-instead of 19. The function that does so is generated here, so no list of columns has to agree with another one.
+A field without a source comes from the table's column of the same name, `entity_id` from `id`. A field whose type is a
+Literal with one value has that value. Rows are rendered by position: 50 rows of 33 columns cost 19 µs, by name 204.
+This module generates the rendering function, so no two lists of columns have to agree.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _PYTHON: tuple[tuple[type[sa.types.TypeEngine[Any]], tuple[type, ...]], ...] = (
 
 
 class Nested:
-    """A part that is a record of its own, from another table: its fields are found as those of a `Shape`.
+    """A nested record, from another table. Its fields have their sources as in a `Shape`.
 
-    optional: the part is null where its first column is, as after an outer join.
+    optional: the part is null if its first column is, as after an outer join.
     """
 
     def __init__(self, struct: type[msgspec.Struct], table: Any, optional: bool = False, **fields: Any) -> None:
@@ -68,9 +68,9 @@ class Either:
 
 
 class Link:
-    """An absolute address below the one given to `Shape.renderer`. path: `/parcels/{entity_id}`, `{sender.id}`, …
+    """An absolute URL below the address passed to `Shape.renderer`. path: `/parcels/{entity_id}`, `{sender.id}`, …
 
-    columns: those that the path names by these words, where no field of the record holds them.
+    columns: by name, the columns in the path that no field of the record holds.
     """
 
     def __init__(self, path: str, **columns: Source) -> None:
@@ -78,7 +78,7 @@ class Link:
 
 
 class Computed:
-    """What a pure function makes of columns."""
+    """The result of a pure function of columns."""
 
     def __init__(self, function: Callable[..., Any], *columns: Source) -> None:
         self.function, self.columns = function, columns
@@ -87,12 +87,12 @@ class Computed:
 class Shape(Generic[Struct]):
     """How rows become records of one kind.
 
-    Raises TypeError where the record is declared in a way that cannot work: a field without a source, a source without
-    a field, a column whose type or nullability does not fit its field.
+    Raises TypeError for a declaration that cannot work: a field without a source, a source without a field, a column
+    whose type or nullability does not fit its field.
     """
 
     def __init__(self, struct: type[Struct], table: Any, *, version: Source | None = None, **fields: Any) -> None:
-        """version: a column behind all others, for `Renderer.document`."""
+        """version: a column after all others, for `Renderer.document`."""
         self.struct = struct
         self._columns: list[Source] = []
         self._paths: dict[str, int] = {}
@@ -102,9 +102,9 @@ class Shape(Generic[Struct]):
         if version is not None:
             self._columns.append(version)
         self.columns: tuple[Source, ...] = tuple(self._columns)
-        """In the order in which `Renderer` takes them."""
+        """In the order of a row that `Renderer` renders."""
         self.positions: Mapping[str, int] = self._paths
-        """Where each field's own column stands; that of a part's field as `sender.id`."""
+        """The position of each field's column, by field; a part's field is named `sender.id`."""
 
     def select(self, source: Any) -> sa.Select[Any]:
         """All rows of a table or join, with these columns and no others."""
@@ -116,7 +116,7 @@ class Shape(Generic[Struct]):
         return Renderer(self, links_url)
 
     def compiled(self, links_url: str) -> Callable[[Any], Struct]:
-        """The function of a row."""
+        """The function that renders a row."""
         names = ", ".join(f"c{position}" for position in range(len(self.columns)))
         source = f"def render(row):\n    ({names},) = row\n    return {self._body}\n"
         scope = dict(self._names)
@@ -127,7 +127,7 @@ class Shape(Generic[Struct]):
         return render
 
     def _take(self, path: str, column: Source) -> int:
-        """The position of a column, which is selected once however many fields it fills."""
+        """The position of a column. A column that fills several fields is selected once."""
         found = next((at for at, one in enumerate(self._columns) if one is column), None)
         if found is None:
             found = len(self._columns)
@@ -142,7 +142,7 @@ class Shape(Generic[Struct]):
         return name
 
     def _struct(self, struct: type[msgspec.Struct], table: Any, given: Mapping[str, Any], prefix: str) -> str:
-        """The call that makes the Struct."""
+        """The expression that makes the Struct."""
         unknown = given.keys() - set(struct.__struct_fields__)
         if unknown:
             raise TypeError(f"{struct.__name__} has no fields {sorted(unknown)}")
@@ -152,7 +152,7 @@ class Shape(Generic[Struct]):
         for name in struct.__struct_fields__:
             source = given.get(name)
             if isinstance(source, Link):
-                later[name] = source  # behind the fields that it names
+                later[name] = source  # after the fields that it names
             else:
                 values[name] = self._value(struct, table, name, hints[name], source, f"{prefix}{name}")
         for name, link in later.items():
@@ -196,7 +196,7 @@ class Shape(Generic[Struct]):
         return f"({otherwise} if c{key} is None else {made})" if part.optional else made
 
     def _link(self, struct: type[msgspec.Struct], link: Link) -> str:
-        """An f-string whose beginning is known when the renderer is made."""
+        """An f-string. Its beginning, the address, is known when the renderer is made."""
         parts, rest = [], link.path
         while "{" in rest:
             text, _, rest = rest.partition("{")
@@ -215,7 +215,7 @@ class Shape(Generic[Struct]):
 
 
 class Renderer(Generic[Struct]):
-    """Renders the rows of one shape; a row has its columns, in their order."""
+    """Renders the rows of one shape; a row has the shape's columns, in their order."""
 
     def __init__(self, shape: Shape[Struct], links_url: str) -> None:
         self.shape = shape
@@ -231,16 +231,16 @@ class Renderer(Generic[Struct]):
         return Document(json=encode(self.record(row)), entity_id=row[0], version=row[self._width - 1])
 
     def first_of(self, row: Row | Sequence[Any]) -> Struct:
-        """The record of a row that goes on behind the shape's columns."""
+        """The record of a row that has more columns after the shape's."""
         return self.record(tuple(row)[: self._width])
 
     def of_values(self, values: Mapping[Source, Any]) -> Struct:
-        """The record of values by their columns, for a row that is about to be inserted. An absent one is null."""
+        """The record of values by column, for a row that is about to be inserted. An absent column is null."""
         return self.record([values.get(column) for column in self.shape.columns])
 
 
 def _only_value(hint: Any) -> Any:
-    """The value of a Literal that has one."""
+    """The value of a Literal with one value; else None."""
     if typing.get_origin(hint) is Literal and len(typing.get_args(hint)) == 1:
         return typing.get_args(hint)[0]
     return None
@@ -259,7 +259,7 @@ def _plain(hint: Any) -> frozenset[type]:
 
 
 def _check(struct: type[msgspec.Struct], name: str, hint: Any, column: Source, is_own: bool) -> None:
-    """Raises TypeError where a column can't fill the field. is_own: of the record's own table, never outer joined."""
+    """Raises TypeError if a column can't fill the field. is_own: of the record's own table, never outer joined."""
     allowed = _plain(hint)
     fits = next((python for kind, python in _PYTHON if isinstance(column.type, kind)), None)
     if fits is not None and allowed.isdisjoint(fits):

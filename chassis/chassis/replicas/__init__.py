@@ -1,1 +1,1 @@
-"""Rows of other contexts, kept so that reads need nobody else."""
+"""Replicas: rows of other contexts, stored so that reads need no other service."""

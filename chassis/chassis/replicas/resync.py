@@ -1,4 +1,4 @@
-"""Replicas made anew from their owners, a page a call: after a database was lost, or an owner went back to a backup."""
+"""Rebuilds replicas from their owners, a page a call: after a database was lost, or an owner restored a backup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = 1000
 
 
 class ReplicaSource:
-    """Tells its rows. rows: of each kind all there are; the columns are the fields of its message, by name."""
+    """Serves its rows to replicas. rows: by kind, all rows; their columns are the fields of its message, by name."""
 
     def __init__(self, database: Database, rows: Mapping[str, sa.Select[Any]]) -> None:
         self._database = database
@@ -33,7 +33,7 @@ class ReplicaSource:
 
 
 def _page(rows: sa.Select[Any]) -> Statement:
-    # In the order of the keys: no index begins with the id.
+    # Ordered by the key: no index begins with the id.
     columns = rows.selected_columns
     key = columns.get("company_id", columns["id"]), columns["id"]
     after = sa.tuple_(param("company_id", sa.BigInteger), param("id", sa.BigInteger))
@@ -41,8 +41,8 @@ def _page(rows: sa.Select[Any]) -> Statement:
 
 
 class ReplicaResync:
-    """Takes rows in. owners: of each kind that is kept, those first that others lie in. put: takes a list of References
-    into the replicas in a transaction; where its last argument says so, whatever versions are there."""
+    """Rebuilds this context's replicas. owners: by kind, its owner, parents before children. put: saves a list of
+    References to the replicas in a transaction. If its last argument is true, it overwrites newer versions too."""
 
     def __init__(
         self, database: Database, put: Callable[..., Awaitable[None]], owners: Mapping[str, ServiceClient]

@@ -1,4 +1,4 @@
-"""Replicas: rows of other contexts, kept so that reads need nobody else. The owner's higher version wins."""
+"""Replicas: rows of other contexts, stored so that reads need no other service. The owner's higher version wins."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from chassis.db.statements import Statement
 
 
 def company_replica(metadata: sa.MetaData) -> sa.Table:
-    """The companies, which are the tenants: every row of a context belongs to one. One that has not arrived yet counts
-    as active."""
+    """The companies, which are the tenants: every row of a context belongs to one. A company that has not arrived yet
+    counts as active."""
     return sa.Table(
         "company",
         metadata,
@@ -29,7 +29,7 @@ def company_replica(metadata: sa.MetaData) -> sa.Table:
 
 
 def replica_table(metadata: sa.MetaData, name: str, *columns: sa.Column[Any]) -> sa.Table:
-    """Rows of another context by their own ids. Version 0 stands for a row that has not arrived yet."""
+    """Rows of another context, by their ids there. Version 0 marks a row that has not arrived yet."""
     table = sa.Table(
         name,
         metadata,
@@ -47,8 +47,8 @@ def replica_table(metadata: sa.MetaData, name: str, *columns: sa.Column[Any]) ->
 class Replica:
     """One replica table, whose columns are fields of the reference message by name.
 
-    parents: columns that name a row of another replica, by that replica. A row may arrive before its parent;
-    the parent then stands as a row of version 0, which no read shows, until the owner's own comes.
+    parents: by column, the replica whose row it names. A row may arrive before its parent. The parent is then stored
+    as a row of version 0, which no read returns, until the owner's row arrives.
     """
 
     def __init__(self, table: sa.Table, parents: dict[str, sa.Table] | None = None) -> None:
@@ -62,7 +62,7 @@ class Replica:
         self._stubs = {column: _stub(parent) for column, parent in (parents or {}).items()}
 
     async def put(self, connection: Connection, references: Iterable[Message], overwrite: bool = False) -> None:
-        """Takes the rows in; of several versions of one row the highest counts, but for what `overwrite` replaces."""
+        """Saves the rows; a row's highest version wins. With `overwrite`, stored versions do not count."""
         newest: dict[int, Any] = {}
         for one in references:
             reference: Any = one

@@ -1,1 +1,1 @@
-"""A process: its settings, its log, the points where a test ends it."""
+"""A process: its settings, its log, its failpoints."""

@@ -1,8 +1,8 @@
 """Named places in a write where a crash test ends the process: `MAKEREADY_KILL_AT=write-after-commit`.
 
-`MAKEREADY_STRIKE_FILE` names a file that a test writes while the process runs, `POINT kill` or `POINT hold`: whoever
-comes to the point takes it away and is struck. Held, it stops there, so that the test can end another process and let
-this one go on (SIGCONT). Nothing happens in a process that was not started with one of the variables.
+`MAKEREADY_STRIKE_FILE` names a file in which a test writes `POINT kill` or `POINT hold` while the process runs. The
+first process that reaches the point deletes the file and obeys it. `hold` stops the process there, so that the test can
+end another process and then resume this one (SIGCONT). A process started without these variables ignores failpoints.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import signal
 
 POINTS = (
     "edge-before-call",  # the gateway has checked a request and not called its service
-    "edge-after-call",  # the service has answered, the caller not yet
+    "edge-after-call",  # the service has answered, the gateway not yet
     "write-before-statement",  # checked, nothing sent to the database
     "write-locked",  # begun: the claim and the row are locked, nothing is read
     "write-decided",  # read and decided, nothing written
     "write-before-commit",  # written, not committed
-    "write-after-commit",  # committed, the caller not yet answered
+    "write-after-commit",  # committed, not yet answered
     "relay-claimed",  # an outbox row claimed, not published
     "relay-published",  # published, not marked so
     "consumer-before-commit",  # applied inside the transaction, not committed
     "consumer-before-ack",  # committed, not acknowledged
-    "sweep-before-commit",  # a batch of what is due is told of, not committed
+    "sweep-before-commit",  # a batch of due rows is processed, not committed
     "delivery-claimed",  # a delivery claimed, not sent
     "delivery-sent",  # sent, its attempt not recorded
     "day-detached",  # a partition that is due is detached, not dropped
@@ -40,7 +40,7 @@ if _kill_at and _kill_at not in POINTS:
 
 
 def failpoint(point: str) -> None:
-    """Ends the process with SIGKILL, or stops it, where it was started or told to be struck at this point."""
+    """Ends the process with SIGKILL, or stops it, if MAKEREADY_KILL_AT or the strike file names this point."""
     if point == _kill_at:
         os.kill(os.getpid(), signal.SIGKILL)
     elif _strike_file is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-# Whatever is logged under one of these names is replaced. Bodies count: they hold residents' data.
+# Values logged under these names are hidden. Bodies too: they hold residents' data.
 HIDDEN = frozenset("authorization key api_key secret password token cookie body data reply".split())  # noqa: SIM905
 
 
@@ -24,7 +24,7 @@ def _hide(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> Mutabl
 
 
 def configure(service: str, level: str = "info") -> None:
-    """Sets up logging for the process; libraries that log through the standard library come out alike."""
+    """Sets up logging for the process; libraries that use the standard library's logging get the same format."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -49,7 +49,7 @@ def configure(service: str, level: str = "info") -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    # These report every request or reconnection at a level that would drown ours.
+    # These log every request or reconnection at a level that would drown the service's own log.
     for library in ("nats", "grpc", "asyncio", "aiohttp.access", "alembic"):
         logging.getLogger(library).setLevel(logging.WARNING)
     structlog.contextvars.bind_contextvars(service=service)

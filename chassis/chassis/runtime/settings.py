@@ -1,4 +1,4 @@
-"""Settings from the environment, checked once at start; a bad one stops the start with one clear line."""
+"""Settings from the environment, checked once at start; a bad one stops the start with one line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Environment:
 
     def integer(self, name: str, default: int, minimum: int, maximum: int) -> int:
         value = self._values.get(name) or str(default)
-        # int() itself refuses thousands of digits, in words of its own.
+        # int() refuses thousands of digits with a message of its own.
         if not (value.isascii() and value.isdigit() and len(value) < 20 and minimum <= int(value) <= maximum):
             raise SettingsError(f"{name} must be a whole number from {minimum} to {maximum}.")
         return int(value)
@@ -62,7 +62,7 @@ class Environment:
         path = Path(self.text(name))
         try:
             is_file = path.is_file()
-        except OSError as error:  # in a folder that is closed to us
+        except OSError as error:  # in a folder that this process may not read
             raise SettingsError(f"{name} names a file that cannot be read: {error.strerror}.") from None
         if not is_file:
             raise SettingsError(f"{name} names a file that does not exist.")
@@ -71,7 +71,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """What every service process is told."""
+    """The settings of every service process."""
 
     database_url: str
     nats_url: str
@@ -85,7 +85,7 @@ class ServiceSettings:
     database_connections: int
     relay_lease_seconds: int
     addresses: Mapping[str, str]
-    """The gRPC targets of services, by context; a service of which this process was told none is absent."""
+    """The gRPC targets of services, by context; those that are not set are absent."""
 
     def address(self, service: str) -> str:
         """The gRPC target of a service: that of `svc-orders` is MAKEREADY_ORDERS_ADDRESS. Raises SettingsError."""

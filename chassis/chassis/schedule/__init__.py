@@ -1,1 +1,1 @@
-"""Work that the clock starts."""
+"""Scheduled work."""

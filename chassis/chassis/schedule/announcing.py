@@ -1,4 +1,4 @@
-"""Events that time alone causes: an overdue row is found, its event is published, and the row is marked."""
+"""Events that time alone causes: a sweep finds an overdue row, publishes its event and marks the row."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from chassis.schedule.overdue import Overdue
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What becomes of one overdue row.
+    """The event of one overdue row.
 
-    mark: its key, and the columns by which it is due no longer. data: of the event; None where none is published.
+    mark: the row's key, and the columns after whose change it is no longer due. data: the event's; None publishes none.
     """
 
     company_id: int
@@ -30,7 +30,8 @@ class Announcement:
     mark: Mapping[str, Any]
 
 
-# Decides on a row: of the sweep's instant, which says what is due, and of the clock, which says when it was announced.
+# Makes a row's announcement. Arguments: the row; the sweep's instant, which decides what is due; the clock's instant,
+# at which it is announced.
 Announce = Callable[[Record, datetime.datetime, datetime.datetime], Announcement]
 
 
@@ -40,7 +41,7 @@ class Announcer:
     def __init__(
         self, event: str, overdue: Overdue, outbox: Outbox, mark: UpdateMany, announce: Announce, clock: Clock
     ) -> None:
-        """event: its key, for example `ticket.stale`. mark: saves what `Announcement.mark` says of each row.
+        """event: its key, for example `ticket.stale`. mark: saves each row's `Announcement.mark`.
 
         Raises ValueError for a key that is not in EventKey.
         """
@@ -48,7 +49,7 @@ class Announcer:
         self._mark, self._announce, self._clock = mark, announce, clock
 
     async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:
-        """How many events were published for what is due at `now`."""
+        """Publishes the events of the rows due at `now`; returns how many."""
         published = 0
 
         async def work(connection: Connection, rows: Sequence[Record]) -> None:

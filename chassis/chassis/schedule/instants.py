@@ -1,5 +1,5 @@
-"""Instants as the API prints them, UTC with six digits of a second, always the same length; the slots of sweeps, and
-the mornings of companies."""
+"""Instants as the API prints them (UTC, six digits of a second, always the same length), the slots of sweeps, and the
+companies' mornings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def now() -> datetime.datetime:
 
 
 def after(now: datetime.datetime, updated_at: datetime.datetime) -> datetime.datetime:
-    """The instant of a change of a record: `now`, but after the record's last change, whatever the clock says."""
+    """The instant of a record's change: `now`, but later than its last change even if the clock is behind."""
     return max(now, updated_at + _TICK)
 
 
@@ -33,7 +33,7 @@ def printed(instant: datetime.datetime | None) -> str | None:
     """`YYYY-MM-DDTHH:MM:SS.ffffffZ` (spec 2.1). The instant must be in UTC, as asyncpg returns it."""
     if instant is None:
         return None
-    # 0.1 µs, where isoformat() and a slice take one; it leaves out a fraction of zero.
+    # 0.1 µs; isoformat() and a slice take 1 µs. msgspec leaves out a fraction of zero.
     text: str = msgspec.to_builtins(instant)
     assert text[-1] == "Z"
     return text if len(text) == LENGTH else f"{text[:-1]}.000000Z"
@@ -46,17 +46,17 @@ def slot_of(instant: datetime.datetime, period_seconds: int) -> datetime.datetim
 
 
 def local_date(now: datetime.datetime, timezone: str) -> datetime.date:
-    """The date on the calendars of a place. timezone: an IANA name; one that is not known here counts as UTC."""
+    """The local date in a timezone, an IANA name. An unknown name counts as UTC."""
     return now.astimezone(_zone(timezone)).date()
 
 
 def overdue_before(now: datetime.datetime, timezone: str) -> datetime.date:
-    """The latest local date whose 06:00 has passed: what was to be done on an earlier one is overdue by now.
+    """The latest local date whose 06:00 has passed. Work for an earlier date is overdue.
 
-    timezone: as of `local_date`.
+    timezone: see `local_date`.
     """
     zone, day = _zone(timezone), local_date(now, timezone)
-    # Mostly once, twice where a place has skipped a day.
+    # At most once; twice if the timezone has skipped a day.
     while datetime.datetime.combine(day, datetime.time(6), zone).astimezone(datetime.UTC) > now:
         day -= datetime.timedelta(days=1)
     return day

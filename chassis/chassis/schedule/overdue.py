@@ -1,7 +1,7 @@
-"""What time alone makes due, company by company: rows whose day is over by the company's morning, or whose instant has
-come.
+"""Finds rows that time alone makes due, company by company: rows whose day is over at the company's morning, or whose
+instant has passed.
 
-Companies that are inactive have no such work, nor has one of which nothing is known here yet.
+It skips inactive companies, and companies whose replica row has not arrived yet.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ROWS_AT_ONCE = 100  # locked and written in one transaction
 
 _KEY = {"company_id": sa.BigInteger(), "id": sa.BigInteger()}
 
-# The conditions under which a row is due, from two columns: the day before which dates are over in its company, and the
-# instant of the sweep. An index beginning with company_id must answer them.
+# The conditions under which a row is due, from two columns: the company's day (earlier dates are over) and the sweep's
+# instant. An index beginning with company_id must answer them.
 Due = Callable[[Any, Any], Sequence[sa.ColumnElement[bool]]]
 Day = Callable[[datetime.datetime, str], datetime.date]
 Work = Callable[[Connection, Sequence[Record]], Awaitable[None]]
@@ -34,9 +34,9 @@ Rows = sa.Select[Any]
 
 
 class Overdue:
-    """Finds the rows of one table that are due, and hands them on, locked.
+    """Finds the due rows of one table, locks them and passes them on.
 
-    The table's key is company_id and id. Every company costs one look into the index; all else grows with what is due.
+    The table's key is company_id and id. Every company costs one index look-up; all other cost grows with the due rows.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class Overdue:
         order: Sequence[sa.ColumnElement[Any]] = (),
         first: sa.ColumnElement[int] | None = None,
     ) -> None:
-        """company: the replica. shown: what the work needs of each row; the rows of `table` alone are locked. day_of:
-        which day `due` is told of, at an instant in a timezone. order: the columns of the index that answers `due`
-        behind company_id, where the planner might take another index for as good. first: a foreign key of `table` that
-        never changes, to the id of rows that everybody locks before those of `table`; they are locked first here
-        too, in the order of their ids."""
+        """company: the replica. shown: the columns that the work needs of each row; only rows of `table` are locked.
+        day_of: the day passed to `due`, from an instant and a timezone. order: the columns, after company_id, of the
+        index that answers `due`, needed if the planner might prefer another index. first: a foreign key of `table`
+        that never changes, to rows that every writer locks before those of `table`; they are locked first here too,
+        in the order of their ids."""
         self._database, self._day_of = database, day_of
         counts = (company.c.active, company.c.version > sa.text("0"))
         self._zones = Statement(sa.select(company.c.timezone).where(*counts).distinct())
@@ -76,19 +76,19 @@ class Overdue:
         self._hold_first = None if first is None else _hold_first(table, first)
         named = array_rows("named", {**_KEY, "day": sa.Date()}, numbered=True)
         same = (table.c.company_id == named.c.company_id, table.c.id == named.c.id)
-        # Checked once more under the lock: somebody else may have been here since.
+        # Checked again under the lock: another transaction may have changed the row since.
         due_yet = sa.select(table.c.company_id, table.c.id).where(*same, *due(named.c.day, now))
         self._hold = _of_each(named, due_yet.with_for_update(key_share=True))
-        # Read by a statement of its own: one that has waited for a lock shows the other tables as they were before. By
-        # keys alone, whatever the planner knows: OFFSET keeps it from joining whole tables.
+        # A separate statement reads the rows: a statement that waited for a lock sees the other tables as they were
+        # before. It reads by keys only, whatever the statistics: OFFSET prevents joins of whole tables.
         named = array_rows("named", _KEY, numbered=True)
         row = shown.where(table.c.company_id == named.c.company_id, table.c.id == named.c.id)
         self._read = _of_each(named, row.offset(sa.literal_column("0")))
 
     async def each(self, now: datetime.datetime, work: Work) -> int:
-        """Does the work for all that is due at `now`, a few rows in each transaction; returns how many rows.
+        """Does the work for all rows due at `now`, a few in each transaction; returns how many.
 
-        work: must leave no row due that it was given. Any number may call this at once: each row is handed on once.
+        work: must leave none of its rows due. Any number of callers may run at once: each row is passed on once.
         """
         zones = [row["timezone"] for row in await self._database.rows(self._zones)]
         values = {"zones": zones, "days": [self._day_of(now, zone) for zone in zones], "rows": ROWS_AT_ONCE}
@@ -97,7 +97,7 @@ class Overdue:
         while True:
             found = await self._database.rows(self._find, first_company_id=first_company_id, **values, **at)
             if found:
-                # In the order in which everybody locks many rows: nobody waits for another in a ring.
+                # In the order in which all transactions lock many rows, so that they cannot deadlock.
                 rows = sorted((row["company_id"], row["id"], row["day"]) for row in found)
                 companies, ids, of_days = (list(column) for column in zip(*rows, strict=True))
                 async with self._database.transaction() as connection:
@@ -120,10 +120,10 @@ def _hold_first(table: Table, key: sa.ColumnElement[int]) -> Statement:
     other = reference.column.table
     named = array_rows("named", _KEY)
     row = sa.select(key.label("key")).where(table.c.company_id == named.c.company_id, table.c.id == named.c.id)
-    # By keys alone, whatever the planner knows: OFFSET keeps it from joining whole tables.
+    # By keys only, whatever the statistics: OFFSET prevents joins of whole tables.
     found = row.offset(sa.literal_column("0")).lateral("found")
     keys = sa.select(found.c.key).select_from(named.join(found, sa.true()))
-    # An array, so that the planner can't take it for a join.
+    # An array, so that the planner can't make it a join.
     wanted = sa.any_(sa.func.array(keys.scalar_subquery()))
     return Statement(
         sa.select(other.c.id).where(other.c.id == wanted).order_by(other.c.id).with_for_update(key_share=True)
@@ -131,6 +131,6 @@ def _hold_first(table: Table, key: sa.ColumnElement[int]) -> Statement:
 
 
 def _of_each(named: Any, rows: Rows) -> Statement:
-    """What the rows are for each of the named, in their order."""
+    """A statement that returns the rows for each named key, in the order of the keys."""
     found = rows.lateral("found")
     return Statement(sa.select(found).select_from(named.join(found, sa.true())).order_by(named.c.n))

@@ -1,4 +1,4 @@
-"""What a context's clock starts: several sweeps, one after another, at every slot and when an operator asks."""
+"""A context's scheduled sweeps: they run one after another, at every slot and at an operator's request."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from chassis.refusals import invalid_request
 from chassis.schedule import instants
 from makeready.common.v1 import sweeps_pb2 as pb
 
-PERIOD_SECONDS = 900  # the timezones' offsets are multiples of it
-YEARS = range(1971, 9000)  # what local dates, and the times to come, can be reckoned for
+PERIOD_SECONDS = 900  # timezone offsets are multiples of it
+YEARS = range(1971, 9000)  # local dates and later instants can be computed for these
 
-# Does what is due as of an instant. How often each event fired, and how many records changed, each under its name.
+# Does the work due at an instant. Returns, by name, how often each event fired and how many records changed.
 Sweep = Callable[[datetime.datetime], Awaitable[Mapping[str, int]]]
 
 
 class ScheduledSweeps:
-    """The sweeps of one context. Any number of processes may run them at once: what is due is done once."""
+    """The sweeps of one context. Any number of processes may run them at once: due work is done once."""
 
     def __init__(self, sweeps: Sequence[Sweep]) -> None:
         self._sweeps = sweeps
 
     async def sweep(self, now: datetime.datetime) -> dict[str, int]:
-        """What was done. Every sweep is tried, whatever became of the one before; then the first fault is raised."""
+        """Runs every sweep, even if one before it failed, then raises the first fault. Returns the counts."""
         done: dict[str, int] = {}
         faults = []
         for sweep in self._sweeps:
@@ -41,7 +41,7 @@ class ScheduledSweeps:
     ) -> pb.RunScheduledSweepsResponse:
         try:
             now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
-        except ValueError:  # no calendar has it
+        except ValueError:  # outside the calendar
             now = datetime.datetime.min
         if now.year not in YEARS:
             raise invalid_request(f"now must lie in the years {YEARS.start} to {YEARS.stop - 1}.", "now")

@@ -1,6 +1,6 @@
-"""The audit log of a context: who did what to which record, what it was before and after, in which request.
+"""The audit log of a context: the actor, the action, the record, its values before and after, and the request.
 
-An entry is a row in the transaction of what it tells of, and is never changed after that.
+An entry is a row, written in the transaction of the action, and is never changed after that.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def audit_table(metadata: sa.MetaData) -> sa.Table:
         sa.Column("id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
         sa.Column("recorded_at", TIME, nullable=False, server_default=CLOCK),
         sa.Column("company_id", sa.BigInteger, nullable=False),
-        # As Identity.actor spells it; the service's own name where its clock did it.
+        # As Identity.actor spells it; the service's own name for scheduled work.
         sa.Column("actor", sa.Text, nullable=False),
-        # What was done, in the past tense: "parcel.handed_over".
+        # The action, in the past tense: "parcel.handed_over".
         sa.Column("action", sa.Text, nullable=False),
         # The kind of record and its id: "parcel", 12.
         sa.Column("subject", sa.Text, nullable=False),
@@ -52,7 +52,7 @@ def audit_table(metadata: sa.MetaData) -> sa.Table:
 
 
 class Audit:
-    """Writes the entries of one context, and tells them (AuditService)."""
+    """Writes the entries of one context, and serves them (AuditService)."""
 
     def __init__(self, table: sa.Table, database: Database) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class Audit:
         of_one = (table.c.subject_id, param("subject_id", sa.BigInteger))
 
         def page(*having: tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]) -> Statement:
-            # So that each finds the index with just these columns, whatever the planner knows.
+            # `stretch` makes each page use the index with just these columns, whatever the statistics.
             conditions, order = stretch(having, [])
             rows = sa.select(*(table.c[name] for name in names), *texts)
             rows = rows.where(*conditions, table.c.id < param("before_id", sa.BigInteger))
@@ -84,7 +84,7 @@ class Audit:
         before: Mapping[str, Any],
         after: Mapping[str, Any],
     ) -> None:
-        """One entry in the caller's transaction. before, after: values by name, of which those that differ are kept."""
+        """Adds an entry in the caller's transaction. before, after: values by name; only differing ones are stored."""
         differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         kept = [{name: side[name] for name in differing if name in side} for side in (before, after)]
         await connection.execute(

@@ -1,6 +1,6 @@
 """Coalesces concurrent requests: those that arrive while a statement runs share the next one.
 
-A request that arrives alone is served alone and at once: nobody waits for others to come.
+A request that arrives alone is served at once; no request waits for others to arrive.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, InsertOnce
 from makeready.common.v1.documents_pb2 import WriteReply
 
 AT_ONCE = 32
-PATIENCE_SECONDS = 0.05  # a statement that waits longer for a lock does not hold up the next one
+PATIENCE_SECONDS = 0.05  # a statement that waits longer for a lock does not delay the next one
 
 log = structlog.stdlib.get_logger(__name__)
 Asked = TypeVar("Asked")
@@ -29,10 +29,10 @@ Answer = TypeVar("Answer")
 
 
 class Coalescer(Generic[Asked, Answer]):
-    """Answers concurrent questions together.
+    """Answers concurrent requests together.
 
-    several: answers two or more, in their order; None for one that must be asked alone. alone: answers one. Where
-    `several` fails, each question is asked alone, so that a bad one fails by itself.
+    several: answers two or more, in their order, with None for a request that `alone` must answer. alone: answers one.
+    If `several` fails, `alone` answers each request, so that a bad one fails by itself.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Coalescer(Generic[Asked, Answer]):
             try:
                 answers = await self._several([one for one, _ in some])
             except Exception as error:
-                # Its name alone: what PostgreSQL says of a row holds the row.
+                # Only the error's type is logged: PostgreSQL's message may hold the row.
                 log.warning("asked_one_by_one", many=len(some), reason=type(error).__name__)
         left = []
         for asked, answer in zip(some, answers, strict=True):
@@ -105,10 +105,10 @@ class _Write(NamedTuple):
 
 
 class CoalescingInsert(InsertOnce):
-    """`InsertOnce` for concurrent callers: those who come while a statement runs share the next one and its commit.
+    """`InsertOnce` for concurrent callers: those that arrive while a statement runs share the next one and its commit.
 
-    The guard is the same: rows go in for the claims that went in. A caller whose claim is taken is answered alone, with
-    what an earlier request left. No table may have a column of arrays.
+    The guard is the same: only inserted claims get their rows. A caller whose claim is taken is answered alone, with
+    the reply of the earlier request. No table may have a column of arrays.
     """
 
     def __init__(self, claims: sa.Table, *tables: sa.Table) -> None:
@@ -122,8 +122,8 @@ class CoalescingInsert(InsertOnce):
         free = sa.select(*(asked.c[name] for name in CLAIM_COLUMNS)).where(asked.c.ok).order_by(asked.c.n)
         claim = insert(claims).from_select(CLAIM_COLUMNS, free, include_defaults=False).on_conflict_do_nothing()
         claimed = claim.returning(*(claims.c[name] for name in key)).cte("claimed")
-        # The same key twice in one statement is one claim, of the first that got the lock: another session may have let
-        # go of it in between.
+        # If a key occurs twice in one statement, the claim belongs to the first occurrence that got the lock: another
+        # session may release the lock between the two tries.
         same = sa.and_(asked.c.ok, *(claimed.c[name] == asked.c[name] for name in key))
         first = sa.select(sa.func.min(asked.c.n).label("n")).select_from(asked.join(claimed, same))
         mine = first.group_by(*(claimed.c[name] for name in key)).cte("mine")

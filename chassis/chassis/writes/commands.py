@@ -1,6 +1,6 @@
-"""What people do in the back office: once for each idempotency key, audited, all of it in one transaction.
+"""Back-office commands: each runs once for its idempotency key, is audited, and is one transaction.
 
-A hot path of callers takes `chassis.writes.idempotency` directly; here a few round trips more cost nobody anything.
+The public API's hot paths use `chassis.writes.idempotency` directly; a command can afford a few more round trips.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ KEY_CHARACTERS_MAX = 64
 
 
 def fields(request: Message, *names: str) -> dict[str, Any]:
-    """What a request gives of these fields, by name: for `bodies.check`, which knows their types and bounds.
+    """The values of these fields in a request, by name, for `bodies.check`, which knows their types and bounds.
 
-    A field of text or a number that has no presence is always given; an optional one where it is set; one that
-    `clear`, a list of names that some requests have, names is given as null. Raises Refusal 400 for a name that can't
-    be cleared, for one that is both set and cleared, and for a text with the character NUL, which can't be stored.
+    A field without presence always has a value, an optional one if it is set. A field named in `clear`, a list that
+    some requests have, has the value None. Raises Refusal 400 for a name that can't be cleared, for one that is both
+    set and cleared, and for a text with the character NUL, which can't be stored.
     """
     known: Any = request.DESCRIPTOR.fields_by_name
     given = {name: getattr(request, name) for name in names if not known[name].has_presence or request.HasField(name)}
@@ -53,7 +53,7 @@ def fields(request: Message, *names: str) -> dict[str, Any]:
 
 
 def _claim_of_actor(call: Call, request: Any) -> Claim:
-    """The claim of a person's request: no API key has the id 0, and no two actors share a key."""
+    """The claim of a person's request. No API key has the id 0, and the key holds the actor, so none is shared."""
     key: str = request.idempotency_key
     if not key:
         raise Refusal(400, "idempotency_key_required", "idempotency_key is required to do this once; send a new one.")
@@ -68,7 +68,7 @@ def _claim_of_actor(call: Call, request: Any) -> Claim:
 
 
 class Command:
-    """One act in its transaction."""
+    """One command in its transaction."""
 
     def __init__(self, commands: CommandRunner, connection: Connection, call: Call) -> None:
         self._commands = commands
@@ -78,14 +78,14 @@ class Command:
         self.now = commands.clock()
 
     def next_instant(self, updated_at: datetime.datetime) -> datetime.datetime:
-        """The instant of a change of a record that is locked: after its last one, whatever the clock says, and after
-        all that was told of it while its lock was waited for."""
+        """The instant of a locked record's change: later than its last change, even if the clock is behind, and later
+        than every event published about it while this command waited for the lock."""
         return max(self._commands.clock(), updated_at + _TICK)
 
     async def audit(
         self, action: str, subject: str, subject_id: int, before: Mapping[str, Any], after: Mapping[str, Any]
     ) -> None:
-        """Adds an entry to the audit log. before, after: values by name, of which those that differ are kept."""
+        """Adds an entry to the audit log. before, after: values by name; only those that differ are stored."""
         await self._commands.audit.add(
             self.connection, self.call, self.company_id, action, subject, subject_id, before, after
         )
@@ -110,7 +110,7 @@ class Command:
         await outbox.add(self.connection, row)
 
     async def publish_references(self, references: References) -> None:
-        """Tells other contexts of rows that they keep as replicas."""
+        """Publishes rows for other contexts' replicas."""
         outbox = self._commands.outbox
         row = outbox.references(
             references, company_id=self.company_id, occurred_at=self.now, request_id=self.call.request_id
@@ -119,7 +119,7 @@ class Command:
 
 
 class CommandRunner(Once):
-    """Runs the acts of one context."""
+    """Runs the commands of one context."""
 
     def __init__(
         self,
@@ -137,10 +137,10 @@ class CommandRunner(Once):
     async def run(
         self, call: Call, request: Any, reply: type[Reply], work: Callable[[Command], Awaitable[Reply]]
     ) -> Reply:
-        """Does the work in one transaction and keeps its reply for 30 days, or answers what an earlier request left.
+        """Does the work in one transaction and stores its reply for 30 days, or returns an earlier request's reply.
 
-        request: has `idempotency_key`; all else of it, with the actor, is what "the same request" means. Whatever the
-        work raises leaves nothing. Raises Refusal 400 for a bad key, 409 (mismatch, in progress), DatabaseUnavailable.
+        request: has `idempotency_key`; its other fields and the actor define "the same request". If the work raises,
+        everything is rolled back. Raises Refusal 400 for a bad key, 409 (mismatch, in progress), DatabaseUnavailable.
         """
         claim = _claim_of_actor(call, request)
         try:

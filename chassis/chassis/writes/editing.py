@@ -1,8 +1,8 @@
 """Records that people add and change in the back office: one editor for every kind of record.
 
 A command's request names fields of a record. `EditableFields` checks them by the rules of the record's row in an
-import. `RecordEditor` locks the record, saves it, audits what differs, and publishes the references of it that other
-contexts keep. A context writes only what is special about its record.
+import. `RecordEditor` locks the record, saves it, audits what differs, and publishes references to it for other
+contexts' replicas. A context writes only what is special about its record.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from makeready.common.v1 import options_pb2
 from makeready.common.v1.documents_pb2 import Document
 from makeready.events.v1.events_pb2 import References
 
-# An audit entry names the record and its instant itself.
+# An audit entry has columns for the record and the instant.
 _NOT_AUDITED = frozenset({"schema_version", "entity_type", "entity_id", "created_at", "updated_at", "source", "url"})
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
-# The references to a record that other contexts keep: of the connection, the company's id and the record's.
+# Reads the references to a record for other contexts' replicas. Arguments: connection, company id, record id.
 ReferencesOf = Callable[[Connection, int, int], Awaitable[References]]
-# The values that an audit entry holds, by name: of the public record and of the columns that people set.
+# The values of an audit entry, by name. Arguments: the public record, and the columns that people set.
 AuditedOf = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
 
 
 def no_such(noun: str) -> Refusal:
-    """One sentence for a record that does not exist and for one of another company."""
+    """The same sentence for a missing record and for another company's."""
     return Refusal(404, "not_found", f"The company has no {noun} with that id; check the id.")
 
 
 class EditableFields:
-    """The fields of a record that requests may give, checked by the rules of the record's row in an import."""
+    """The fields of a record that requests may set, checked by the rules of the record's row in an import."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class EditableFields:
         ids: Sequence[str] = (),
         clearable: Collection[str] | None = None,
     ) -> None:
-        """names: the fields that requests and rows share. ids: those of requests that name other records by id.
+        """names: the fields that requests and rows share. ids: request fields that name other records by id.
         clearable: the fields that requests may clear; None: all that the row does not require."""
         self._clearable = clearable
         hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
@@ -68,7 +68,7 @@ class EditableFields:
         self._required = {*needed, *(f"{name}_id" for name in needed)} - {"external_id"}
 
     def of(self, request: Message) -> dict[str, Any]:
-        """The values that the request gives, by name; None for one that it clears. Raises Refusal 400 or 422."""
+        """The values that the request sets, by name; None for a cleared field. Raises Refusal 400 or 422."""
         known: Any = request.DESCRIPTOR.fields_by_name
         found = fields(request, *(name for name in self._kind.__struct_fields__ if name in known))
         for name, value in found.items():
@@ -93,7 +93,7 @@ def _label(enum: Any, number: int) -> str:
 
 
 def external_id_taken(fault: UniqueViolationError, noun: str, called: str = "") -> Exception:
-    """The refusal where another record of the kind has the external_id; else the fault itself. called: see
+    """The refusal if another record of the kind has the external_id; else the fault itself. called: see
     `RecordEditor`."""
     if fault.constraint_name != f"{noun}_external_id":
         return fault
@@ -108,8 +108,8 @@ _STAMPS = ("created_at", "updated_at", "version")
 class EditableTable:
     """The rows of a table that people edit. Its key is company_id and id; it has external_id, source and created_at.
 
-    columns: those that people set, besides external_id. also: conditions that a row must meet to be found. later: those
-    of the columns that changes alone set; a new record has the table's defaults there.
+    columns: those that people set, besides external_id. also: further conditions on the rows. later: columns that only
+    changes set; a new record has the table's defaults.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class EditableTable:
         return await connection.row(self._for_update, company_id=company_id, entity_id=entity_id)
 
     async def kept(self, connection: Connection, company_id: int, entity_id: int) -> Record | None:
-        """The company's row, which nobody can delete or rekey until the commit."""
+        """The company's row, locked against deletion and key changes until the commit."""
         return await connection.row(self._kept, company_id=company_id, entity_id=entity_id)
 
     async def insert(
@@ -151,7 +151,7 @@ class EditableTable:
         return entity_id
 
     async def update(self, connection: Connection, row: Mapping[str, Any], at: datetime.datetime) -> None:
-        """row: the whole record as it will be."""
+        """row: the whole record after the change."""
         values = {f"new_{name}": row[name] for name in self.columns}
         if "updated_at" in self.stamps:
             values["new_updated_at"] = at
@@ -162,7 +162,7 @@ class EditableTable:
 class LockedRecord(Generic[Struct]):
     """A record that is locked for a change: its row, the public record, and that record as a document.
 
-    facts: by name, what the statement of the public record reads behind the record's columns.
+    facts: the row of the public record's statement; by name, its further columns decide on the change.
     """
 
     row: Record
@@ -173,7 +173,7 @@ class LockedRecord(Generic[Struct]):
 
 @dataclass(frozen=True, slots=True)
 class SavedRecord(Generic[Struct]):
-    """A record as it is once it is saved: the public record, and that record as a document."""
+    """A saved record: the public record, and that record as a document."""
 
     record: Struct
     document: Document
@@ -196,12 +196,12 @@ class RecordEditor(Generic[Struct]):
         called: str = "",
         missing: Callable[[], Refusal] | None = None,
     ) -> None:
-        """noun: as the audit log names the kind. one: the columns of the renderer's shape for company_id and entity_id,
-        and behind them what else decides on a change. references: those to publish after each change. audit: the values
-        that audit entries hold, where those of the public record are not the right ones; audited_columns: the columns
-        that they hold instead. replicated: the audited values that other contexts keep; a change of others publishes
-        nothing. Without names every change publishes. called: how messages name the kind, where it is not by the noun.
-        missing: the refusal where there is no such record; else `no_such`.
+        """noun: the kind's name in the audit log. one: reads, for company_id and entity_id, the columns of the
+        renderer's shape, then further columns that decide on a change. references: those to publish after each change.
+        audit: the values of audit entries, if not those of the public record; audited_columns: the columns that hold
+        them instead. replicated: the audited values that other contexts replicate: only their changes publish
+        references; if empty, every change does. called: the kind's name in messages, if not the noun. missing: the
+        refusal for a missing record; else `no_such`.
         """
         self.noun = noun
         self.table = table
@@ -214,7 +214,7 @@ class RecordEditor(Generic[Struct]):
         self._missing = missing or functools.partial(no_such, noun)
 
     async def find(self, command: Command, entity_id: int) -> Record:
-        """The record's row, kept as it is until the commit. Raises Refusal 404."""
+        """The record's row, locked against deletion until the commit. Raises Refusal 404."""
         row = await self.table.kept(command.connection, command.company_id, entity_id)
         if row is None:
             raise self._missing()
@@ -239,8 +239,8 @@ class RecordEditor(Generic[Struct]):
         parts: Callable[[int], Awaitable[None]] | None = None,
         at: datetime.datetime | None = None,
     ) -> SavedRecord[Struct]:
-        """Inserts a record. action: its name in the audit log. parts: saves what other tables hold of the record, by
-        its id. at: its instant, where it is not the command's. Raises Refusal 422 for an external_id that is taken."""
+        """Inserts a record. action: its name in the audit log. parts: saves the record's rows in other tables, by its
+        id. at: its instant, if not the command's. Raises Refusal 422 for an external_id that is taken."""
         try:
             entity_id = await self.table.insert(command.connection, command.company_id, values, at or command.now)
         except UniqueViolationError as fault:
@@ -276,11 +276,11 @@ class RecordEditor(Generic[Struct]):
         at: datetime.datetime | None = None,
         also: Mapping[str, Any] | None = None,
     ) -> SavedRecord[Struct]:
-        """Saves the record with these values; leaves it where they change nothing.
+        """Saves the record with these values; does nothing if they change nothing.
 
-        touched: whether the record changes by what it names, though not in its own columns. action: its name in the
-        audit log. at: the instant of the change, where it was decided already; it lies after the record's last change.
-        also: what the audit entry says of the change besides. Raises Refusal 422 for an external_id that is taken.
+        touched: whether the record changes in other tables, though not in its own columns. action: its name in the
+        audit log. at: the instant of the change, if already decided; it is later than the record's last change.
+        also: further values for the audit entry. Raises Refusal 422 for an external_id that is taken.
         """
         before = locked.row
         if not touched and all(before[name] == value for name, value in values.items()):
@@ -301,7 +301,7 @@ class RecordEditor(Generic[Struct]):
         return saved
 
     async def rendered(self, command: Command, entity_id: int) -> tuple[Struct, Document]:
-        """A record that is there, and its document."""
+        """An existing record, and its document."""
         record, document, _ = await self._read(command, entity_id)
         return record, document
 

@@ -1,7 +1,7 @@
 """Writes that can be retried (spec 4.13): the claim is a row in the write's own transaction.
 
-Its primary key is the guard, so that a crash at any point leaves either everything or nothing, and a
-concurrent duplicate is told `idempotency_in_progress` by a try-lock instead of waiting.
+Its primary key is the guard, so a crash at any point leaves either everything or nothing. A concurrent duplicate
+fails a try-lock and gets `idempotency_in_progress` instead of waiting.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEDGER = "idempotency"
 
 
 def ledger(metadata: sa.MetaData) -> sa.Table:
-    """The table of claims and kept replies, in each context that writes. Kept 30 days: see chassis.writes.retention."""
+    """The table of claims and replies, in each context that writes. Retained 30 days: see chassis.writes.retention."""
     return sa.Table(
         LEDGER,
         metadata,
@@ -44,7 +44,7 @@ def ledger(metadata: sa.MetaData) -> sa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One caller's key and what it was used for."""
+    """One caller's key and the fingerprint of its request."""
 
     company_id: int
     api_key_id: int
@@ -53,7 +53,7 @@ class Claim:
 
     @property
     def lock(self) -> int:
-        """The advisory lock's number: 64 bits, for 32 would collide."""
+        """The advisory lock's number: 64 bits, because 32 would collide."""
         named = f"{self.company_id}/{self.api_key_id}/{self.idempotency_key}".encode()
         return int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "big", signed=True)
 
@@ -65,13 +65,13 @@ class Claim:
         }
 
     def whole(self, status: int, reply: bytes) -> dict[str, Any]:
-        """The row of the ledger that keeps this reply."""
+        """The row of the ledger with this reply."""
         kept = {"claim_fingerprint": self.fingerprint, "claim_status": status, "claim_reply": reply}
         return self.key() | kept
 
 
 def claim(caller: Identity, idempotency_key: str, operation: str, canonical_body: bytes) -> Claim:
-    """operation: verb and path with its ids; together with the body it is what "the same request" means."""
+    """operation: verb and path with its ids; with the body it defines "the same request"."""
     digest = hashlib.blake2b(operation.encode() + b"\0" + canonical_body, digest_size=32).digest()
     return Claim(caller.company_id, caller.api_key_id, idempotency_key, digest)
 
@@ -82,12 +82,12 @@ _ONE: sa.ColumnElement[int] = sa.literal_column("1").label("one")
 
 
 def _columns(table: sa.Table) -> list[sa.Column[Any]]:
-    """What a row brings along: all but what the server fills in; keys always, for replies name rows by them."""
+    """The columns that an insert sets: those without a server default, and keys, because replies name rows by them."""
     return [column for column in table.c if column.primary_key or column.server_default is None]
 
 
 class Once:
-    """What all kinds of writes know of their claims."""
+    """The claims' part of all kinds of writes."""
 
     def __init__(self, claims: sa.Table) -> None:
         self._claimed = {name: param(f"claim_{name}", claims.c[name].type) for name in CLAIM_COLUMNS}
@@ -100,10 +100,10 @@ class Once:
         self._look = Statement(sa.select(self._lock.c.ok, *self._kept.c).select_from(self._found))
 
     async def kept(self, database: Database, claim: Claim) -> WriteReply | None:
-        """The reply that an earlier request with the key left; None where the key is free.
+        """The reply of an earlier request with the key; None if the key is free.
 
-        Raises Refusal 409 for a mismatch and where the key is in flight. A refusal found before the claim asks
-        here first: a replay, a mismatch and an in-progress win over it.
+        Raises Refusal 409 for a mismatch and for a key in flight. A caller that would refuse a request before it claims
+        the key calls this first: a replay, a mismatch and an in-progress win over other refusals.
         """
         async with database.connection() as connection:
             return await self.kept_in(connection, claim)
@@ -115,7 +115,7 @@ class Once:
         return _kept(row, claim)
 
     async def _after_all(self, database: Database, claim: Claim, fault: Exception) -> WriteReply:
-        """The reply of a write of which nobody told whether it committed: the claim alone knows."""
+        """The reply of a write that may have committed: its claim shows whether it did. Else raises the fault."""
         done = await self.kept(database, claim)
         if done is None:
             raise fault
@@ -125,9 +125,9 @@ class Once:
 class InsertOnce(Once):
     """A write that only inserts, as one statement (398 µs where a transaction of seven takes 661).
 
-    The rows' values and the reply are known before: ids come from reserved blocks. The statement's snapshot is
+    The rows' values and the reply are known beforehand: ids come from reserved blocks. The statement's snapshot is
     older than its lock, so the primary key decides; it must run under READ COMMITTED. Columns with a server
-    default are left to it, but for keys: the reply names the row by its id.
+    default take it, except keys: the reply names the row by its id.
     """
 
     def __init__(self, claims: sa.Table, *tables: sa.Table) -> None:
@@ -148,7 +148,7 @@ class InsertOnce(Once):
     async def write(
         self, database: Database, claim: Claim, status: int, reply: bytes, rows: Mapping[sa.Table, Mapping[str, Any]]
     ) -> WriteReply:
-        """Inserts one row a table and keeps the reply, or answers what an earlier request left.
+        """Inserts one row per table and stores the reply, or returns an earlier request's reply.
 
         Raises Refusal 409 (mismatch, in progress) and DatabaseUnavailable.
         """
@@ -166,16 +166,16 @@ class InsertOnce(Once):
         if row["done"]:
             failpoint("write-after-commit")
             return WriteReply(status=status, body=reply, replayed=False)
-        # Where the first request committed between this statement's snapshot and its lock: look again.
+        # The first request may have committed between this statement's snapshot and its lock: look again.
         lost = DatabaseUnavailable("a claim was refused and is not there")
         return _kept(row, claim) or await self._after_all(database, claim, lost)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a write does once it has seen the row. reply: its JSON, kept for replays.
+    """The outcome of a write, decided from the row. reply: its JSON, stored for replays.
 
-    rows: those that it inserts, by table; values: the parameters of its updates.
+    rows: those to insert, by table; values: the parameters of the updates.
     """
 
     status: int
@@ -184,14 +184,14 @@ class Decision:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-# Whether the claim is locked is kept in a setting that lives as long as the transaction.
+# A setting local to the transaction holds whether the claim is locked.
 _LOCK = "set_config('makeready.claim', pg_try_advisory_xact_lock({lock})::text, true)"
 _IS_LOCKED = "current_setting('makeready.claim')::boolean"
 
 
 class DecideOnce(Once):
-    """A write that reads, decides and writes, in four round trips: it begins and locks the claim and one row; reads the
-    kept reply and what the rule needs, as they are under the locks; writes all effects and the claim; commits.
+    """A write that reads, decides and writes, in four round trips. It begins and locks the claim and one row; reads,
+    under the locks, the stored reply and the rule's input; writes all effects and the claim; commits.
     """
 
     def __init__(
@@ -203,16 +203,16 @@ class DecideOnce(Once):
         updates: Sequence[sa.UpdateBase] = (),
         refusals: Mapping[str, Callable[[], Refusal]] | None = None,
     ) -> None:
-        """locked: the table whose row everybody holds who changes what `look` finds, by company_id and id.
+        """locked: the table whose row, by company_id and id, every writer locks before it changes what `look` reads.
 
-        look: one row at most. updates: made before the rows are inserted, whose columns with a server default are
-        left to it, but for keys. refusals: by the unique constraint that a concurrent change may break.
+        look: one row at most. inserts: columns with a server default take it, except keys. updates: made before the
+        inserts. refusals: by the unique constraint that a concurrent change may violate.
         """
         super().__init__(claims)
         self._refusals = refusals or {}
-        # Sent as text, for one statement with parameters can't hold the others: its values are integers. A duplicate
-        # that finds the claim in flight takes no lock, and is told so at once.
-        # Where the company is no part of the key, it is compared in words that no index understands.
+        # Sent as text, because a statement with parameters can't be sent together with others; the values are integers.
+        # A duplicate that finds the claim in flight locks no row, and is refused at once.
+        # A company_id outside the key is compared in a form that no index matches.
         company = "(company_id = {company_id})" + ("" if locked.c.company_id.primary_key else " IS TRUE")
         lock_row = f"FROM {locked.name} WHERE {company} AND id = {{row_id}} AND {_IS_LOCKED}"
         self._begin = f"SELECT {_LOCK}; SELECT {lock_row} FOR NO KEY UPDATE"
@@ -234,9 +234,9 @@ class DecideOnce(Once):
     async def write(
         self, database: Database, claim: Claim, row_id: int, decide: Callable[[Record | None], Decision], **named: Any
     ) -> WriteReply:
-        """Does what `decide` says of the row (None where there is none), or answers what an earlier request left.
+        """Does what `decide` returns for the row (None if there is none), or returns an earlier request's reply.
 
-        named: the parameters of `look`. Raises what `decide` raises, leaving nothing; Refusal 409 (mismatch, in
+        named: the parameters of `look`. Raises what `decide` raises, after a rollback; Refusal 409 (mismatch, in
         progress); DatabaseUnavailable.
         """
         failpoint("write-before-statement")

@@ -1,7 +1,7 @@
-"""The end of what is kept: a claim and its reply go after 30 days, and their key is new again (spec 4.13).
+"""Retention: a claim and its reply are deleted after 30 days, and their key is new again (spec 4.13).
 
-A row goes under its claim's lock, as a write with its key would take it: neither waits for the other. The rows go a few
-at a time, each batch a transaction of one statement, however many are due.
+A row is deleted under its claim's lock, which a write with its key would take too: neither waits for the other. Rows
+are deleted in small batches, each a transaction of one statement, however many are due.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ KEPT = datetime.timedelta(days=30)
 PERIOD_SECONDS = 3600
 BATCH = 200  # locks held at once; PostgreSQL's table of them has room for some thousands
 
-# Drops whole days that are due as of an instant, and returns how many.
+# Drops whole days that are due at an instant; returns how many.
 Drop = Callable[[datetime.datetime], Awaitable[int]]
 
 _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 
 class Retention:
-    """Forgets the claims of one ledger. Any number may do so at once: each row goes once."""
+    """Deletes old claims of one ledger. Any number of processes may run it at once: each row is deleted once."""
 
     def __init__(self, database: Database, claims: sa.Table, drops: Sequence[Drop] = ()) -> None:
-        """drops: what else goes when its time is over."""
+        """drops: drop other data whose retention is over."""
         self._database, self._drops = database, drops
         c = claims.c
         due = (c.recorded_at >= param("after", TIME), c.recorded_at <= param("before", TIME))
@@ -46,11 +46,11 @@ class Retention:
         named = sa.func.unnest(*arrays).table_valued(*kinds).render_derived(name="named")
         locked = sa.select(*named.c).where(sa.func.pg_try_advisory_xact_lock(named.c.lock)).cte("locked")
         same = (column == locked.c[column.name] for column in claims.primary_key)
-        # Its time once more: the key may have been forgotten and used again since it was found to be due.
+        # The time is checked again: the key may have been deleted and reused since it was found due.
         self._forget = Statement(sa.delete(claims).where(*same, c.recorded_at <= param("before", TIME)))
 
     async def sweep(self, now: datetime.datetime) -> int:
-        """Forgets what is 30 days old as of `now`, but claims that a write holds at this moment; returns how many."""
+        """Deletes claims that are 30 days old at `now`, except those that a write holds locked; returns how many."""
         before, after, gone = max(now, _EPOCH + KEPT) - KEPT, _EPOCH, 0
         while rows := await self._database.rows(self._due, after=after, before=before, batch=BATCH):
             keys = [(row["company_id"], row["api_key_id"], row["idempotency_key"]) for row in rows]
@@ -77,14 +77,14 @@ async def every_slot(
     clock: Callable[[], datetime.datetime] = instants.now,
     period_seconds: int = PERIOD_SECONDS,
 ) -> None:
-    """Does the work at every slot, which it is told, beginning with the last one: nothing is missed that fell due while
-    no process ran. Until cancelled, or until the work fails.
+    """Calls `work` with every slot until cancelled, or until the work fails. It begins with the last past slot, so that
+    work which fell due while no process ran is not missed.
 
     period_seconds: see `instants.slot_of`; by default slots are full hours.
     """
     while True:
         slot = instants.slot_of(clock(), period_seconds)
         await work(slot)
-        # In short steps, for clocks are set and machines sleep.
+        # Sleeps in short steps, because clocks are set and machines suspend.
         while instants.slot_of(now := clock(), period_seconds) == slot:  # noqa: ASYNC110 - a clock sets no event
             await asyncio.sleep(min(period_seconds - (now - slot).total_seconds(), 60))

@@ -1,4 +1,4 @@
-"""A service for the tests of `App`: it answers, refuses and fails as its caller asks. `python -m tests.app.echo`."""
+"""A service for the tests of `App`: it answers, refuses or fails as its request says. `python -m tests.app.echo`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = "svc-echo"
 
 
 def say(text: str) -> None:
-    """A line that the test reads."""
+    """Prints a line that the test reads."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -44,7 +44,7 @@ class Echo:
 
 
 class Faltering:
-    """Work that fails at first."""
+    """Background work that fails at first."""
 
     def __init__(self) -> None:
         self.times = 0

@@ -1,4 +1,4 @@
-"""One service process: who may call, what becomes of what is raised, health, background work, start and stop."""
+"""One service process: allowed callers, error mapping, health, background work, start and stop."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EchoProcess(RunningService):
 
     @property
     def lines(self) -> list[str]:
-        """What the service said, beside its structured log."""
+        """The lines that the service printed, without its structured log."""
         return [line for line in self.log.read_text().splitlines() if not line.startswith("{")]
 
     async def said(self, line: str) -> None:
@@ -246,7 +246,7 @@ def test_a_setting_that_is_bad_ends_the_process_with_one_line(name: str, value: 
         timeout=30,
         check=False,
     )
-    line = ended.stderr.splitlines()[-1]  # gRPC's own library speaks first
+    line = ended.stderr.splitlines()[-1]  # after the lines of gRPC's library
     assert ended.returncode == 2 and line.startswith("svc-echo: ") and name in line
     assert "Traceback" not in ended.stderr
 

@@ -1,4 +1,4 @@
-"""Calls to other services: tokens and request ids travel, refusals cross, a service that is away is unavailable."""
+"""Calls to other services: tokens and request ids are sent, refusals are raised, a fault is ServiceUnavailable."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METHOD = "/makeready.parcels_of_tests.v1.EchoService/Echo"
 
 
 class Echo:
-    """A real gRPC server whose one RPC does what a test says, and what it was asked."""
+    """A real gRPC server. Its one RPC does what a test sets, and records its calls."""
 
     def __init__(self) -> None:
         self.handle: Handle = self.echo
@@ -80,7 +80,7 @@ async def call(client: ServiceClient, text: str = "hello", **how: Any) -> str:
 
 
 def caller(echo: Echo, keys: Path) -> Identity:
-    """Whom the server knows as the caller."""
+    """The caller's identity, as the server verifies it."""
     return TokenVerifier(keys / "ring.jwks", audience="svc-echo").verify(echo.metadata["authorization"])
 
 
@@ -156,5 +156,5 @@ async def test_a_service_that_is_not_there_is_told_and_found_when_it_comes(keys:
 
 
 async def test_a_large_batch_passes(client: ServiceClient) -> None:
-    """The library's own limit is 4 MiB."""
+    """gRPC's default limit is 4 MiB."""
     assert len(await call(client, "x" * 6 * 1024 * 1024)) == 6 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""The database: transactions, what a lost connection is called, and what errors tell."""
+"""The database: transactions, the exception for a lost connection, and the text of errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def database(opened: Database) -> Database:
 
 
 async def test_an_error_of_the_database_does_not_tell_the_values_of_the_row(database: Database) -> None:
-    """They may be a resident's, and an error may be logged."""
+    """The values may be a resident's, and an error may be logged."""
     with pytest.raises(asyncpg.CheckViolationError) as fault:
         async with database.transaction() as connection:
             await connection.raw.execute(

@@ -1,4 +1,4 @@
-"""Ids that are reserved before their rows are written."""
+"""Ids reserved before their rows are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Migrations: all of them in one transaction, once, whoever starts them, and never a step back by accident."""
+"""Migrations: all in one transaction, once even if started concurrently, and never a downgrade by accident."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The private names of SQLAlchemy that `statements.py` and `paging.py` use: they are there, and do what we expect.
+"""The private names of SQLAlchemy that `statements.py` and `paging.py` use exist and behave as expected.
 
-A failure here comes with a new version of SQLAlchemy, before anything else of ours has met it.
+These tests fail first when a new version of SQLAlchemy changes one of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WHAT_TO_DO = (
 
 
 class Days(sa.TypeDecorator[datetime.timedelta]):
-    """A type that changes values on both ways."""
+    """A type that converts values in both directions."""
 
     impl = sa.Integer
     cache_ok = True

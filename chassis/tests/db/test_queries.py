@@ -1,4 +1,4 @@
-"""Typed rows, and rows that travel as arrays, on a real PostgreSQL."""
+"""Typed rows, and rows sent as arrays, on a real PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Core statements compiled once; the private attributes that this leans on are pinned here."""
+"""Core statements compiled once: their SQL and arguments, and the statements that are refused."""
 
 from __future__ import annotations
 

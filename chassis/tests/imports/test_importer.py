@@ -43,7 +43,7 @@ Outcome = tuple[int, int, str]
 
 
 class Request:
-    """An import request, whatever its contract."""
+    """An import request of no particular contract."""
 
     def __init__(self, *rows: Mapping[str, Any] | bytes, dry_run: bool = False) -> None:
         self.dry_run = dry_run
@@ -169,7 +169,7 @@ async def test_a_change_is_after_the_last_one_though_the_clock_went_back(parcels
         (row(sender="S9"), "sender"),
         (row(sender="S3"), "sender"),  # another company's
         ({"label": "a box", "sender": "S1"}, "external_id"),
-        (row("P2"), "external_id"),  # it stands in the file twice
+        (row("P2"), "external_id"),  # twice in the file
     ],
 )
 async def test_a_bad_row_is_rejected_by_field_and_holds_up_no_other(bad: Any, field: str, parcels: Parcels) -> None:
@@ -229,7 +229,7 @@ async def test_the_lock_of_one_company_is_not_anothers(parcels: Parcels) -> None
 
 
 async def test_a_record_that_somebody_makes_meanwhile_is_worth_a_retry(parcels: Parcels) -> None:
-    """A person does not take the imports' lock."""
+    """A command need not take the imports' lock."""
     save = parcels.save
 
     async def late(connection: Connection, batch: Batch[ParcelRow]) -> References:

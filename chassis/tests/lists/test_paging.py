@@ -1,4 +1,4 @@
-"""What a list refuses when it is made: whatever would fail at a request fails when the service starts."""
+"""Lists that are refused when they are made: a list that would fail at a request fails when the service starts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EVERY = (*PLACES, "status", "updated_since", "number")
 
 
 def boats(*, indexed: tuple[str, ...] = PLACES, keys: tuple[tuple[str, ...], ...] = (("harbour_id", "number"),)) -> Any:
-    """A table of boats; indexed: the places that have indexes; keys: what is unique in a company."""
+    """A table of boats; indexed: the places that have indexes; keys: the unique columns in a company."""
     table = sa.Table(
         "boat",
         sa.MetaData(),
@@ -61,7 +61,7 @@ def pages(table: Any, filters: dict[str, Any], **options: Any) -> Pages:
 
 
 def request_with(*names: str, statuses: int = len(STATUSES)) -> type[Message]:
-    """A list's request that has these filters."""
+    """The request message of a list with these filters."""
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
         name="boats.proto", package="boats", syntax="proto3", dependency=["google/protobuf/timestamp.proto"]
@@ -90,7 +90,7 @@ def test_a_list_that_has_all_it_needs_answers_every_set_of_its_filters() -> None
     made = pages(table, conditions(table, *EVERY), request=request_with(*EVERY))
     for names in ((), ("harbour_id",), ("berth_id", "harbour_id", "status"), EVERY[:-1], ("harbour_id", "number")):
         assert made.statement(frozenset(names)).parameters == {"company_id", "after_id", "rows", *names}
-    # Whether the berth lies in the harbour is asked of berths, once.
+    # The table of berths decides, once, whether the berth lies in the harbour.
     assert "FROM berth" in made.statement(frozenset(PLACES)).sql
     assert "berth" not in made.statement(frozenset(["harbour_id"])).sql.replace("berth_id", "")
 
@@ -145,7 +145,7 @@ def without_index(name: str, *filters: str) -> Callable[[], Pages]:
             "for its filters harbour_id and updated_since:",
         ),
         (without_index("boat_updated", "status", "updated_since"), "for its filters updated_since:"),
-        # The index has the status before the instant: a list that does not know the statuses could not walk it.
+        # The index has the status before the instant: a list without known statuses could not walk it.
         (with_filters("updated_since"), "for its filters updated_since:"),
         (
             with_filters("status", "updated_since", statuses=()),

@@ -73,7 +73,7 @@ LISTED = Pages(
 
 
 def filter_sets() -> Iterator[tuple[str, ...]]:
-    """Every set of filters; a number is one of a harbour's."""
+    """Every set of filters; a number is unique in its harbour."""
     for size in range(len(LISTED.filters) + 1):
         for names in itertools.combinations(LISTED.filters, size):
             if "number" not in names or "harbour_id" in names:
@@ -185,10 +185,10 @@ def test_no_records_are_an_empty_page() -> None:
 
 @pytest.mark.parametrize("names", [names for names in filter_sets() if "updated_since" not in names])
 async def test_a_page_meets_no_more_than_its_own_rows(names: tuple[str, ...], database: Database) -> None:
-    """With any filters, also of values that no record has: then it would be all rows that are looked at in vain."""
+    """For any filters, and for values that no record has: a bad plan would read all rows in vain there."""
     filters = {name: VALUES[name][0] for name in names}
     for nothing in ({}, *({name: VALUES[name][-1]} for name in names)):
         plan = await page_plan(database, LISTED, COMPANY, 20, 0, **filters | nothing)
-        # Its own, those that follow in the longest page, and the berth of each.
+        # The page's rows, those that follow in the longest page, and each row's berth.
         assert plan.rows_met <= 2 * (ROWS_MAX + 1) + 5, nothing
         assert "boat" not in plan.whole_tables

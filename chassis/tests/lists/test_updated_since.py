@@ -1,4 +1,4 @@
-"""Pages of what changed since an instant: exactly the records that a plain query finds, at a bounded cost."""
+"""Pages of records changed since an instant: exactly the records that a plain query finds, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 def statement(*names: str, statuses: tuple[str, ...] = STATUSES) -> Statement:
-    """The ids of a page with these filters, as `Pages` asks for them."""
+    """The statement of a page's ids with these filters, as `Pages` makes it."""
     place: Having = [(c.place_id, param("place_id", sa.BigInteger))] if "place_id" in names else []
     status: Having = [(c.status, param("status", sa.Text))] if "status" in names else []
     every: list[Having] = [[(c.status, sa.literal_column(f"'{one}'"))] for one in statuses]
@@ -99,7 +99,7 @@ FILTERS: list[dict[str, Any]] = [{}, {"place_id": 1}, {"status": "Open"}, {"plac
 
 @pytest.fixture(scope="module")
 def small_steps() -> Mapping[frozenset[str], Statement]:
-    """Statements whose steps and blocks are so small that few rows take every way through them."""
+    """Statements whose steps and blocks are so small that few rows cover every path."""
     with pytest.MonkeyPatch.context() as patch:
         for name, size in (("_STEP", 4), ("_RECENT", 6), ("_BITS", 4)):
             patch.setattr(updated_since, name, sa.literal_column(str(size), sa.Integer))
@@ -134,7 +134,7 @@ async def test_a_page_holds_what_a_plain_query_finds(
 async def test_a_walk_meets_every_change_once(
     opened: Database, small_steps: Mapping[frozenset[str], Statement], many: int
 ) -> None:
-    """A third of 100 rows changed; they lie in runs and alone."""
+    """A third of 100 rows changed, some in runs and some alone."""
     changed = [number for number in range(1, 101) if number % 7 < 2 or 40 <= number < 52]
     rows = [
         Row(COMPANY, number, 1, STATUSES[number % 3], False, NOON + SECOND * (number in changed))

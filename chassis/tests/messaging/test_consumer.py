@@ -1,4 +1,4 @@
-"""A consumer: each event is applied once, whether NATS brings it, the producer's outbox, or both."""
+"""A consumer applies each event once, whether it arrives from NATS, from the producer's outbox, or from both."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Producer:
         return answer
 
     async def records(self, *events: str) -> list[str]:
-        """Records public events; their ids."""
+        """Records public events; returns their ids."""
         now = datetime.datetime.now(datetime.UTC)
         rows = [self.outbox.public(one, company_id=7, entity_id=1, occurred_at=now, data=b"{}") for one in events]
         async with self.database.transaction() as connection:
@@ -64,7 +64,7 @@ class Producer:
 
 
 class Applied:
-    """Applies events by keeping their ids; `bad` fail."""
+    """Applies events by storing their ids; those in `bad` fail."""
 
     def __init__(self) -> None:
         self.bad: set[str] = set()
@@ -126,7 +126,7 @@ async def consumer(
 
 
 async def ids(databases: tuple[Database, Database]) -> list[str]:
-    """What was applied and stayed, in its order of ids."""
+    """The ids of the events that were applied and committed, ascending."""
     rows = await databases[1].rows(Statement(sa.select(applied.c.event_id).order_by(applied.c.event_id)))
     return [row[0] for row in rows]
 
@@ -194,7 +194,7 @@ async def test_a_producer_knows_how_far_its_consumers_have_come(producer: Produc
     rows = await producer.database.rows(Statement(sa.text("SELECT consumer, recorded_until FROM outbox_confirmation")))
     ((name, until),) = map(tuple, rows)
     assert name == "svc-orders"
-    # Less than a minute is left out: a transaction that is still open may have an earlier time.
+    # The last minute is left out: a transaction that is still open may have an earlier time.
     assert before - datetime.timedelta(seconds=61) < until < before
 
 

@@ -1,4 +1,4 @@
-"""The outbox: what is claimed, published, listed for consumers, and removed."""
+"""The outbox: events are claimed, published, listed for consumers, and deleted."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def outbox(database: Database) -> Outbox:
 
 @pytest.fixture
 async def relay(database: Database, outbox: Outbox) -> Relay:
-    # Nobody listens there: what these tests ask needs no NATS.
+    # No server listens there: these tests need no NATS.
     return Relay(database, outbox, Transport("nats://127.0.0.1:1", "test"), ["svc-webhooks", "svc-occupancy"])
 
 
@@ -133,7 +133,7 @@ def test_event_ids_are_version_7_and_sort_by_time() -> None:
     assert abs((first.int >> 80) / 1000 - time.time()) < 5
 
 
-# How they travel
+# Packs
 
 Row = dict[str, Any]
 SUBJECTS = ("events.a.public.one", "events.a.public.two", "events.a.references")

@@ -1,4 +1,4 @@
-"""Records declared once: what a row becomes, and what is refused when the declaration is made."""
+"""Records declared once: how rows are rendered, and which declarations are refused."""
 
 from __future__ import annotations
 

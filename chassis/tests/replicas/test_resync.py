@@ -1,4 +1,4 @@
-"""Replicas made anew from their owner, a page a call, over real gRPC."""
+"""Replicas rebuilt from their owner, a page a call, over real gRPC."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def opened(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def resync(owner: Database, opened: Database, tmp_path: Path) -> AsyncIterator[ReplicaResync]:
-    """Keeps what `owner` tells over gRPC; nothing yet."""
+    """Stores the rows that `owner` serves over gRPC; empty at first."""
     async with opened.connection() as connection:
         await connection.raw.execute("TRUNCATE company, staff")
     source = ReplicaSource(owner, OWNED)
@@ -82,7 +82,7 @@ async def resync(owner: Database, opened: Database, tmp_path: Path) -> AsyncIter
 
 
 async def rebuild(resync: ReplicaResync, kind: str, overwrite: bool = False) -> list[int]:
-    """How many rows each page had."""
+    """The number of rows of each page."""
     request, pages = pb.RebuildReplicasRequest(kind=kind, overwrite=overwrite), []
     while True:
         response = await resync.RebuildReplicas(request, operator())

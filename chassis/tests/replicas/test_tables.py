@@ -1,4 +1,4 @@
-"""Replicas: the highest version stays, parents may come later."""
+"""Replicas: the highest version wins, and a row may arrive before its parent."""
 
 from __future__ import annotations
 

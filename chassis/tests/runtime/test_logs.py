@@ -1,4 +1,4 @@
-"""What a log line may hold."""
+"""The content of log lines: no secrets, no bodies."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Settings from the environment: each is checked, and a bad one is named."""
+"""Settings from the environment: each is checked, and the error names a bad one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_is_no_url_is_told_with_the_settings_name(text: str) -> None:
 
 @pytest.fixture
 def values(tmp_path: Path) -> dict[str, str]:
-    """The settings that a process cannot do without."""
+    """The required settings of a process."""
     (tmp_path / "key").touch()
     return {
         "MAKEREADY_DATABASE_URL": "postgresql://localhost/orders",

@@ -1,4 +1,4 @@
-"""Announcements: one event for each row that is overdue, in the transaction that marks it."""
+"""Announcements: one event for each overdue row, in the transaction that marks it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MARK = UpdateMany(chore, ("announced_at",))
 
 
 def announce(row: Record, now: datetime.datetime, clock: datetime.datetime) -> Announcement:
-    """Every third chore is marked and published to nobody."""
+    """Every third chore is marked without an event."""
     data = None if row["id"] % 3 == 0 else b'{"due": "%d"}' % int((now - row["due_at"]).total_seconds())
     mark = {"company_id": row["company_id"], "id": row["id"], "announced_at": clock}
     return Announcement(row["company_id"], row["id"], clock, data, mark)

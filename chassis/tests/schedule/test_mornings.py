@@ -1,4 +1,4 @@
-"""The morning after, in the timezones of the world: what counts as overdue at an instant."""
+"""The company's morning in various timezones: which dates are overdue at an instant."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def test_what_is_overdue_stays_overdue(now: datetime.datetime, later: datetime.t
 @pytest.mark.parametrize(
     ("timezone", "day", "morning"),
     [
-        # The night in which the clocks go forward is an hour shorter, the one in which they go back an hour longer.
+        # The night in which the clocks go forward is an hour shorter; the night in which they go back, an hour longer.
         ("America/Chicago", "2026-03-07", "2026-03-07T12:00:00Z"),
         ("America/Chicago", "2026-03-08", "2026-03-08T11:00:00Z"),
         ("America/Chicago", "2026-11-01", "2026-11-01T12:00:00Z"),
         ("Europe/Berlin", "2026-03-29", "2026-03-29T04:00:00Z"),
         ("Europe/Berlin", "2026-10-25", "2026-10-25T05:00:00Z"),
         ("Australia/Lord_Howe", "2026-04-05", "2026-04-04T19:30:00Z"),
-        # After the 29th came the 31st.
+        # Apia skipped the 30th.
         ("Pacific/Apia", "2011-12-29", "2011-12-29T16:00:00Z"),
         ("Pacific/Apia", "2011-12-31", "2011-12-30T16:00:00Z"),
         ("Asia/Kathmandu", "2026-05-05", "2026-05-05T00:15:00Z"),

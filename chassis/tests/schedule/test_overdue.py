@@ -1,4 +1,4 @@
-"""What time makes due: each row is handed on once, whoever asks, at a cost that grows with what is due."""
+"""Due rows: each is passed on once, also by concurrent sweeps, at a cost that grows with the number of due rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def overdue(database: Database, **options: Any) -> Overdue:
 
 
 class Told:
-    """Tells of rows once, and keeps which."""
+    """Work that marks rows as announced, and records them."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -101,7 +101,7 @@ async def _fill(database: Database, company_id: int, first_id: int, many: int, d
 
 
 async def _waits(database: Database) -> None:
-    """Until somebody waits for a lock."""
+    """Waits until a transaction waits for a lock."""
     async with asyncio.timeout(10):
         while not await database.value(Statement(sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted"))):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -162,7 +162,7 @@ async def test_what_changed_before_the_lock_is_left(database: Database) -> None:
 
 
 async def test_what_everybody_locks_first_is_locked_first_and_in_the_order_of_its_ids(database: Database) -> None:
-    """Chores 1, 2, 3 are in rooms 3, 2, 1. Who holds room 2 can still change chore 3: the sweep holds no chore yet."""
+    """Chores 1, 2, 3 are in rooms 3, 2, 1. While room 2 is held, chore 3 can change: the sweep locks rooms first."""
     await _fill(database, 1, 1, 3)
     async with database.connection() as connection:
         await connection.raw.execute("INSERT INTO room SELECT generate_series(1, 3); UPDATE chore SET room_id = 4 - id")
@@ -215,5 +215,5 @@ async def test_cost_grows_with_what_is_due_and_not_with_the_table(database: Data
     plan = await statement_plan(database, find, **values)
     assert plan.returned == len(due)
     assert "chore_due" in plan.indexes and "chore" not in plan.whole_tables
-    # Itself, and each company once.
+    # Each due row, and each company once.
     assert plan.rows_met <= len(due) + 205

@@ -1,4 +1,4 @@
-"""Scheduled sweeps: each is tried, what was done is told by name, and a clock that cannot be is refused."""
+"""Scheduled sweeps: every sweep runs, counts are returned by name, and an impossible instant is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOON = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 
 
 class Swept:
-    """Sweeps that record when they were started."""
+    """Sweeps that record the instants of their runs."""
 
     def __init__(self) -> None:
         self.instants: list[tuple[str, datetime.datetime]] = []

@@ -1,4 +1,4 @@
-"""Runs one command in a process of its own, which a test lets die: `python -m tests.writes.dying DATABASE_URL`."""
+"""Runs one command in a process of its own, which a test kills: `python -m tests.writes.dying DATABASE_URL`."""
 
 from __future__ import annotations
 

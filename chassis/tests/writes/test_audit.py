@@ -1,4 +1,4 @@
-"""The audit log: entries hold what differs, and are read newest first, of one company."""
+"""The audit log: entries hold the values that differ, and lists are newest first, for one company."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that come at once share a statement, and each gets an answer of its own."""
+"""Concurrent requests share a statement, and each gets its own answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..parcels import COMPANY, claims, clear, count, metadata, outbox, parcel, p
 
 
 class Doubling:
-    """Answers numbers with their double, and records which were asked together."""
+    """Answers numbers with their double, and records which numbers shared a call."""
 
     def __init__(self, bad: Sequence[int] = (), passed_on: Sequence[int] = ()) -> None:
         self.batches: list[list[int]] = []
@@ -187,7 +187,7 @@ async def test_a_row_that_the_database_refuses_fails_alone_and_is_not_logged(dat
 
 
 class HeldClaim(Claim):
-    """A claim whose lock somebody else holds."""
+    """A claim whose lock another transaction holds."""
 
     @property
     def lock(self) -> int:
@@ -211,7 +211,7 @@ async def test_of_one_key_twice_in_a_statement_the_one_that_got_the_lock_is_kept
 
 
 async def test_a_key_in_flight_leaves_no_claim_behind(database: Database) -> None:
-    """Nor a row: its caller is told, and the others are served."""
+    """It leaves no row either: its caller gets the refusal, and the others are served."""
     claim, reply, rows = a_write(2, "held")
     writes = [a_write(1, "first"), (claim, reply, rows), a_write(3, "third")]
     some = [coalescing._Write(database, claim, 201, reply, rows) for claim, reply, rows in writes]

@@ -1,4 +1,4 @@
-"""Commands: done once for each key and actor, in one transaction with their audit entry and events."""
+"""Commands: each runs once for its key and actor, in one transaction with its audit entry and events."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def request(key: str = "key-1", **values: object) -> object:
 
 
 class AddParcel:
-    """The work of a command, and how often it was done."""
+    """The work of a command; counts its runs."""
 
     def __init__(self, entity_id: int = 1) -> None:
         self.entity_id = entity_id
@@ -210,7 +210,7 @@ async def test_what_the_work_raises_leaves_nothing_and_frees_the_key(
 async def test_a_constraint_that_the_work_breaks_is_the_callers_to_name(
     database: Database, commands: CommandRunner
 ) -> None:
-    """Only the claim's own key means that the first request committed meanwhile."""
+    """Only a violation of the claim's key means that the first request has committed meanwhile."""
     await commands.run(person(), request("one"), Document, AddParcel())
     with pytest.raises(UniqueViolationError) as fault:
         await commands.run(person(), request("two"), Document, AddParcel())
@@ -285,7 +285,7 @@ async def test_a_process_that_dies_leaves_all_of_a_command_or_nothing(
     assert reply.json == b"a document" and await stored(database) == [0, 1, 1, 1]
 
 
-# What a request gives
+# The fields of a request
 
 
 def test_fields_are_what_the_request_gives() -> None:

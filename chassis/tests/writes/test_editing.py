@@ -1,4 +1,4 @@
-"""The record editor: what is stored, audited and published when people add and change records."""
+"""The record editor stores, audits and publishes records that people add and change."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Editing:
             return (await boats.save(command, locked, values, at=at)).record
 
     async def published(self) -> int:
-        """How many times references were."""
+        """How many times references were published."""
         rows = [Event.FromString(row["message"]) for row in await self.database.rows(OUTBOX)]
         return sum(event.HasField("references") for event in rows)
 

@@ -1,4 +1,4 @@
-"""The record editor where the audit log holds columns, and where messages name the kind otherwise."""
+"""The record editor with audited columns, and with another name of the kind in messages."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 
 
 async def run(database: Database, work: Callable[[Command], Awaitable[Answer]]) -> Answer:
-    """What the work answers in a command of its own."""
+    """Runs the work in a command of its own; returns its answer."""
     answers: list[Answer] = []
 
     async def once(command: Command) -> pb.AddPropertyResponse:
@@ -96,7 +96,7 @@ async def run(database: Database, work: Callable[[Command], Awaitable[Answer]]) 
 
 
 async def entries(database: Database, boat_id: int) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Action, before and after of each entry of the audit log, the oldest first."""
+    """The action, before and after of each audit entry, the oldest first."""
     rows = await database.rows(
         Statement(
             sa.select(audit.c.action, *(sa.cast(audit.c[name], sa.Text).label(name) for name in ("before", "after")))

@@ -108,7 +108,7 @@ async def test_a_record_is_added_with_its_audit_entry_and_its_references(
     assert (made.entity_id, made.version) == (record["entity_id"], 1)
     ((action, before, after),) = await entries(database)
     assert (action, before) == ("parcel.added", {})
-    # What the entry says by itself, and what is null as it was before, is left out.
+    # The entry leaves out values that it has in columns of its own, and values that stay null.
     assert after == {
         "label": "a box", "grams": 5, "status": "Received", "sender": {"id": 1, "name": "Ann"}, "external_id": "P1",
     }  # fmt: skip

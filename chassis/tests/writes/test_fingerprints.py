@@ -1,4 +1,4 @@
-"""What "the same request" means (spec 4.13): the same JSON, however it is spelled, to the same operation."""
+"""The meaning of "the same request" (spec 4.13): equal JSON, however it is written, to the same operation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BODIES = st.dictionaries(TEXT, VALUES, min_size=1, max_size=5)
 
 
 def spelled(value: Any, random: Random) -> str:
-    """One of the many texts that stand for the value."""
+    """One of the many JSON texts of the value."""
     if isinstance(value, dict):
         pairs = [f"{blanks(random)}{spelled(key, random)}:{spelled(one, random)}" for key, one in value.items()]
         random.shuffle(pairs)
@@ -54,7 +54,7 @@ def character(one: str, random: Random) -> str:
 
 
 def told_apart(value: Any) -> Any:
-    """The value, so that what JSON tells apart differs: Python's 1, 1.0 and True are equal."""
+    """The value in a form whose equality is JSON's: in Python 1, 1.0 and True are equal."""
     if isinstance(value, dict):
         return {key: told_apart(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -79,7 +79,7 @@ def test_one_body_has_one_fingerprint_however_it_is_spelled(body: dict[str, Any]
 
 @given(BODIES, BODIES, st.data())
 def test_two_bodies_have_two_fingerprints(one: dict[str, Any], other: dict[str, Any], data: st.DataObject) -> None:
-    if data.draw(st.booleans()):  # else two at random, which are seldom alike
+    if data.draw(st.booleans()):  # else two at random, which are seldom equal
         other = dict(one)
         other[data.draw(st.sampled_from(sorted(one)))] = data.draw(VALUES)
     same = told_apart(one) == told_apart(other)
@@ -163,7 +163,7 @@ def test_operation_and_body_do_not_run_into_each_other(
 
 @given(st.tuples(st.integers(1, 12), st.integers(1, 12), st.text("1/2", min_size=1, max_size=3)), st.data())
 def test_a_claim_is_of_one_company_one_api_key_and_one_key(one: tuple[int, int, str], data: st.DataObject) -> None:
-    """The lock that a duplicate meets is taken for just the three."""
+    """A claim's lock is for exactly these three values."""
     other = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 12), st.text("1/2", min_size=1, max_size=3)))
     first, second = (
         idempotency.claim(

@@ -1,4 +1,4 @@
-"""Writes that can be retried: `InsertOnce`, which only inserts, and `DecideOnce`, which reads and decides first."""
+"""Idempotent writes: `InsertOnce`, which only inserts, and `DecideOnce`, which reads and decides first."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def a_claim(key: str = "key", body: bytes = b"{}", api_key_id: int = 1, company_
 
 
 class HandOver:
-    """The rule: a parcel that is there and was not handed over is, once."""
+    """The rule: an existing parcel is handed over, once."""
 
     def __init__(self, database: Database, decides: Callable[[Record | None], Decision] | None = None) -> None:
         self.database, self._decides = database, decides
@@ -98,7 +98,7 @@ def handed_over(parcel_id: int, company_id: int = COMPANY) -> dict[str, Any]:
 
 
 async def stored(database: Database) -> list[int]:
-    """How many parcels are handed over, events, and claims."""
+    """The numbers of handed-over parcels, events, and claims."""
     handed = await count(database, parcel, parcel.c.status == sa.literal_column("'HandedOver'"))
     return [handed, await count(database, outbox), await count(database, claims)]
 
@@ -141,7 +141,7 @@ async def test_what_the_rule_refuses_leaves_nothing_and_frees_the_key(database: 
 
 
 async def test_keys_are_the_callers_own(database: Database) -> None:
-    """Another integration's or company's key is another key; and another company's parcel is not there."""
+    """Another integration's or company's key is another key, and another company's parcel is not found."""
     await HandOver(database)()
     assert await code_of(HandOver(database)(a_claim(api_key_id=2))) == "handed_over"
     assert await code_of(HandOver(database)(a_claim(company_id=OTHER_COMPANY))) == "not_found"
@@ -168,7 +168,7 @@ async def test_of_two_who_decide_on_one_row_the_second_sees_what_the_first_did(d
 
 
 def held(database: Database, key: str = "key") -> AbstractAsyncContextManager[Connection]:
-    """A transaction of somebody who holds the key."""
+    """A transaction that holds the key's lock."""
     return database.transaction(f"SELECT pg_advisory_xact_lock({a_claim(key).lock})")
 
 

@@ -1,4 +1,4 @@
-"""Claims are kept 30 days: what goes then, what stays, and who waits for whom (spec 4.13)."""
+"""Claims are retained 30 days: which are deleted, which stay, and that no write waits for a sweep (spec 4.13)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def claimed(key: str) -> Claim:
 
 
 async def write(database: Database, key: str, text: str) -> WriteReply:
-    """Notes a text, once a key."""
+    """Stores a text, once for each key."""
     return await WRITE.write(database, claimed(key), 201, text.encode(), {note: {"text": text}})
 
 
@@ -91,7 +91,7 @@ async def keys(database: Database) -> list[str]:
 
 
 async def held(database: Database, key: str, work: Any) -> Any:
-    """Does the work while somebody else's write holds the key."""
+    """Does the work while another write holds the key."""
     async with database.transaction(f"SELECT pg_advisory_xact_lock({claimed(key).lock})"):
         return await work
 
@@ -133,7 +133,7 @@ async def test_a_write_never_waits_for_a_key_that_is_being_forgotten(database: D
     for key in ("k", "other"):
         await write(database, key, key)
     await age(database, NOW - KEPT)
-    # Whoever holds the one row stops the sweep in the middle of its statement, all its locks taken.
+    # This transaction holds one row, and stops the sweep in the middle of its statement, with all its locks taken.
     async with database.transaction("SELECT FROM idempotency WHERE idempotency_key = 'other' FOR UPDATE"):
         sweep = asyncio.create_task(retention.sweep(NOW))
         await waits_for_a_row(database)
@@ -155,7 +155,7 @@ async def test_a_key_used_again_after_it_was_found_to_be_due_stays(database: Dat
     oldest = f"old-{BATCH + 1}"
     async with database.transaction("SELECT FROM idempotency WHERE idempotency_key = 'old-1' FOR UPDATE") as connection:
         sweep = asyncio.create_task(retention.sweep(NOW))
-        await waits_for_a_row(database)  # in its second batch: the oldest is gone
+        await waits_for_a_row(database)  # in its second batch: the oldest is deleted
         await write(database, oldest, "new")
         await connection.raw.execute("UPDATE idempotency SET recorded_at = $1 WHERE idempotency_key = 'old-1'", NOW)
     assert await sweep == BATCH
@@ -168,7 +168,7 @@ async def test_sweeps_at_once_forget_each_claim_once(database: Database, step: d
     await write(database, "new", "new")
     await age(database, NOW, "new")
     counts = await asyncio.gather(*(Retention(database, claims).sweep(NOW) for _ in range(3)))
-    left = await Retention(database, claims).sweep(NOW)  # a batch that another has in hand is not waited for
+    left = await Retention(database, claims).sweep(NOW)  # a sweep skips the batch that another one holds locked
     assert sum(counts) + left == 5 * BATCH and await keys(database) == ["new"]
 
 
@@ -192,7 +192,7 @@ async def test_an_enormous_ledger_is_forgotten_while_writes_go_on(database: Data
             try:
                 reply = await write(database, key, text)
             except Refusal as refusal:
-                assert refusal.code == "idempotency_in_progress"  # the very instant in which it goes
+                assert refusal.code == "idempotency_in_progress"  # at the very instant of its deletion
                 continue
             replayed += reply.replayed
             assert reply.body == (b"old" if reply.replayed else text.encode())

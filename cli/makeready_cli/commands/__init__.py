@@ -1,1 +1,1 @@
-"""The commands: a file for each noun, and in it what can be done with it."""
+"""The commands: one file for each noun, with the commands about it."""

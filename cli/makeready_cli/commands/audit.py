@@ -1,4 +1,4 @@
-"""`makeready audit list`: what people did to a company's records, from the logs of all services."""
+"""`makeready audit list`: the changes that people made to a company's records, from the logs of all services."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def add(commands: Commands) -> None:
 async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Answer:
     await ensure_company(operator, arguments.company_id)
     told = await asyncio.gather(*(_entries(operator, arguments, service) for service in operator.system.services))
-    # An instant may be shared; within a service the ids tell the order.
+    # Entries may share an instant; within a service their ids give the order.
     entries = sorted((entry for found in told for entry in found), key=_age, reverse=True)[: arguments.limit]
     rows = [
         (
@@ -63,7 +63,7 @@ async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Ans
 
 
 async def _entries(operator: Operator, arguments: argparse.Namespace, service: str) -> list[dict[str, Any]]:
-    """The newest entries of one service, as many as are wanted of all."""
+    """The newest entries of one service, up to the limit for all services together."""
     audit = AuditServiceStub(operator.channel(service))
     request = pb.ListAuditRequest(subject=arguments.subject or "")
     if arguments.subject_id is not None:

@@ -73,7 +73,7 @@ def _created(created: pb.CreateCompanyResponse, _arguments: argparse.Namespace) 
 
 
 async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
-    """Each setting goes to the context that owns it."""
+    """Sends each setting to the context that owns it."""
     company = pb.UpdateCompanyRequest(company_id=arguments.company_id)
     if arguments.active is not None:
         company.active = arguments.active
@@ -88,7 +88,7 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
     if not has_policy and len(company.ListFields()) == 1:
         raise UsageError("name at least one setting to change")
     operator.trace()
-    # The gateway first, also where nothing is for it: it alone knows whether there is such a company.
+    # The gateway first, even without a setting for it: it alone knows whether the company exists.
     companies = CompaniesServiceStub(operator.channel("gateway"))
     updated = (await operator.call("gateway", companies.UpdateCompany, company)).company
     value = _shown(updated)

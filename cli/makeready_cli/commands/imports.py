@@ -70,7 +70,7 @@ async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
         await ensure_company(operator, arguments.company_id)
         with _telling(file, lines) as (say, progress):
             work = Import(file, source, shape, sender, rejects, say)
-            gc.freeze()  # what is there now stays: it need not be walked through for every batch
+            gc.freeze()  # the garbage collector need not walk today's objects for every batch
             try:
                 counts = await work.run(progress)
             finally:
@@ -79,7 +79,7 @@ async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 
 def source_of(file: Path, lines: Lines) -> Source:
-    """The rows of a file, by what its name ends with. Raises Failed."""
+    """The rows of a file, by the ending of its name. Raises CommandError."""
     suffix = Path(file.name.removesuffix(".gz")).suffix.lower()
     if suffix not in FORMATS:
         raise CommandError(f"{file} must be named .csv or .jsonl, or so with .gz behind.")
@@ -103,7 +103,7 @@ Say = Callable[[str], None]
 
 @contextmanager
 def _telling(file: Path, lines: Lines) -> Iterator[tuple[Say, Callable[[Counts], None]]]:
-    """How bad rows are told, and how far the import is: with a bar where a person watches."""
+    """Prints bad rows and the import's progress; on a terminal the progress is a bar."""
     if not sys.stderr.isatty():
         yield lambda line: _to_stderr(f"{line}\n"), lambda _counts: None
         return

@@ -1,4 +1,4 @@
-"""`makeready inspection …`: what a company looks at, row by row."""
+"""`makeready inspection …`: a company's inspections, row by row."""
 
 from __future__ import annotations
 

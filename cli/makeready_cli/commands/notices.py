@@ -1,4 +1,4 @@
-"""`makeready notice …`: what the residents of a property are told."""
+"""`makeready notice …`: notices to the residents of a property."""
 
 from __future__ import annotations
 

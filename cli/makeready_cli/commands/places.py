@@ -1,4 +1,4 @@
-"""`makeready property …`, `unit …` and `asset …`: a company's places and what stands in them."""
+"""`makeready property …`, `unit …` and `asset …`: a company's places and the assets in them."""
 
 from __future__ import annotations
 

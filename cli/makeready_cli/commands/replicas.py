@@ -1,4 +1,4 @@
-"""`makeready replicas rebuild`: what services keep of others' rows, made anew from their owners."""
+"""`makeready replicas rebuild`: replaces a service's replica rows with their owners' current rows."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def rebuild(operator: Operator, arguments: argparse.Namespace) -> Answer:
 
 
 async def _kinds(operator: Operator, service: str) -> list[pb.ReplicaKind]:
-    """What the service keeps of others; nothing where it serves no such RPC."""
+    """The kinds of replicas that the service has; empty if it does not implement the RPC."""
     stub = ReplicasServiceStub(operator.channel(service))
     try:
         return list((await operator.ask(service, stub.ListReplicas, pb.ListReplicasRequest())).kinds)
@@ -74,7 +74,7 @@ async def _kinds(operator: Operator, service: str) -> list[pb.ReplicaKind]:
 
 
 async def _take_in(operator: Operator, service: str, one: pb.ReplicaKind, overwrite: bool, shown: Any) -> int:
-    """How many rows the owner has."""
+    """Copies all rows of one kind from their owner; returns how many."""
     stub = ReplicasServiceStub(operator.channel(service))
     request = pb.RebuildReplicasRequest(kind=one.kind, overwrite=overwrite)
     rows = 0

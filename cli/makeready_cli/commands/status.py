@@ -59,7 +59,7 @@ async def status(operator: Operator, _arguments: argparse.Namespace) -> Answer:
 
 
 async def _process(operator: Operator, name: str, process: Mapping[str, Any]) -> dict[str, Any]:
-    """A process as it is recorded, and as it is found."""
+    """A process as recorded in runtime.json, with its current state."""
     found = {**process, "alive": is_alive(int(process["pid"]))}
     if "grpc" not in process:
         return found
@@ -79,7 +79,7 @@ async def _health(operator: Operator, service: str) -> str:
 
 
 async def _unpublished(operator: Operator, service: str) -> int | None:
-    """Events that wait for the transport; None where there is no outbox or no answer."""
+    """Events that wait for the transport; None if the service has no outbox or does not answer."""
     outbox = OutboxServiceStub(operator.channel(service))
     try:
         answer = await operator.ask(service, outbox.GetOutbox, pb.GetOutboxRequest(), deadline_seconds=LOOK_SECONDS)
@@ -89,7 +89,7 @@ async def _unpublished(operator: Operator, service: str) -> int | None:
 
 
 async def _lag(operator: Operator, service: str) -> int | None:
-    """Events that the stream has yet to bring; None where nothing is consumed, or NATS or the service is away."""
+    """Events that the consumer has not received yet; None if the service consumes nothing, or it or NATS is away."""
     consumer = ConsumerServiceStub(operator.channel(service))
     try:
         answer = await operator.ask(service, consumer.GetLag, pb.GetLagRequest(), deadline_seconds=LOOK_SECONDS)

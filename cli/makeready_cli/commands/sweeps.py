@@ -1,4 +1,4 @@
-"""`makeready sweep …`: what the services do by themselves when it is time, done now, or as of another instant."""
+"""`makeready sweep …`: runs the services' scheduled sweeps now, or as of another instant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from makeready_cli.output import Answer, instant
 from makeready_cli.parsers import Commands, command, group
 from makeready_cli.rpc.command import RpcCommand, add_commands
 
-# A sweep does everything that is due: attempts of up to 10 s each, rows by the million.
+# A sweep does everything that is due: attempts of up to 10 s each, and millions of rows.
 SWEEP_SECONDS = 3600.0
 
 
@@ -91,8 +91,8 @@ Ask = Callable[[str], Awaitable[Swept]]
 
 
 async def _everywhere(operator: Operator, ask: Ask[Swept]) -> dict[str, Swept | None]:
-    """Each service's answer, None where it serves no such sweep. Raises Failed with what is the matter where any
-    failed; only after all have answered, for the others' work need not wait for it."""
+    """Each service's answer; None if it does not implement the sweep. Raises CommandError with all failures, once every
+    service has answered: a failure must not cut short the others' work."""
 
     async def one(service: str) -> Swept | CommandError | None:
         try:
@@ -120,7 +120,7 @@ async def sweep_retention(operator: Operator, arguments: argparse.Namespace) -> 
         return await operator.ask(service, stub.SweepRetention, request, deadline_seconds=SWEEP_SECONDS)
 
     swept = [answer for answer in (await _everywhere(operator, ask)).values() if answer is not None]
-    # Without --now each service asks its own clock: all that was due at the earliest of their instants is gone.
+    # Without --now each service uses its own clock. Everything that was due at the earliest of their instants is gone.
     value = {
         "now": min(instant(answer.now) for answer in swept),
         "idempotency_keys": sum(answer.idempotency_keys for answer in swept),
@@ -134,7 +134,7 @@ async def sweep_retention(operator: Operator, arguments: argparse.Namespace) -> 
 
 
 async def sweep_stale(operator: Operator, arguments: argparse.Namespace) -> Answer:
-    # One instant for all: what a unit's morning brings in one service and in another belongs together.
+    # One instant for all services: the sweeps of one unit's morning in two services must agree.
     request = sweeps_pb2.RunScheduledSweepsRequest()
     request.now.FromDatetime(arguments.now or instants.now())
 

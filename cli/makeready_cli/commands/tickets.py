@@ -1,4 +1,4 @@
-"""`makeready ticket …`: what the back office does with tickets, and what became of them."""
+"""`makeready ticket …`: the back office's work on tickets, and their history."""
 
 from __future__ import annotations
 

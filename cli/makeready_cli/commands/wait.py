@@ -1,4 +1,4 @@
-"""`makeready wait`: until nothing is on its way between the services."""
+"""`makeready wait`: returns once no event is on its way between the services."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from makeready_cli.parsers import Commands, command
 
 TIMEOUT_SECONDS = 60.0
 PAUSE_SECONDS = 0.1
-# An event may cause another where it arrives, and that one a third: catalog, tickets, webhooks.
+# An event may cause a second one in its consumer, and that one a third: catalog, tickets, webhooks.
 QUIET_ROUNDS = 3
 
 
@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
 
 @dataclass(slots=True)
 class Round:
-    """What one look at all services found."""
+    """The result of looking at all services once."""
 
     behind: list[str] = field(default_factory=list)
     fetched: int = 0

@@ -1,1 +1,1 @@
-"""`makeready import`: rows of a file become records, each bad row is told and kept, good rows go through."""
+"""`makeready import`: makes records of a file's rows. It reports and stores each bad row and imports the good ones."""

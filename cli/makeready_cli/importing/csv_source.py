@@ -10,7 +10,7 @@ from makeready_cli.errors import CommandError, quoted
 from makeready_cli.importing.lines import ROW_BYTES_MAX, Lines, RowTooLong
 from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow
 
-# The parser's words, and ours for them.
+# The csv module's messages, and the reasons that this program gives for them.
 _REASONS = {
     "new-line character seen in unquoted field": "holds a carriage return that ends no line; quote the value",
     "unexpected end of data": "opens a quote that nothing closes",
@@ -24,12 +24,12 @@ class CsvSource:
     """A CSV file whose first row names the columns."""
 
     def __init__(self, lines: Lines) -> None:
-        """Reads the header. Raises Failed."""
+        """Reads the header. Raises CommandError."""
         csv.field_size_limit(ROW_BYTES_MAX)
         self._lines = lines
         self._reader = csv.reader(lines, strict=True)
         header = self._header()
-        # A rejects file of ours: its first columns are about the row, not of it.
+        # A rejects file: its first columns are about the row, not part of it.
         self._is_rejects = header[: len(REJECT_COLUMNS)] == list(REJECT_COLUMNS)
         self._width = len(header)
         self.columns = tuple(header[len(REJECT_COLUMNS) :] if self._is_rejects else header)
@@ -59,7 +59,7 @@ class CsvSource:
             except StopIteration:
                 return
             except (csv.Error, RowTooLong) as error:
-                # Whatever a stray quote swallowed is read again: one bad line costs one row.
+                # The lines that a stray quote swallowed are read again, so one bad line costs one row.
                 self._lines.give_back()
                 yield SourceRow(
                     self._lines.line,
@@ -98,7 +98,8 @@ class CsvSource:
 def written(fields: Sequence[str]) -> str:
     """The fields as a line of CSV, without its line end."""
     stream = io.StringIO()
-    # The writer quotes the characters of its line end: with another one, a field's own would stand there bare.
+    # The writer quotes only the characters of its own line end: with "\n" alone, a carriage return in a field would
+    # stay unquoted.
     csv.writer(stream, lineterminator="\r\n").writerow(fields)
     return stream.getvalue().removesuffix("\r\n")
 

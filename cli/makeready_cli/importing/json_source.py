@@ -53,5 +53,5 @@ class JsonSource:
 
 
 def joined(members: dict[str, msgspec.Raw]) -> str:
-    """An object of members whose values stay as they were written: 1.10 does not become 1.1."""
+    """An object whose members keep their original text: 1.10 does not become 1.1."""
     return msgspec.json.encode(members).decode()

@@ -1,7 +1,7 @@
-"""What can be imported: each kind's columns, and the RPC that takes its rows.
+"""The kinds of records that can be imported: each kind's columns, and the RPC that takes its rows.
 
-The owner of a kind checks its rows; the columns are known here so that a mistyped one is reported before the first row
-is sent. They come from `kinds.json`, which `make openapi` makes from the owners' Structs.
+The owner of a kind checks its rows. The columns are known here too, so that a mistyped one is reported before the first
+row is sent. They come from `kinds.json`, which `make openapi` generates from the owners' Structs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from makeready.common.v1 import documents_pb2 as common
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of record. required: the columns without which no row can be taken; contract: the module of its proto;
-    rpc_name: Service.Method."""
+    """One kind of record. required: the columns that every row needs; contract: the module of its proto; rpc_name:
+    Service.Method."""
 
     name: str
     service: str
@@ -44,7 +44,7 @@ class Kind:
         return found
 
     def request_of(self, rows: Iterable[common.ImportRow], dry_run: bool, events: bool) -> Any:
-        """The RPC's request; kinds that fire no public event on import know no `events`."""
+        """The RPC's request. Kinds that fire no public event on import have no field `events`."""
         request: Any = GetMessageClass(self.rpc.input_type)(rows=rows, dry_run=dry_run)
         if events and "events" in request.DESCRIPTOR.fields_by_name:
             request.events = True

@@ -1,4 +1,4 @@
-"""The lines of a file, plain or gzipped, numbered, and never more of them in memory than one row takes."""
+"""The lines of a file, plain or gzipped, numbered. Memory never holds more of them than one row."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import BinaryIO, cast
 
 from makeready_cli.errors import CommandError
 
-ROW_BYTES_MAX = 1024 * 1024  # text fields end at 20,000 characters, so a longer row is a quote left open
+ROW_BYTES_MAX = 1024 * 1024  # text fields end at 20,000 characters, so a longer row is an unclosed quote
 BOM = b"\xef\xbb\xbf"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 GZIP = b"\x1f\x8b"
 
 
 class RowTooLong(Exception):  # noqa: N818
-    """A row goes on past ROW_BYTES_MAX."""
+    """A row is longer than ROW_BYTES_MAX."""
 
 
 class Lines:
-    """Iterates over the lines of the row that is being read; `begin` starts the next row.
+    """Iterates over the lines of the current row; `begin` starts the next row.
 
-    Bytes that are no UTF-8 come as lone surrogates and set `is_damaged`.
+    Bytes that are not UTF-8 become lone surrogates and set `is_damaged`.
     """
 
     def __init__(self, name: str, raw: BinaryIO, stream: BinaryIO) -> None:
@@ -42,7 +42,7 @@ class Lines:
 
     @property
     def position(self) -> int:
-        """How many bytes of the file as it lies on the disk were read."""
+        """How many bytes of the file on disk were read; for a gzipped one, compressed bytes."""
         return self._raw.tell()
 
     def begin(self) -> None:
@@ -51,7 +51,7 @@ class Lines:
 
     @property
     def text(self) -> str:
-        """The row as it stands in the file."""
+        """The row's text in the file."""
         return "".join(self._row)
 
     @property
@@ -60,7 +60,7 @@ class Lines:
         return not text.isascii() and _has_surrogate(text)
 
     def give_back(self) -> None:
-        """Ends the row after its first line; the others are read again as rows of their own."""
+        """Ends the row after its first line; the row's other lines are read again as rows of their own."""
         self._ahead.extendleft(reversed(self._row[1:]))
         del self._row[1:]
 
@@ -85,7 +85,7 @@ class Lines:
                 raise CommandError(f"{self.name} is encoded in UTF-16; save it as UTF-8.")
             line = line.removeprefix(BOM)
         if len(line) > ROW_BYTES_MAX and not line.endswith(b"\n"):
-            # The rest of an endless line is left out; its start tells a person which one it is.
+            # The rest of an endless line is skipped; its start is enough for a person to find it.
             while (rest := self._readline(ROW_BYTES_MAX)) and not rest.endswith(b"\n"):
                 pass
             line += b"\n"
@@ -112,7 +112,7 @@ def _has_surrogate(text: str) -> bool:
 
 @contextmanager
 def lines_of(path: Path) -> Iterator[Lines]:
-    """Opens a file. Whether it is gzipped is seen from its first bytes. Raises Failed."""
+    """Opens a file; its first bytes show whether it is gzipped. Raises CommandError."""
     try:
         raw = path.open("rb")
     except OSError as error:

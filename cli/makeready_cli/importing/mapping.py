@@ -1,6 +1,6 @@
-"""A mapping: how the rows of any CSV export become rows under the public field names.
+"""A mapping: turns the rows of any CSV export into rows under the public field names.
 
-`mapping_file` reads one from TOML; docs/imports.md shows one in full.
+`mapping_file` reads one from TOML; docs/imports.md has a complete example.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from makeready_cli.importing import values
 from makeready_cli.importing.rows import Faulty
 
-# What becomes of a later row with the same external_id: it is rejected; unless it makes the same record; or it
-# counts as unchanged whatever it says.
+# What happens to a later row with the same external_id. reject: it is rejected. skip-identical: it is rejected unless
+# it makes the same record. keep-first: it counts as unchanged, whatever its values.
 REJECT, SKIP_IDENTICAL, KEEP_FIRST = DUPLICATES = ("reject", "skip-identical", "keep-first")
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How one public field is made."""
+    """The rule for making one public field."""
 
     name: str
     columns: tuple[str, ...]
@@ -29,7 +29,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """A column by which rows are left out: those that have another value in it than these."""
+    """A filter on a column: rows whose value is not one of `values` are left out."""
 
     column: str
     clean: Callable[[str], str]
@@ -38,8 +38,8 @@ class Only:
 
 @dataclass(frozen=True, slots=True)
 class FileMapping:
-    """A whole mapping. duplicates: one of DUPLICATES. file_name: the form of the file's name, whose parts the rows
-    have as columns."""
+    """A whole mapping. duplicates: one of DUPLICATES. file_name: the form of the file's name; its parts become columns
+    of every row."""
 
     fields: tuple[Field, ...]
     ignore: tuple[str, ...]
@@ -49,7 +49,7 @@ class FileMapping:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns of the file that are read."""
+        """The columns of the file that the mapping reads."""
         fields = frozenset(column for field in self.fields for column in field.columns)
         parts = () if self.file_name is None else self.file_name.parts
         return fields.union(one.column for one in self.only) - frozenset(parts)
@@ -58,7 +58,7 @@ class FileMapping:
         return any(re.fullmatch(re.escape(name).replace(r"\*", ".*"), column, re.DOTALL) for name in self.ignore)
 
     def takes(self, row: values.Columns) -> bool:
-        """Whether the row is one of those that are wanted. Raises Faulty."""
+        """Whether the filters admit the row. Raises Faulty."""
         return all(one.clean(row[one.column]) in one.values for one in self.only)
 
     def row(self, row: values.Columns) -> dict[str, str]:
@@ -73,7 +73,7 @@ class FileMapping:
 
 
 class Texts(dict[str, str]):
-    """The members of a JSON object as a CSV would have them; those that it lacks are blank. Raises Faulty."""
+    """A JSON object's members as CSV texts; a missing member is blank. Raises Faulty."""
 
     def __init__(self, source: Mapping[str, Any], parts: Mapping[str, str]) -> None:
         """parts: of the file's name."""

@@ -1,4 +1,4 @@
-"""Reads a mapping from its TOML file. Everything that can be wrong with it is told before a row is read."""
+"""Reads a mapping from its TOML file and reports every mistake in it before the first row is read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIELD = (*_ORIGINS, *_READERS, "spaces", "empty", "default", "timezone", "plus_
 
 
 def load(path: Path, kind: Kind) -> FileMapping:
-    """Reads a mapping for a kind. Raises Failed with what is wrong with it."""
+    """Reads a mapping for a kind. Raises CommandError with the mistake."""
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -116,7 +116,7 @@ class _Loader:
     def _origin(
         self, origin: str, rules: dict[str, Any], clean: Callable[[str], str]
     ) -> tuple[tuple[str, ...], values.Read]:
-        """The columns that a field is made of, and how its text is taken from them."""
+        """The columns that a field uses, and the function that takes its text from them."""
         if origin == "constant":
             constant = self._scalar(rules, "constant")
             return (), lambda _row: constant
@@ -136,7 +136,7 @@ class _Loader:
         return columns, lambda row: clean(template.filled([clean(row[name]) for name in columns]))
 
     def _reader(self, rules: dict[str, Any]) -> Callable[[str], str] | None:
-        """What makes the value of the text; None where the text is the value."""
+        """The function that turns the text into the value; None if the text is the value."""
         otherwise = self._scalar(rules, "otherwise") if "otherwise" in rules else None
         for key in ("timezone", "plus_minutes"):
             if key in rules and "date" not in rules:
@@ -216,7 +216,7 @@ class _Loader:
         return str(found)
 
     def _scalar(self, table: dict[str, Any], key: str) -> str:
-        """A value of TOML as a CSV would have it."""
+        """A TOML value as CSV text."""
         value = table[key]
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -239,7 +239,7 @@ def _listed(table: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def _or_else(read: Callable[[str], str], otherwise: str | None) -> Callable[[str], str]:
-    """Names the text that nothing is made of, or puts `otherwise` in its place."""
+    """Adds the unreadable text to the error, or returns `otherwise` instead."""
 
     def attempt(text: str) -> str:
         try:

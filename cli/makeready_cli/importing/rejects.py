@@ -1,4 +1,4 @@
-"""The rejects file: the rows that were refused, each with its line, field and reason, ready to be mended."""
+"""The rejects file: the rejected rows, each with its line, field and reason, ready to be corrected."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, Source, SourceRo
 
 
 class Rejects:
-    """Made with the first row that is refused; without one there is no file.
+    """Created with the first rejected row; without one there is no file.
 
-    CSV: the header of the source behind `reject_line,reject_field,reject_reason`. JSON lines: the same three
-    as members in front. A row that is no CSV or no JSON at all is kept as it stands.
+    CSV: the header of the source after `reject_line,reject_field,reject_reason`. JSON lines: the same three as the
+    first members. A row that is not valid CSV or JSON is written unchanged.
     """
 
     def __init__(self, source_file: Path, source: Source, chosen: Path | None, folder: Path) -> None:
-        """chosen: the file to write, replaced where it exists; None: a new one in the folder. Raises Failed."""
+        """chosen: the file to write, replaced if it exists; None: a new one in the folder. Raises CommandError."""
         self._source_file = source_file
         self._source = source
         self._chosen = chosen
@@ -31,9 +31,11 @@ class Rejects:
         self.file: Path | None = None
         if chosen is not None and chosen.exists() and chosen.samefile(source_file):
             raise CommandError("The rejects file can't be the file that is imported; name another with --rejects.")
-        # Told now, and not when half of the file has been imported.
+        # Checked now, not after half of the file has been imported.
         place = folder if chosen is None else chosen.parent
-        written_to = chosen if chosen is not None and chosen.exists() else place  # /dev/null is there, for one
+        written_to = (
+            chosen if chosen is not None and chosen.exists() else place
+        )  # /dev is closed to writing, /dev/null is not
         if not place.is_dir() or not os.access(written_to, os.W_OK):
             raise CommandError(f"No rejects file can be written in {place.absolute()}; name another with --rejects.")
 
@@ -42,7 +44,7 @@ class Rejects:
         found = (str(row.line), fault.field, fault.reason)
         text = row.kept.rstrip("\r\n")
         if row.has_reject_columns:
-            pass  # the row can't be taken apart, and it says already why it was refused the first time
+            pass  # the row can't be parsed, and it already has the reason of its first rejection
         elif self._source.columns is not None:
             text = f"{written(found)},{text}"
         elif row.json is not None:
@@ -78,7 +80,7 @@ class Rejects:
 
 
 def names(source_file: Path, folder: Path) -> itertools.chain[Path]:
-    """NAME.rejects.csv, NAME.2.rejects.csv, …: an older one may be just about to be mended."""
+    """NAME.rejects.csv, NAME.2.rejects.csv, …: the operator may still be correcting an older one."""
     plain = source_file.name.removesuffix(".gz")
     stem, suffix = Path(plain).stem, Path(plain).suffix
     stem = re.sub(r"(\.\d+)?\.rejects$", "", stem)

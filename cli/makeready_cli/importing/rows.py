@@ -1,4 +1,4 @@
-"""What a file gives: rows with their line, and what is wrong with those that can't be taken."""
+"""The rows of a file with their line numbers, and the faults of unusable rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a row is rejected. field: the public field, or the column; empty where it is the whole row."""
+    """Why a row is rejected. field: the public field or the column; empty if the whole row is at fault."""
 
     field: str
     reason: str
 
 
 class Faulty(Exception):  # noqa: N818 - a row's fate, not an error of ours
-    """Raised where a row turns out to be unusable."""
+    """Raised if a row is unusable."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(reason)
@@ -27,10 +27,9 @@ class Faulty(Exception):  # noqa: N818 - a row's fate, not an error of ours
 class SourceRow:
     """One row of the file.
 
-    line: of its first line in the file, from 1. kept: its text as the rejects file keeps it; bytes that are
-    no UTF-8 stand in it as lone surrogates. values: column to value, empty where there is a fault. json: the
-    object as it was written, of JSON lines. has_reject_columns: `kept` still begins with the columns of the
-    rejects file that it came from.
+    line: its first line in the file, from 1. kept: its text for the rejects file; bytes that are not UTF-8 are lone
+    surrogates in it. values: column to value, empty if there is a fault. json: the original object, for JSON lines.
+    has_reject_columns: `kept` still begins with the columns of the rejects file that it was read from.
     """
 
     line: int
@@ -41,8 +40,8 @@ class SourceRow:
     has_reject_columns: bool = False
 
 
-# What the rejects file adds to a row, in front. A file that bears them is read as if they were not there,
-# so that a rejects file can be mended and imported as it is.
+# The rejects file puts these columns in front of a row. They are ignored when a file has them, so a corrected rejects
+# file can be imported as it is.
 REJECT_COLUMNS = ("reject_line", "reject_field", "reject_reason")
 
 
@@ -51,11 +50,11 @@ class Source(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The names in a CSV's header; None for JSON lines, where every row has its own."""
+        """The names in a CSV's header; None for JSON lines, where each row has its own."""
 
     @property
     def header(self) -> str:
-        """The text of the header as the rejects file repeats it, without its line end."""
+        """The text of the header for the rejects file, without its line end."""
 
     def rows(self) -> Iterator[SourceRow]:
-        """All rows in the order of the file. Raises Failed where the file itself can't be read on."""
+        """All rows in the order of the file. Raises CommandError if the file can't be read further."""

@@ -1,4 +1,4 @@
-"""One import from the file's first row to its last: read, shaped, batched, sent, and every bad row told."""
+"""One import from the file's first row to its last: reads, shapes, batches and sends rows, and reports bad ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from makeready_cli.importing.seen import Seen
 from makeready_cli.importing.sending import BYTES_MAX, ROWS_MAX, Entry, Sender
 from makeready_cli.importing.shapes import Shape
 
-# So often the event loop has to run until a call that was begun is with gRPC, which sends it while we read on.
+# After a call begins, the event loop must run this often until gRPC has the call and sends it while we read on.
 STEPS_TO_LEAVE = 8
 
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the rows; read is the sum of the others."""
+    """The number of rows by outcome; `read` is the sum of the others."""
 
     read: int = 0
     created: int = 0
@@ -37,7 +37,7 @@ class Import:
     def __init__(
         self, file: Path, source: Source, shape: Shape, sender: Sender, rejects: Rejects, say: Callable[[str], None]
     ) -> None:
-        """say: tells the operator one line."""
+        """say: prints one line for the operator."""
         self._file = file
         self._source = source
         self._shape = shape
@@ -51,8 +51,8 @@ class Import:
     async def run(self, progress: Callable[[Counts], None]) -> Counts:
         """Imports the whole file. progress: called after every batch.
 
-        While a batch is away, the next one is read. One is away at a time, so that the owner takes them in the order of
-        the file, and so that they are told in that order too.
+        The next batch is read while one is with the owner. Only one is sent at a time, so that the owner handles the
+        rows, and the command reports them, in the order of the file.
         """
         try:
             for batch in self._batches():
@@ -62,7 +62,8 @@ class Import:
                     await asyncio.sleep(0)
             await self._settle_away(progress)
         except CommandError:
-            # The file can't be read on: what is away is told all the same. (Where the sender failed, nothing is.)
+            # The file can't be read further; the outcome of the batch under way is still reported. If sending failed,
+            # none is under way.
             await self._settle_away(progress)
             raise
         finally:
@@ -95,7 +96,7 @@ class Import:
             yield batch
 
     def _entry(self, row: SourceRow) -> Entry | None:
-        """The row on its way; None where the mapping leaves it out."""
+        """The row as a batch entry; None if the mapping leaves it out."""
         if row.fault is not None:
             return Entry(row, fault=row.fault)
         try:
@@ -104,11 +105,11 @@ class Import:
             external_id, sent = self._shape.row(row)
         except Faulty as faulty:
             return Entry(row, fault=faulty.fault)
-        # What is wrong with another one, its owner says.
+        # The owner reports an external_id that is no text.
         return Entry(row, sent, None, external_id if isinstance(external_id, str) else "")
 
     def _find_repeated(self, batch: list[Entry]) -> None:
-        """Keeps rows from being sent that an earlier one of the file stands for, or that may not follow it."""
+        """Does not send rows whose external_id an earlier row had; marks those as faulty that may not repeat it."""
         named = [entry for entry in batch if entry.external_id]
         repeated = self._seen.repeated([(entry.external_id, entry.row.line, entry.sent) for entry in named])
         for place, earlier in repeated.items():
@@ -121,7 +122,7 @@ class Import:
                 entry.fault = Fault("external_id", reason)
 
     def _settle(self, batch: list[Entry], answers: list[common.ImportResult]) -> None:
-        """Counts what became of a batch, and tells its bad rows."""
+        """Counts the outcomes of a batch and reports its bad rows."""
         results = iter(answers)
         for entry in batch:
             self.counts.read += 1

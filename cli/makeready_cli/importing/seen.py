@@ -1,4 +1,4 @@
-"""Which external_ids a file has shown so far, in a temporary file that SQLite spills to, not in our memory."""
+"""The external_ids seen so far in a file. SQLite spills them to a temporary file, so memory stays bounded."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from makeready_cli.errors import CommandError
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The row that showed the external_id first."""
+    """The first row that had the external_id."""
 
     line: int
     is_identical: bool
 
 
 class Seen:
-    """Remembers each external_id's first line."""
+    """Remembers the first line of each external_id."""
 
     def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None)  # no name: a temporary file, gone at the end
+        self._database = sqlite3.connect("", isolation_level=None)  # no name: a temporary file, deleted at the end
         self._database.execute("PRAGMA journal_mode = off")
         self._database.execute("PRAGMA synchronous = off")
         # With 2 MB, the default, a million ids took 20 s; with 32 MB 8 s.
@@ -33,8 +33,8 @@ class Seen:
         self._database.execute("BEGIN")
 
     def repeated(self, rows: Sequence[tuple[str, int, bytes]]) -> dict[int, Earlier]:
-        """Of rows (external_id, line, what is sent), by their place: the earlier row with the same external_id, where
-        there is one. The others are remembered."""
+        """Takes rows (external_id, line, JSON to send) and remembers new external_ids. Returns, by a row's position,
+        the earlier row with the same external_id."""
         offered = [
             (external_id, line, hashlib.blake2b(sent, digest_size=16).digest()) for external_id, line, sent in rows
         ]

@@ -1,4 +1,4 @@
-"""Batches of rows on their way to the owner of a kind, and what became of each row."""
+"""Sends batches of rows to the owner of a kind, and returns each row's outcome."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from makeready_cli.errors import CommandError
 from makeready_cli.importing.kinds import Kind
 from makeready_cli.importing.rows import Fault, SourceRow
 
-# Under load a batch of 500 light rows waited twice as long as it worked: it has some eight waits, whatever its size.
-# What others hear of a batch is one event, hardly larger than its rows, and has to stay below NATS' megabyte.
+# Under load a batch of 500 light rows waited twice as long as it worked: a batch has some eight waits, whatever its
+# size. A batch publishes one event, hardly larger than its rows, which has to stay below NATS' megabyte.
 ROWS_MAX = 2000
 BYTES_MAX = 512 * 1024
 DEADLINE_SECONDS = 60.0
-# An import of hours must outlive a restart of a service: about half a minute in all.
+# An import of hours must outlive a restart of a service; these sum to about half a minute.
 RETRY_SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 @dataclass(slots=True)
 class Entry:
-    """A row of a batch, in the order of the file. sent: its JSON; empty where the row is not sent. external_id: where
-    it has a usable one."""
+    """A row of a batch, in the order of the file. sent: its JSON, empty if the row is not sent. external_id: empty if
+    it has no usable one."""
 
     row: SourceRow
     sent: bytes = b""
@@ -44,10 +44,10 @@ class Sender:
         self._events = events
 
     async def send(self, entries: Sequence[Entry]) -> list[common.ImportResult]:
-        """What became of each entry that has something to send, in their order. Raises Failed.
+        """The outcome of each entry that has JSON to send, in their order. Raises CommandError.
 
-        A batch that got no answer is sent again: its rows are upserts, so that those which had come through
-        are unchanged then.
+        A batch without an answer is sent again. Its rows are upserts: those that were stored the first time are then
+        unchanged.
         """
         rows = [common.ImportRow(line=entry.row.line, json=entry.sent) for entry in entries if entry.sent]
         if not rows:

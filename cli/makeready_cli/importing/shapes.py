@@ -1,4 +1,4 @@
-"""From a row of the file to the row that is sent: as it stands, or through a mapping."""
+"""Turns a row of the file into the row to send: unchanged, or through a mapping."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from makeready_cli.importing.rows import Faulty, SourceRow
 
 
 class Shape(Protocol):
-    """What makes of a row of the file the row that is sent."""
+    """Turns a row of the file into the row to send."""
 
     def check_columns(self, file: str, columns: Sequence[str]) -> None:
-        """Compares a CSV's header with what is wanted. Raises Failed."""
+        """Compares a CSV's header with the expected columns. Raises CommandError."""
 
     def takes(self, source: SourceRow) -> bool:
-        """Whether the row is to be imported at all. Raises Faulty."""
+        """Whether the row is to be imported. Raises Faulty."""
 
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
-        """The row's external_id, whatever it is, and its JSON object. Raises Faulty."""
+        """The row's external_id, of whatever type, and its JSON object. Raises Faulty."""
 
     @property
     def duplicates(self) -> str:
@@ -33,7 +33,7 @@ class Shape(Protocol):
 
 
 class Plain:
-    """A file that bears the public field names."""
+    """A file whose columns have the public field names."""
 
     duplicates = REJECT
 
@@ -65,10 +65,10 @@ class Plain:
 
 
 class Mapped:
-    """A file of any columns, with its mapping."""
+    """A file with any columns, and its mapping."""
 
     def __init__(self, mapping: FileMapping, file: str = "") -> None:
-        """file: its name. Raises Failed where the mapping wants a name of another form."""
+        """file: its name. Raises CommandError if the mapping requires another form of name."""
         self._mapping = mapping
         self._parts: Mapping[str, str] = {}
         if mapping.file_name is not None:
@@ -104,7 +104,7 @@ class Mapped:
     def _columns(self, source: SourceRow) -> values.Columns:
         """The row's columns, and the parts of the file's name. Raises Faulty."""
         if source.json is None:
-            return {**self._parts, **source.values}  # a CSV's header has been checked: it lacks none
+            return {**self._parts, **source.values}  # a CSV's header was checked: no column is missing
         for column in source.values:
             if column not in self._known and not self._is_known(column):
                 raise Faulty(column, "is neither read nor ignored by the mapping")

@@ -1,8 +1,8 @@
-"""How a mapping makes one field's value from the columns of a row. Standard library only.
+"""Makes one field's value from the columns of a row, by the rules of a mapping. Standard library only.
 
-In this order: where the text comes from (a column, the first of several, a template, a constant), spaces, texts
-that mean nothing, then at most one of a table of values, steps, date formats, digits and a pattern, and the default
-of what is blank.
+The steps, in order: take the text (from a column, the first non-blank of several, a template, or a constant); strip
+spaces; blank the texts that mean nothing; apply at most one of a table of values, steps, date formats, digits and a
+pattern; put the default in place of a blank.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TIMES = frozenset("HIpMSfz")
 
 
 class Unreadable(Exception):  # noqa: N818
-    """A text that the field's rules make no value of; says why."""
+    """The field's rules can't read the text; the message says why."""
 
 
 def stripped(text: str) -> str:
@@ -37,7 +37,7 @@ def stripped(text: str) -> str:
 
 
 def collapsed(text: str) -> str:
-    """Without spaces at the ends, and with one where there were several or a line end."""
+    """The text without spaces at its ends; each run of spaces and line ends is one space."""
     return " ".join(text.split())
 
 
@@ -49,10 +49,10 @@ SPACES: dict[str, Callable[[str], str]] = {"strip": stripped, "collapse": collap
 
 
 class FileName:
-    """A file's name with {PART} in it. Each part is as short as the rest of the name allows."""
+    """A form of file names with {PART} in it. Each part matches as little as the rest of the name allows."""
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError where a brace stands alone, and where there is no part or one that stands in it twice."""
+        """Raises ValueError for an unmatched brace, for a form without a part, and for a part that it has twice."""
         template = Template(text)
         self.parts = template.columns
         if len(set(self.parts)) < len(self.parts):
@@ -61,19 +61,19 @@ class FileName:
         self._pattern = re.compile("(.+?)".join(map(re.escape, pieces)), re.DOTALL)
 
     def read(self, name: str) -> dict[str, str] | None:
-        """The parts of a file's name, which may end with .csv, .jsonl or .gz and be that of a rejects file; None where
-        it has another form."""
+        """The parts of a file's name; None if the name has another form. It may end with .csv, .jsonl, .ndjson or .gz,
+        and may be that of a rejects file."""
         plain = re.sub(r"\.(csv|jsonl|ndjson)$", "", name.removesuffix(".gz"), flags=re.IGNORECASE)
         found = self._pattern.fullmatch(re.sub(r"(\.\d+)?\.rejects$", "", plain))
         return None if found is None else dict(zip(self.parts, found.groups(), strict=True))
 
 
 class Template:
-    """A text with {COLUMN} in it; {{ and }} are the braces themselves."""
+    """A text with {COLUMN} in it; {{ and }} stand for the braces themselves."""
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError where a brace stands alone, and where there is no column."""
-        self.pieces: list[tuple[str, str]] = []  # each a text and the column that follows it
+        """Raises ValueError for an unmatched brace, and for a text without a column."""
+        self.pieces: list[tuple[str, str]] = []  # each a text and the column after it
         literal, start = "", 0
         for match in _PLACEHOLDER.finditer(text):
             literal += text[start : match.start()]
@@ -93,25 +93,24 @@ class Template:
         self._form = "%s".join(fixed)
 
     def filled(self, texts: Sequence[str]) -> str:
-        """The template with a text in the place of each column; blank where all of them are."""
+        """The template with the columns' texts in place; blank if all of them are."""
         return self._form % tuple(texts) if any(texts) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """Date formats of strptime, tried in order. timezone: that of texts that bear no offset of their own. plus: added
-    to the instant."""
+    """Date formats of strptime, tried in order. timezone: for texts without an offset. plus: added to the instant."""
 
     formats: tuple[str, ...]
     timezone: ZoneInfo | None
     plus: datetime.timedelta = datetime.timedelta()
 
     def read(self, text: str) -> str:
-        """`YYYY-MM-DD`, or with a time or a timezone the instant in UTC. Raises Unreadable."""
+        """`YYYY-MM-DD`; the instant in UTC if there is a time or a timezone. Raises Unreadable."""
         for form in self.formats:
             try:
                 found = _usual(form, text) or datetime.datetime.strptime(text, form)
-                # strptime takes %m and %d with one digit: "60409" is no %y%m%d, but it would pass for one.
+                # strptime accepts one digit for %m and %d: it would read "60409" as %y%m%d.
                 if _ADJOINING.search(form) and found.strftime(form) != text:
                     continue
             except ValueError:
@@ -140,7 +139,7 @@ class Dates:
 
 
 def _usual(form: str, text: str) -> datetime.datetime | None:
-    """What strptime makes of a text that has all its digits, in a seventh of the time; None where it has to look."""
+    """The result of strptime for a text with all its digits, in a seventh of the time; None if strptime must decide."""
     pattern, places = _pattern(form)
     match = pattern and pattern.fullmatch(text)
     if not match:
@@ -154,7 +153,7 @@ def _usual(form: str, text: str) -> datetime.datetime | None:
 
 @functools.cache
 def _pattern(form: str) -> tuple[re.Pattern[str] | None, tuple[int | None, ...]]:
-    """Matches texts of the form that have all their digits; and the group that holds the year, the month and so on."""
+    """A pattern for texts of the form with all their digits, and the groups of the year, the month and so on."""
     letters = directives(form)
     if not {"Y", "m", "d"} <= set(letters) <= set("YmdHMS") or "%%" in form:
         return None, ()
@@ -163,7 +162,7 @@ def _pattern(form: str) -> tuple[re.Pattern[str] | None, tuple[int | None, ...]]
 
 
 def directives(form: str) -> list[str]:
-    """The letters behind the % signs of a date format, without those of %% itself; a lone % gives ""."""
+    """The letters after the % signs of a date format, except those of %%; a lone % gives ""."""
     return [letter for letter in re.findall(r"%(.|$)", form, re.DOTALL) if letter != "%"]
 
 
@@ -176,10 +175,10 @@ def whole_number(text: str, digits: int) -> str:
 
 
 class Pattern:
-    """A regular expression; the value is what its groups hold, one behind the other."""
+    """A regular expression; the value is the text of its groups, joined."""
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError where it is none, and where it has no group."""
+        """Raises ValueError if it is not a valid expression, or has no group."""
         try:
             self._pattern = re.compile(text)
         except re.error as error:
@@ -188,7 +187,7 @@ class Pattern:
             raise ValueError("has no group; put what is wanted into ( and )")
 
     def read(self, text: str) -> str:
-        """Raises Unreadable where the text as a whole does not match."""
+        """Raises Unreadable if the expression does not match the whole text."""
         match = self._pattern.fullmatch(text)
         if match is None:
             raise Unreadable("does not match the pattern of the mapping")
@@ -196,10 +195,10 @@ class Pattern:
 
 
 class Steps:
-    """Values by number: each holds from its number up to the next one's."""
+    """Values by number: each applies from its number up to the next one's."""
 
     def __init__(self, table: Mapping[str, str]) -> None:
-        """Raises ValueError where a key is no number."""
+        """Raises ValueError if a key is not a number."""
         if wrong := [key for key in table if not _DECIMAL.fullmatch(key)]:
             raise ValueError(f'may have numbers as keys only, which "{wrong[0]}" is not')
         numbered = sorted((Decimal(key), value) for key, value in table.items())

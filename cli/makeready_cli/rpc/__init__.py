@@ -1,1 +1,1 @@
-"""Commands made of contracts: one RPC each, its arguments the request's fields."""
+"""Commands made from contracts: each is one RPC, with the request's fields as arguments."""

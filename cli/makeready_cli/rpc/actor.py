@@ -1,4 +1,4 @@
-"""`--as`: on whose behalf a command is run, and who may run it."""
+"""`--as`: the actor on whose behalf a command runs, checked against the RPC's allowed kinds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from makeready_cli import argument_types as types
 from makeready_cli.errors import CommandError
 from makeready_cli.parsers import Parser
 
-# The kinds of actors, as a sentence names them.
+# The kinds of actors, for sentences.
 _KINDS = {
     options_pb2.KIND_OPERATOR: "the operator",
     options_pb2.KIND_ADMINISTRATOR: "administrators",
@@ -20,7 +20,7 @@ _KINDS = {
 
 
 def add_actor(parser: Parser, rpc: MethodDescriptor) -> None:
-    """Adds `--as`. `actor_of` later compares the actor with who may call the RPC."""
+    """Adds `--as`. `actor_of` later checks the actor against the kinds that may call the RPC."""
     who = "an administrator's email"
     if options_pb2.KIND_STAFF in _allowed(rpc):
         who += ", or staff:ID"
@@ -46,7 +46,7 @@ def actor_of(arguments: argparse.Namespace) -> tuple[str, int] | None:
 
 
 def is_for_people(rpc: MethodDescriptor) -> bool:
-    """Whether administrators or staff may call the RPC, not the operator alone."""
+    """Whether administrators or staff may call the RPC, in addition to the operator."""
     return not _allowed(rpc).isdisjoint({options_pb2.KIND_ADMINISTRATOR, options_pb2.KIND_STAFF})
 
 

@@ -19,7 +19,7 @@ from makeready_cli.parsers import Parser
 IDEMPOTENCY_KEY, COMPANY, CLEAR = "idempotency_key", "company_id", "clear"
 KEY_BYTES = 16
 _WHOLE = (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_INT32)
-# The metavar of a value, by the end of its field's name.
+# The metavar of a value, by the ending of its field's name.
 _METAVARS = {"_id": "ID", "_ids": "ID", "_on": "DATE", "_date": "DATE", "_url": "URL", "_at": "TIME"}
 
 
@@ -31,8 +31,8 @@ def add_fields(
     settings: Mapping[str, Mapping[str, Any]],
     hidden: tuple[str, ...] = (),
 ) -> None:
-    """Adds an argument for each field. helps: a phrase by field; settings: by field what `add_argument` gets instead,
-    and as `flag` another spelling; hidden: fields without an argument."""
+    """Adds an argument for each field. helps: a phrase by field; settings: overrides for `add_argument` by field, with
+    `flag` for another spelling of the option; hidden: fields without an argument."""
     fields = rpc.input_type.fields_by_name
     for name in positional:
         one: dict[str, Any] = {"metavar": name.upper(), "type": _read(fields[name]), "help": helps.get(name)}
@@ -55,7 +55,7 @@ def add_fields(
 
 
 def _field_name(text: str) -> str:
-    """A field's own name, however it is spelled as an option."""
+    """A field's own name, from its option's spelling."""
     return text.removeprefix("--").replace("-", "_")
 
 
@@ -97,7 +97,7 @@ def _read(one: FieldDescriptor) -> Callable[[str], Any]:
 
 
 def request_of(rpc: MethodDescriptor, positional: tuple[str, ...], arguments: argparse.Namespace) -> Any:
-    """The RPC's request. Raises Misused where it would change nothing, whatever the record."""
+    """The RPC's request. Raises UsageError if it could not change any record."""
     request: Any = GetMessageClass(rpc.input_type)()
     fields = rpc.input_type.fields_by_name
     for name, one in fields.items():

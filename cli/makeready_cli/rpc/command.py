@@ -1,7 +1,7 @@
-"""A command made of a contract: it is one RPC, its arguments are the request's fields, and `--as` says who does it.
+"""A command made from a contract: one RPC, the request's fields as arguments, and `--as` for the actor.
 
-A field that the request always has is required, and an optional one is an option; the command says which fields are
-given by position. What the response says is printed as `rendering` does, unless the command has an `answer`.
+A required field is a required argument, an optional one is an option; the command lists its positional fields.
+`rendering` prints the response, unless the command has an `answer`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Run = Callable[[Operator, argparse.Namespace], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class RpcCommand:
-    """One command. brief: a phrase for the list of commands; positional: fields given by position, after the company;
+    """One command. brief: a phrase for the list of commands; positional: the positional fields, after the company;
     helps: a phrase for each field."""
 
     name: str
@@ -47,28 +47,28 @@ class RpcCommand:
     company: bool = True
     """Whether the company's id is the first argument."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By field: what argparse's `add_argument` gets instead of what the contract says; `flag` is the option's name."""
+    """By field: overrides for argparse's `add_argument`; `flag` is the option's name."""
     hidden: tuple[str, ...] = ()
     """Fields that have no argument."""
     flags: Mapping[str, str] = field(default_factory=dict)
-    """Options of the answer alone, by their spelling: a phrase for each."""
+    """Options that affect only the answer, by their spelling: a phrase for each."""
     all_pages: bool = False
     """Whether all pages of a list are read: each `next_FIELD` of a response goes into FIELD of the next request."""
     deadline_seconds: float = DEADLINE_SECONDS
     answer: Callable[[Any, argparse.Namespace], Answer] | None = None
-    """Makes the answer of the response. Without it the response itself is the answer."""
+    """Makes the answer from the response. Without it the response itself is the answer."""
     run: Run | None = None
-    """Does all of the work itself. For commands that are more than one RPC."""
+    """Does all of the command's work, for commands that are more than one RPC."""
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The request's."""
+        """The request's fields."""
         found: Mapping[str, Any] = self.rpc.input_type.fields_by_name
         return found
 
     @property
     def is_contract_alone(self) -> bool:
-        """Whether every field of the request is an argument, as the contract says it."""
+        """Whether every field of the request is an argument, exactly as the contract declares it."""
         return not (self.settings or self.hidden or self.next_fields or self.run)
 
     @property
@@ -77,7 +77,7 @@ class RpcCommand:
 
     @property
     def next_fields(self) -> dict[str, str]:
-        """The request's FIELD for each `next_FIELD` of a response, if all pages are read."""
+        """By each `next_FIELD` of a response the request's FIELD, if the command reads all pages."""
         found = {name: name.removeprefix(_NEXT) for name in self.rpc.output_type.fields_by_name}
         return {name: one for name, one in found.items() if name != one} if self.all_pages else {}
 
@@ -101,7 +101,7 @@ def add_commands(verbs: Commands, *commands: RpcCommand) -> None:
 def _runs(command: RpcCommand) -> Run:
     async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
         request = request_of(command.rpc, command.positional, arguments)
-        # A request that names its company itself is refused by the service that knows all companies.
+        # The service that knows all companies refuses an unknown company_id in the request by itself.
         company_id = arguments.company_id if command.company and COMPANY not in command.fields else 0
         if company_id:
             await ensure_company(operator, company_id)
@@ -117,7 +117,7 @@ def _runs(command: RpcCommand) -> Run:
 
 
 async def _response(operator: Operator, command: RpcCommand, request: Any, company_id: int) -> Any:
-    """The response; of all pages one, with the lists of all."""
+    """The response; of all pages, one response with all their rows."""
     found = await _page(operator, command, request, company_id)
     page = found
     while following := [name for name in command.next_fields if page.HasField(name)]:
@@ -129,7 +129,7 @@ async def _response(operator: Operator, command: RpcCommand, request: Any, compa
 
 
 async def _page(operator: Operator, command: RpcCommand, request: Any, company_id: int) -> Any:
-    """One response. A call that can be repeated without a second effect is repeated once if no answer came."""
+    """One response. If no answer arrives, a call that is safe to repeat is repeated once."""
     method = operator.method(command.service, command.rpc)
     is_idempotent = IDEMPOTENCY_KEY in command.fields
     for attempt in range(ATTEMPTS if is_idempotent or command.is_read else 1):

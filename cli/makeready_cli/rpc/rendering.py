@@ -1,4 +1,4 @@
-"""What a command prints of a response where it says nothing of its own: the record, or a table."""
+"""Prints a response for a command without an answer of its own: a record, or a table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NEXT = "next_"
 
 
 def record_of(message: Message) -> dict[str, Any]:
-    """A response as `--json` prints it. A response of one message alone is that message, and a document its record. A
-    field with presence that is absent is null."""
+    """A response as `--json` prints it. A response with a single message becomes that message, and a document its
+    record. An absent field with presence is null."""
     fields: Mapping[str, Any] = message.DESCRIPTOR.fields_by_name
     if isinstance(message, Document):
         record: dict[str, Any] = json.loads(message.json)
@@ -48,7 +48,7 @@ def _item_value(one: FieldDescriptor, value: Any) -> Any:
 
 
 def text_of(value: Mapping[str, Any]) -> str:
-    """For a person: the rows of a list and how to list the next ones, else a line for each field."""
+    """Text for a person: the rows of a list and how to list the next ones, else one line for each field."""
     lists = [name for name, rows in value.items() if isinstance(rows, list)]
     rest = {name: one for name, one in value.items() if name not in lists}
     if len(lists) == 1 and all(name.startswith(_NEXT) for name in rest):

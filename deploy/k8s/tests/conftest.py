@@ -1,4 +1,4 @@
-"""An installation's manifests with freshly made secrets: as they are read, and as they are rendered."""
+"""An installation's manifests with freshly made secrets: as read from the files, and as rendered."""
 
 import shutil
 import sys
@@ -15,7 +15,7 @@ PARTS = ("migrations", "operator", ".")
 
 @pytest.fixture(scope="session")
 def k8s(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of deploy/k8s whose example overlay has its secrets."""
+    """A copy of deploy/k8s whose example overlay has secrets."""
     folder = tmp_path_factory.mktemp("deploy") / "k8s"
     shutil.copytree(K8S, folder, ignore=shutil.ignore_patterns("tests", "secrets", "__pycache__"))
     (folder / "ca.pem").write_text("-- some certificate --\n")
@@ -27,19 +27,19 @@ def k8s(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def base(k8s: Path) -> Bundle:
-    """The base alone, as it is read."""
+    """The base alone, as read."""
     return read(*(k8s / "base" / part for part in PARTS))
 
 
 @pytest.fixture(scope="session")
 def as_read(k8s: Path) -> Bundle:
-    """The example installation, nothing patched."""
+    """The example installation, without its patches."""
     return read(*(k8s / "overlays/example" / part for part in PARTS))
 
 
 @pytest.fixture(scope="session")
 def as_rendered(k8s: Path) -> Bundle:
-    """The example installation as it would be applied."""
+    """The example installation as kubectl would apply it."""
     command = renderer()
     if command is None:
         pytest.skip("not rendered: neither kubectl nor kustomize is on this machine; the files were checked as read")

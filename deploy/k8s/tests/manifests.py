@@ -1,4 +1,4 @@
-"""The manifests as the tests see them: read file by file, or rendered by kubectl or kustomize where there is one."""
+"""The manifests for the tests: read file by file, or rendered by kubectl or kustomize if one is installed."""
 
 import base64
 import shutil
@@ -13,19 +13,19 @@ import yaml
 
 Manifest = dict[str, Any]
 K8S = Path(__file__).parents[1]
-# What a generator makes, and the field with the values.
+# The kinds that generators make, and the field with their values.
 GENERATED = {"ConfigMap": "data", "Secret": "stringData"}
 RENDERERS = (("kubectl", "kustomize"), ("kustomize", "build"))
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Something that makes pods."""
+    """A manifest that makes pods."""
 
     kind: str
     name: str
     labels: dict[str, str]
-    """Of its pods."""
+    """The labels of its pods."""
     pod: Manifest
     """The pods' spec."""
     manifest: Manifest
@@ -36,21 +36,21 @@ class Workload:
 
     @property
     def container(self) -> Manifest:
-        """The one container."""
+        """The only container."""
         (container,) = self.pod["containers"]
         found: Manifest = container
         return found
 
     @property
     def package(self) -> str | None:
-        """What `python -m` runs; None where that is not what it runs."""
+        """The package that the container runs with `python -m`; None if it runs something else."""
         command = self.container.get("command", [])
         return command[2] if command[:2] == ["python", "-m"] else None
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """All manifests that make one installation."""
+    """All manifests of one installation."""
 
     manifests: tuple[Manifest, ...]
 
@@ -77,14 +77,14 @@ class Bundle:
         return [workload for workload in self.workloads("Deployment") if workload.component == "server"]
 
     def values(self, kind: str, name: str) -> dict[str, str]:
-        """What a ConfigMap or a Secret holds."""
+        """The values of a ConfigMap or a Secret."""
         manifest = self.one(kind, name)
         if kind == "Secret" and "data" in manifest:
             return {key: base64.b64decode(value).decode() for key, value in manifest["data"].items()}
         return dict(manifest[GENERATED[kind]])
 
     def environment(self, workload: Workload) -> dict[str, str]:
-        """What the container's process finds in its environment, fields of the pod aside."""
+        """The environment of the container's process, without fields of the pod."""
         found: dict[str, str] = {}
         for source in workload.container.get("envFrom", []):
             found |= self.values("ConfigMap", source["configMapRef"]["name"])
@@ -97,7 +97,7 @@ class Bundle:
         return found
 
     def files(self, workload: Workload) -> dict[str, str]:
-        """The files that its ConfigMaps and Secrets put into the container, by path."""
+        """The files that ConfigMaps and Secrets mount into the container, by path."""
         volumes = {volume["name"]: volume for volume in workload.pod.get("volumes", [])}
         found: dict[str, str] = {}
         for mount in workload.container.get("volumeMounts", []):
@@ -134,7 +134,7 @@ def documents(path: Path) -> list[Manifest]:
 
 
 def read(*folders: Path) -> Bundle:
-    """The manifests that kustomizations list, and the ConfigMaps and Secrets that they generate, nothing patched."""
+    """The manifests that kustomizations list, and the ConfigMaps and Secrets that they generate, without patches."""
     found: dict[tuple[str, str], Manifest] = {}
     for folder in folders:
         for manifest in _read(folder):
@@ -172,7 +172,7 @@ def _generated(folder: Path, generator: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def renderer() -> tuple[str, ...] | None:
-    """The command that renders a kustomization; None where this machine has none."""
+    """The command that renders a kustomization; None if this machine has none."""
     for program, verb in RENDERERS:
         if path := shutil.which(program):
             return (path, verb)
@@ -180,25 +180,25 @@ def renderer() -> tuple[str, ...] | None:
 
 
 def render(command: tuple[str, ...], *folders: Path) -> Bundle:
-    """What would be applied."""
+    """The manifests as kubectl would apply them."""
     found: dict[tuple[str, str], Manifest] = {}
     for folder in folders:
         done = subprocess.run([*command, str(folder)], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
-        assert not done.stderr, done.stderr  # warnings: fields that are going away
+        assert not done.stderr, done.stderr  # warnings about deprecated fields
         for manifest in yaml.safe_load_all(done.stdout):
             found[manifest["kind"], manifest["metadata"]["name"]] = manifest
     return Bundle(tuple(found.values()))
 
 
 def make_secrets(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Runs the command of the handbook."""
+    """Runs the command from deploy/README.md."""
     program = [sys.executable, "-P", str(K8S / "make_secrets.py"), str(folder), *arguments]
     return subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
 
 
 def process(bundle: Bundle, workload: Workload, root: Path) -> dict[str, str]:
-    """The environment of the workload's process; the files of its volumes are laid below `root`."""
+    """The environment of the workload's process; the files of its volumes are written below `root`."""
     for path, text in bundle.files(workload).items():
         file = root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the handbook names exists: files, Secrets and their keys, metrics."""
+"""The names in deploy/README.md exist: files, Secrets and their keys, metrics."""
 
 import re
 from pathlib import Path

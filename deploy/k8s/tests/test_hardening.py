@@ -1,4 +1,4 @@
-"""Every pod is confined, bounded, and given the time that it needs to stop."""
+"""Every pod is confined, has limits, and has the time that it needs to stop."""
 
 import re
 from pathlib import Path
@@ -65,7 +65,7 @@ def test_servers_drain_and_then_have_time_to_finish(bundle: Bundle) -> None:
 
 
 def readiness_seconds(workload: Workload) -> int:
-    """How long it may take until a pod that says that it is not ready is known not to be."""
+    """The longest time until Kubernetes notices that a pod reports not ready."""
     probe = workload.container["readinessProbe"]
     seconds: int = probe["periodSeconds"] * probe["failureThreshold"]
     return seconds
@@ -97,7 +97,7 @@ def test_replicas_of_the_gateway_share_their_count_of_requests(bundle: Bundle, b
 
 
 def test_every_server_has_the_same_shape(bundle: Bundle) -> None:
-    """A pod of one service differs from another's in its name, its secrets, and at the gateway its probes."""
+    """The pods of two services differ only in name and secrets, and at the gateway in the probes."""
     first, *others = [shape(workload) for workload in bundle.servers()]
     assert all(other == first for other in others)
 

@@ -1,4 +1,4 @@
-"""The image's recipe: what it installs, from where, and that nothing is missing in what it would hold."""
+"""The Dockerfile: what it installs and from where, and that the image would lack nothing."""
 
 import importlib.metadata
 import json
@@ -23,7 +23,7 @@ LOCAL_FILES = {"__pycache__", "build"}
 
 
 def instructions() -> list[tuple[str, str]]:
-    """(instruction, the rest of its line), comments left out."""
+    """(instruction, the rest of its line), without comments."""
     lines = [line for line in DOCKERFILE.read_text().splitlines() if line and not line.startswith("#")]
     return [(line.split(" ", 1)[0], line.split(" ", 1)[1]) for line in lines]
 
@@ -33,12 +33,12 @@ def of(instruction: str) -> list[str]:
 
 
 def programs() -> list[list[str]]:
-    """What RUN runs: programs without a shell, so JSON."""
+    """The commands of RUN, in the JSON form, which needs no shell."""
     return [json.loads(rest) for rest in of("RUN")]
 
 
 def copied() -> list[str]:
-    """What comes from the project."""
+    """The project's files that the image copies."""
     found = []
     for rest in of("COPY"):
         *sources, _ = rest.split()
@@ -109,7 +109,7 @@ def locked(path: Path) -> dict[str, set[str]]:
 
 
 def needed(requirement: Requirement, seen: set[tuple[str, str]]) -> Iterator[str]:
-    """The packages that a requirement brings, by what is installed here."""
+    """The packages that a requirement needs, from the metadata of the installed ones."""
     for extra in ("", *requirement.extras):
         if (requirement.name, extra) in seen:
             continue
@@ -138,7 +138,7 @@ def test_the_images_lock_is_the_part_of_the_whole_that_services_need() -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The projects as the recipe installs them: built, not in place."""
+    """The projects as the Dockerfile installs them: built, not in place."""
     folder = tmp_path_factory.mktemp("image")
     for project in projects():
         ignored = shutil.ignore_patterns(*LOCAL_FILES, "*.egg-info", "tests")
@@ -152,7 +152,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("project", projects())
 def test_built_packages_hold_every_file_of_their_sources(installed: Path, project: str) -> None:
-    """In place nothing can be missing; a built package lacks what its project does not name."""
+    """An installation in place never lacks a file; a built package lacks the files that its project does not name."""
     sources = ROOT / project / ("gen" if project == "proto" else "")
     packages = [
         path for path in sources.iterdir() if path.is_dir() and path.name in ("makeready", *package_of(project))
@@ -177,7 +177,7 @@ def test_the_operators_command_is_installed(installed: Path) -> None:
 
 
 def engine() -> str | None:
-    """A program that builds images and whose engine answers."""
+    """An installed program that builds images and whose engine answers."""
     for program in ("docker", "podman", "buildah"):
         if shutil.which(program) and answers(program, "info"):
             return program
@@ -185,7 +185,7 @@ def engine() -> str | None:
 
 
 def answers(*command: str) -> bool:
-    """Whether a command ends well within a few minutes."""
+    """Whether a command succeeds within a few minutes."""
     try:
         return subprocess.run(command, capture_output=True, timeout=300, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):

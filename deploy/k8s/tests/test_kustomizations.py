@@ -1,4 +1,4 @@
-"""Every file is listed and every listed file is there; what overlays change exists; images are pinned."""
+"""Every file is listed and every listed file exists; overlays patch what exists; images are pinned."""
 
 import re
 from pathlib import Path
@@ -36,7 +36,7 @@ def generators(settings: Manifest) -> list[Manifest]:
 
 
 def listed(folder: Path) -> set[Path]:
-    """What a kustomization names, folders included."""
+    """The files and folders that a kustomization names."""
     settings = kustomization(folder)
     names = [*settings.get("resources", []), *settings.get("components", [])]
     names += [patch["path"] for patch in settings.get("patches", [])]
@@ -85,7 +85,7 @@ def test_patches_and_replicas_name_what_exists(k8s: Path, as_read: Bundle) -> No
 
 
 def place(manifest: Any, path: str) -> Any:
-    """What a JSON pointer finds."""
+    """The value at a JSON pointer."""
     for step in path.strip("/").split("/"):
         manifest = manifest[int(step)] if isinstance(manifest, list) else manifest[step]
     return manifest

@@ -24,7 +24,7 @@ PASSWORD = "p0123456789abcdef"
 
 @pytest.fixture
 def server(as_read: Bundle, tmp_path: Path) -> Iterator[tuple[int, int]]:
-    """(clients' port, monitoring port) of a server that runs with the ConfigMap's settings, on free ports."""
+    """(clients' port, monitoring port) of a server with the ConfigMap's settings, on free ports."""
     ports = free_port(), free_port()
     text = as_read.values("ConfigMap", "nats")["nats.conf"]
     for pattern, value in (
@@ -45,7 +45,7 @@ def server(as_read: Bundle, tmp_path: Path) -> Iterator[tuple[int, int]]:
 
 
 def fetched(url: str) -> bytes:
-    """The body of a 200, waited for up to 10 s."""
+    """The body of a 200; waits up to 10 s for it."""
     for _ in range(100):
         try:
             with urllib.request.urlopen(url, timeout=2) as response:
@@ -76,7 +76,7 @@ async def test_the_server_starts_syncs_always_and_asks_for_the_password(
         await client.close()
 
     async def silent(_error: Exception) -> None:
-        """The refusal is what is expected."""
+        """The test expects the refusal."""
 
     with pytest.raises((nats.errors.Error, TimeoutError)):
         await nats.connect(

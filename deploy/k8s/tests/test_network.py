@@ -1,4 +1,4 @@
-"""Who may reach whom, worked out from the policies as a cluster does: what no policy allows is refused."""
+"""Which pods may reach which, worked out from the policies as a cluster does: without a policy it is refused."""
 
 import ipaddress
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ NOT_PUBLIC = (
 
 @dataclass(frozen=True)
 class Peer:
-    """One end of a connection: a pod of ours, a pod of another namespace, or an address outside."""
+    """One end of a connection: a pod of Makeready, a pod of another namespace, or an address outside."""
 
     labels: dict[str, str] = field(default_factory=dict)
     namespace: str = ""
@@ -36,7 +36,7 @@ def peer_of(bundle: Bundle, name: str) -> Peer:
 def matches(rule: Manifest, peer: Peer) -> bool:
     if "ipBlock" in rule:
         if not peer.address:
-            return False  # pods are not addressed by blocks: a plug-in may or may not look at their addresses
+            return False  # ipBlock does not select pods: a plug-in may or may not match their addresses
         address = ipaddress.ip_address(peer.address)
         inside = [
             address in ipaddress.ip_network(block)
@@ -51,7 +51,7 @@ def matches(rule: Manifest, peer: Peer) -> bool:
 
 
 def admits(bundle: Bundle, direction: str, pod: Peer, other: Peer, port: int, protocol: str = "TCP") -> bool:
-    """Whether the policies that select `pod` let it send to (Egress) or take from (Ingress) `other`."""
+    """Whether the policies that select `pod` allow traffic to (Egress) or from (Ingress) `other`."""
     word, peers = ("egress", "to") if direction == "Egress" else ("ingress", "from")
     selecting = [
         policy["spec"]
@@ -68,7 +68,7 @@ def admits(bundle: Bundle, direction: str, pod: Peer, other: Peer, port: int, pr
 
 
 def reaches(bundle: Bundle, sender: Peer, receiver: Peer, port: int) -> bool:
-    """Whether one pod of ours may call another."""
+    """Whether one pod of Makeready may call another."""
     sent = admits(bundle, "Egress", sender, receiver, port)
     return sent and admits(bundle, "Ingress", receiver, sender, port)
 
@@ -83,7 +83,7 @@ def test_everything_is_refused_unless_a_policy_allows_it(bundle: Bundle) -> None
 
 
 def test_every_rule_names_peers_and_ports(bundle: Bundle) -> None:
-    """A rule without them would allow everybody, or every port."""
+    """A rule without peers or ports would allow all of them."""
     for policy in bundle.of("NetworkPolicy"):
         for word, peers in (("egress", "to"), ("ingress", "from")):
             for rule in policy["spec"].get(word, []):

@@ -1,4 +1,4 @@
-"""What manifests say of one another is true: labels, ports, ConfigMaps, Secrets, Services."""
+"""References between manifests are correct: labels, ports, ConfigMaps, Secrets, Services."""
 
 from .manifests import Bundle, Workload, selects
 
@@ -36,7 +36,7 @@ def test_selectors_select_their_own_pods_alone(bundle: Bundle) -> None:
 
 
 def test_workloads_bear_the_labels_of_their_pods(bundle: Bundle) -> None:
-    """The handbook's commands choose Jobs and Deployments by them."""
+    """The commands in deploy/README.md select Jobs and Deployments by these labels."""
     for workload in bundle.workloads():
         assert workload.manifest["metadata"]["labels"] == workload.labels
         assert workload.labels["app.kubernetes.io/part-of"] == "makeready"
@@ -79,7 +79,7 @@ def test_probes_and_annotations_name_open_ports(bundle: Bundle) -> None:
 
 def test_every_key_of_a_configmap_or_secret_that_is_used_is_there(bundle: Bundle) -> None:
     for workload in bundle.workloads():
-        bundle.environment(workload)  # raises where one is missing
+        bundle.environment(workload)  # raises if one is missing
         bundle.files(workload)
         mounted = {mount["name"] for mount in workload.container.get("volumeMounts", [])}
         claimed = {claim["metadata"]["name"] for claim in workload.manifest["spec"].get("volumeClaimTemplates", [])}
@@ -112,7 +112,7 @@ def test_every_key_that_is_made_is_used(bundle: Bundle) -> None:
 
 
 def patched_in(bundle: Bundle) -> set[tuple[str, str]]:
-    """What a patch alone uses, where nothing is patched."""
+    """The keys of Secrets that only a patch of the overlay uses."""
     return {
         (manifest["metadata"]["name"], "url")
         for manifest in bundle.of("Secret")
@@ -136,7 +136,7 @@ def test_a_service_is_given_its_own_secrets_alone(bundle: Bundle) -> None:
 
 
 def without_digest(name: str) -> str:
-    """A generated name without its last part, where that is a digest of ten characters."""
+    """A generated name without its last part, if that is a digest of ten characters."""
     head, _, tail = name.rpartition("-")
     return head if len(tail) == 10 else name
 

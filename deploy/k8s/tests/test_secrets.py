@@ -1,4 +1,4 @@
-"""The secrets that an installation begins with, and how they are turned."""
+"""The secrets of a new installation, and their rotation."""
 
 import asyncio
 import base64
@@ -24,7 +24,7 @@ SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webho
 
 @pytest.fixture
 def secrets(k8s: Path, tmp_path: Path) -> Path:
-    """A copy of an installation's secrets, to change."""
+    """A copy of an installation's secrets that the test may change."""
     folder = tmp_path / "secrets"
     shutil.copytree(k8s / "overlays/example/settings/secrets", folder)
     return folder
@@ -74,7 +74,7 @@ def test_rings_of_keys_hold_256_bits(secrets: Path) -> None:
 
 
 def test_an_identity_key_is_turned_without_a_moment_of_refusal(secrets: Path) -> None:
-    """The three steps of the handbook: the next key joins the ring, signs, and the old one leaves."""
+    """The three steps of deploy/README.md: the next key joins the ring, signs, and the old one leaves."""
     folder, beside = secrets / "identity", secrets / "next"
     old = TokenSigner(folder / "svc-tickets.jwk")
     program = [sys.executable, "-P", "-m", "chassis.auth.identity", str(beside), "svc-tickets"]
@@ -107,7 +107,7 @@ def test_an_identity_key_is_turned_without_a_moment_of_refusal(secrets: Path) ->
 
 
 def migrated(package: str, url: str) -> "subprocess.CompletedProcess[str]":
-    """What the migration Job runs."""
+    """The command of the migration Job."""
     return subprocess.run(
         [sys.executable, "-P", "-m", package, "migrate"],
         env={"PATH": os.environ["PATH"], "MAKEREADY_DATABASE_URL": url},
@@ -125,7 +125,7 @@ async def test_the_sql_makes_databases_that_each_service_alone_can_use_and_migra
     urls = {}
     for name in SERVICES:
         path = secrets / f"{name}.env"
-        # Names of this test's own on a server that others use, too; it has no TLS.
+        # Names that only this test uses, on a server that other tests share; the server has no TLS.
         context = name.removeprefix("svc-")
         text = path.read_text().replace("db.example:5432", place).split("?")[0] + "?sslmode=prefer\n"
         path.write_text(text.replace(f"//{context}:", f"//k8s_{context}:").replace(f"/{context}?", f"/k8s_{context}?"))

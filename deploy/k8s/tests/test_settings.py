@@ -1,4 +1,4 @@
-"""Each process is told what its own code reads, all that it needs, and nothing else."""
+"""Each process has every setting that its code reads, and no other."""
 
 import importlib
 import importlib.util
@@ -17,7 +17,7 @@ CODE = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"
 
 
 class Recorded(Mapping[str, str]):
-    """An environment that keeps the names that were asked for."""
+    """An environment that records the names that were read."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self.values_ = values

@@ -1,6 +1,6 @@
-"""The Jobs migrate and the services start, answer their probes and stop, with the manifests' own commands and settings.
+"""With the manifests' own commands and settings the Jobs migrate, and the services start, answer their probes and stop.
 
-On real PostgreSQL and NATS, on this machine: hosts and ports are replaced, nothing else.
+On real PostgreSQL and NATS, on this machine: only hosts and ports are replaced.
 """
 
 import re
@@ -26,7 +26,7 @@ DRAIN_SECONDS = 1
 
 
 class Running(Process):
-    """A service's process, and where its container's ports lie on this machine."""
+    """A service's process, and its container's ports on this machine."""
 
     def __init__(self, workload: Workload, environment: dict[str, str], ports: dict[int, int], log: Path) -> None:
         super().__init__([sys.executable, "-P", *workload.container["command"][1:]], log, environment)
@@ -47,7 +47,7 @@ class Running(Process):
         return self.answers(named[probe["httpGet"]["port"]], probe["httpGet"]["path"])
 
     def answers(self, container_port: int, path: str) -> bool:
-        """Whether a GET is answered with 200."""
+        """Whether a GET gets a 200."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[container_port]}{path}", timeout=2) as response:
                 return bool(response.status == 200)
@@ -88,7 +88,7 @@ def system(
 
 
 def on_this_machine(name: str, value: str, own: dict[int, int], ports: dict[str, dict[int, int]]) -> str:
-    """A setting with this machine's ports in it."""
+    """A setting with its ports replaced by this machine's."""
     if target := re.fullmatch(r"dns:///([a-z-]+):(\d+)", value):
         return f"127.0.0.1:{ports[target[1]][int(target[2])]}"
     if listen := re.fullmatch(r"0\.0\.0\.0:(\d+)", value):

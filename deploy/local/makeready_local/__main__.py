@@ -1,4 +1,4 @@
-"""`python -m makeready_local`: what `make run` runs."""
+"""`python -m makeready_local`: the program of `make run`."""
 
 import os
 import signal
@@ -6,8 +6,8 @@ import sys
 
 
 def main() -> int:
-    """Returns the exit status: 0 stopped when told, 1 failed, 2 a bad setting."""
-    # Until the runner listens to signals there is nothing to stop: end at once, without a stack trace.
+    """Returns the exit status: 0 stopped by a signal, 1 failed, 2 a bad setting."""
+    # Until the runner handles signals there is nothing to stop: end at once, without a stack trace.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from makeready_local import config  # noqa: PLC0415 - only now, for the reason above
     from makeready_local.runner import Runner, complain  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Child processes that die with their parent: their logs, their ports, their end."""
+"""Child processes that die with their parent: their logs, ports and end."""
 
 import os
 import secrets
@@ -19,12 +19,12 @@ _keepers: list[socket.socket] = []
 
 
 class LocalError(Exception):
-    """Something that the user must know; its text is the one line that they read."""
+    """An error for the user; its text is the one line that they read."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Who a child runs as."""
+    """The user and group of a child."""
 
     uid: int
     gid: int
@@ -44,10 +44,9 @@ class Child:
         account: Account | None = None,
         folder: Path = Path("/"),
     ) -> None:
-        """Starts it in a session of its own: a Ctrl-C at the terminal reaches the runner alone.
+        """Starts it in a session of its own: a Ctrl-C at the terminal reaches only the runner.
 
-        `orphan_signal` is what it gets when the thread that starts it ends: start from
-        the main thread.
+        The child receives `orphan_signal` when the thread that started it ends: start from the main thread.
         """
         self.name = name
         self.log = log
@@ -72,7 +71,7 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether it is still running."""
         return self._process.poll() is None
 
     @property
@@ -81,12 +80,12 @@ class Child:
         return self._process.poll()
 
     def send(self, number: signal.Signals) -> None:
-        """Sends `number`; nothing where it has ended."""
+        """Sends `number`, unless it has ended."""
         with suppress(ProcessLookupError):
             self._process.send_signal(number)
 
     def wait(self, timeout_seconds: float) -> bool:
-        """Whether it has ended within the time."""
+        """Waits; returns whether it has ended within the time."""
         try:
             self._process.wait(timeout_seconds)
         except subprocess.TimeoutExpired:
@@ -94,13 +93,13 @@ class Child:
         return True
 
     def stop(self, number: signal.Signals = signal.SIGTERM, timeout_seconds: float = 20) -> None:
-        """Asks it to end, and kills it where it does not."""
+        """Signals it to end, and kills it if it does not."""
         self.send(number)
         if not self.wait(timeout_seconds):
             self.kill()
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kills it."""
         self.send(signal.SIGKILL)
         self._process.wait()
 
@@ -111,12 +110,12 @@ class Child:
         return f"exit status {self.exit_code}"
 
     def last_words(self) -> str:
-        """The last line that it wrote to its log and that is not blank."""
+        """The last line that is not blank in its log since its start."""
         return last_line(self.log, self._log_start) or "it wrote nothing"
 
 
 def last_line(log: Path, start: int = 0) -> str:
-    """The last line of a file that is not blank, at or after byte `start`; empty where there is none."""
+    """The last line of a file that is not blank, at or after byte `start`; empty if it has none."""
     try:
         with log.open("rb") as stream:
             stream.seek(max(start, stream.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
@@ -127,7 +126,7 @@ def last_line(log: Path, start: int = 0) -> str:
 
 
 def port_is_free(port: int, host: str = LOOPBACK) -> bool:
-    """Whether a server can listen there now."""
+    """Whether a server can listen on the port now."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -139,11 +138,11 @@ def port_is_free(port: int, host: str = LOOPBACK) -> bool:
 
 
 def free_port() -> int:
-    """A loopback port that is free, and kept for our children for as long as we live.
+    """A free loopback port, reserved for this process's children while it lives.
 
-    It lies below those that the kernel gives to clients, so that none takes it while a server restarts. We stay
-    bound to it without listening: other runners find it taken, and our child, which asks to reuse the address as
-    every server does, does not.
+    It lies below the ports that the kernel gives to clients, so that none takes it while a server restarts. This
+    process stays bound to it without listening: other runners find it in use, but a child does not, because it sets
+    SO_REUSEADDR as every server does.
     """
     try:
         first_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
@@ -165,7 +164,7 @@ def free_port() -> int:
 
 
 def processes_bearing(mark: str) -> list[int]:
-    """Process ids whose command line contains `mark`, our own not among them."""
+    """Process ids whose command line contains `mark`, without this process."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and int(folder.name) != os.getpid():
@@ -176,7 +175,7 @@ def processes_bearing(mark: str) -> list[int]:
 
 
 def end_leftovers(mark: str, patience_seconds: float = 10) -> None:
-    """Waits for what a killed runner left behind, and kills what stays."""
+    """Waits until the processes of a killed runner have ended, and kills those that have not in time."""
     deadline = time.monotonic() + patience_seconds
     while leftovers := processes_bearing(mark):
         if time.monotonic() > deadline:

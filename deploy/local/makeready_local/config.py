@@ -1,4 +1,4 @@
-"""The runner's settings from the environment; a bad one stops the start with one line."""
+"""The runner's settings from the environment; a bad one ends the start with one line."""
 
 import socket
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from makeready_local.children import LocalError
 
 
 class SettingsError(LocalError):
-    """A setting that is malformed: exit status 2."""
+    """A malformed setting: exit status 2."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What `make run` is told; all else goes on to the services as it is."""
+    """The settings of `make run`; all other variables go to the services unchanged."""
 
     state_dir: Path
     api_host: str
@@ -32,7 +32,7 @@ class Settings:
 
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """Reads them. Raises SettingsError."""
+    """Reads the settings. Raises SettingsError."""
     api_port = _port(environment, "MAKEREADY_API_PORT", 8080)
     admin_port = _port(environment, "MAKEREADY_ADMIN_PORT", 8081)
     if api_port == admin_port:
@@ -72,7 +72,7 @@ def _folder(environment: Mapping[str, str], name: str, default: str) -> Path:
 
 
 def _is_own(host: str) -> bool:
-    """Whether a server could listen there, on some port."""
+    """Whether a server on this machine could listen on the host."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         try:
             probe.bind((host, 0))
@@ -95,7 +95,7 @@ def _url(environment: Mapping[str, str], name: str, *schemes: str) -> str | None
     try:
         parts = urlsplit(text)
         good = parts.scheme in schemes and parts.hostname and parts.port != 0 and text.isprintable()
-        if parts.scheme in ("http", "https"):  # a base, which paths are put behind
+        if parts.scheme in ("http", "https"):  # a base URL, which paths are appended to
             good = good and " " not in text and not parts.query and not parts.fragment
     except ValueError:
         good = False

@@ -1,4 +1,4 @@
-"""One database and one role a service, on a server that we administer."""
+"""One database and one role for each service, on a server of which the runner is administrator."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 def make_database(administrative_url: str, name: str, password: str) -> str:
-    """Makes database and role `name` where they are missing, and closes the database to other roles.
+    """Makes database and role `name` if they are missing, and closes the database to other roles.
 
     Returns the role's URL, with this password. `name` must be a plain identifier. Raises LocalError.
     """
@@ -32,18 +32,18 @@ def url_for(administrative_url: str, name: str, password: str) -> str:
 
 
 def close_own_databases(administrative_url: str) -> None:
-    """Closes the databases that every server has to all but the administrator, on a server that is ours."""
+    """On the runner's own server, closes the databases that every server has to all but the administrator."""
     closing = "REVOKE CONNECT, TEMPORARY ON DATABASE postgres, template1 FROM PUBLIC"
     _run(_execute(administrative_url, closing))
 
 
 def drop_database(administrative_url: str, name: str) -> None:
-    """Drops database `name` where it exists, whoever is connected."""
+    """Drops database `name` if it exists, even while clients are connected."""
     _run(_execute(administrative_url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
 
 
 def revision(url: str) -> str | None:
-    """The revision that Alembic noted there; None where there is none or one cannot sign in."""
+    """Alembic's revision of the database; None if it has none or the sign-in fails."""
     try:
         return _run(_revision(url))
     except LocalError:
@@ -51,7 +51,7 @@ def revision(url: str) -> str | None:
 
 
 def server_answers(url: str) -> bool:
-    """Whether one can sign in there."""
+    """Whether a sign-in succeeds."""
     try:
         _run(_execute(url, "SELECT 1"))
     except LocalError:
@@ -62,7 +62,7 @@ def server_answers(url: str) -> bool:
 async def _make_database(administrative_url: str, name: str, password: str) -> None:
     connection = await _connect(administrative_url)
     try:
-        # Names and passwords cannot be parameters of these statements; format() quotes them.
+        # These statements take no parameters for names and passwords; format() quotes them.
         if not await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", name):
             await connection.execute(f'CREATE ROLE "{name}" LOGIN')
         form = "SELECT format('ALTER ROLE %I LOGIN PASSWORD %L', $1::text, $2::text)"
@@ -108,7 +108,7 @@ async def _connect(url: str) -> "asyncpg.Connection[Any]":
 
 
 def _run(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Runs it in a thread of its own: callers may be inside an event loop."""
+    """Runs it in a thread of its own: the caller may be inside an event loop."""
     outcome: list[Answer] = []
     failure: list[BaseException] = []
 

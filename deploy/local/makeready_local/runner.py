@@ -1,4 +1,4 @@
-"""Runs the whole of Makeready: servers, databases, services, demo data; stops it all when told or when one ends."""
+"""Runs all of Makeready: servers, databases, services, demo data; stops all on a signal, or when one ends."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ class Runner:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        # What is to be undone, in the order in which it was done.
+        # The steps that undo the start, in the order of the start.
         self._undo: list[Callable[[], None]] = []
         self._children: list[Child] = []
 
@@ -72,7 +72,7 @@ class Runner:
         say("Migrating and starting the services ...")
         services.migrate(all_services, environments, state)
         own = [services.start(service, environments[service.name], state) for service in all_services]
-        # The gateway first: nothing new comes in while the others finish.
+        # The gateway first, so that no new requests arrive while the others finish.
         self._undo.append(lambda: services.stop(own[1:]))
         self._undo.append(lambda: services.stop(own[:1]))
         self._children += own
@@ -120,14 +120,14 @@ class Runner:
         return server.url
 
     def _stop(self) -> None:
-        """Undoes the start, backwards."""
+        """Undoes the start in reverse order."""
         self._signals.stopping = True
         while self._undo:
             self._undo.pop()()
 
 
 def say(text: str) -> None:
-    """Tells the person at the terminal; it may be gone."""
+    """Prints a line for the user; the terminal may be gone."""
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
@@ -136,5 +136,5 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """One line on standard error."""
+    """Prints one line on standard error."""
     sys.stderr.write(f"makeready: {' '.join(text.split())}\n")

@@ -23,13 +23,13 @@ NAMES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks
 ISSUERS = (*NAMES, "operator")
 START_SECONDS = 60
 STOP_SECONDS = 40
-# What is the runner's own, or told to each service in its own words below.
+# Variables for the runner itself, or that each service receives with its own value below.
 NOT_PASSED_ON = ("MAKEREADY_DATABASE_URL", "MAKEREADY_NATS_URL", "MAKEREADY_STATE_DIR", "MAKEREADY_DEMO")
 
 
 @dataclass(frozen=True)
 class Service:
-    """One service: its name is its folder's, and with `-` as `_` its package's."""
+    """One service. Its folder has its name; so does its package, with `_` for `-`."""
 
     name: str
     database_url: str
@@ -38,7 +38,7 @@ class Service:
 
     @property
     def package(self) -> str:
-        """What Python imports."""
+        """The name of the Python package."""
         return self.name.replace("-", "_")
 
     @property
@@ -59,7 +59,7 @@ def make_keys(state: State) -> None:
 
 
 def make_databases(state: State, administrative_url: str) -> list[Service]:
-    """A database and a role for each service."""
+    """Makes a database and a role for each service."""
     services = []
     for name in NAMES:
         context = name.removeprefix("svc-")
@@ -71,7 +71,7 @@ def make_databases(state: State, administrative_url: str) -> list[Service]:
 def environment_of(
     service: Service, services: Sequence[Service], settings: Settings, nats_url: str, state: State
 ) -> dict[str, str]:
-    """What the service's process is told: our own settings, and everything else that we were told."""
+    """The environment of the service's process: the runner's settings for it, and the runner's other variables."""
     told = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
     told |= {
         "MAKEREADY_DATABASE_URL": service.database_url,
@@ -93,7 +93,7 @@ def environment_of(
         told.setdefault("MAKEREADY_CURSOR_KEYS", state.secret("cursor_keys", as_ring=True))
         told.setdefault("MAKEREADY_RATE_LIMIT_URL", "memory://")
     if service.name == "svc-webhooks":
-        # Given but empty stays empty: no vault.
+        # A variable that is set but empty stays empty: no vault.
         told.setdefault("WEBHOOKS_VAULT_KEYS", state.secret("vault_keys", as_ring=True))
     else:
         told.pop("WEBHOOKS_VAULT_KEYS", None)
@@ -101,7 +101,7 @@ def environment_of(
 
 
 def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, str]], state: State) -> None:
-    """Brings every database to its newest revision, all at once; one that has it already is left alone."""
+    """Migrates every database to its newest revision, all at once; skips those that have it already."""
     done = state.read("migrated.json")
     digests = {service.name: migrations_digest(service.package) for service in services}
     children = {}
@@ -115,7 +115,7 @@ def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, st
     try:
         for service, child in children.items():
             if not child.wait(START_SECONDS) or child.exit_code != 0:
-                if child.exit_code == 2:  # its one line says all, and what to do
+                if child.exit_code == 2:  # its one line says what is wrong and what to do
                     raise SettingsError(child.last_words())
                 raise LocalError(
                     f"the database of {service.name} cannot be migrated: {child.last_words()}; see {child.log}"
@@ -123,13 +123,13 @@ def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, st
             done[service.name] = {"digest": digests[service.name], "revision": revision(service.database_url)}
     finally:
         for child in children.values():
-            child.kill()  # one transaction each: nothing is half done
+            child.kill()  # each migrates in one transaction, so none is half done
     if children:
         state.write("migrated.json", done)
 
 
 def migrations_digest(package: str) -> str:
-    """Tells whether a package's migrations are those of the last start."""
+    """A digest that changes with a package's migrations."""
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
         raise LocalError(f"the package {package} is not installed: run `make install`")
@@ -146,7 +146,7 @@ def start(service: Service, environment: Mapping[str, str], state: State) -> Chi
 
 
 def wait_until_serving(services: Sequence[Service], children: Sequence[Child]) -> None:
-    """Returns when every service reports SERVING. Raises LocalError where one ends or takes too long."""
+    """Returns when every service reports SERVING. Raises LocalError if one ends or takes too long."""
     waiting = list(services)
     by_name = {child.name: child for child in children}
     deadline = time.monotonic() + START_SECONDS
@@ -162,7 +162,7 @@ def wait_until_serving(services: Sequence[Service], children: Sequence[Child]) -
 
 
 def wait_until_open(host: str, ports: Sequence[int], children: Sequence[Child]) -> None:
-    """Returns when the gateway has opened its ports, which it does when every service serves. Raises LocalError."""
+    """Returns when the gateway has opened its ports, which it does once every service serves. Raises LocalError."""
     shut = list(ports)
     deadline = time.monotonic() + START_SECONDS
     while shut:
@@ -174,7 +174,7 @@ def wait_until_open(host: str, ports: Sequence[int], children: Sequence[Child]) 
 
 
 def accepts(host: str, port: int) -> bool:
-    """Whether somebody listens there."""
+    """Whether a server listens on the port."""
     try:
         socket.create_connection((host, port), timeout=1).close()
     except OSError:
@@ -183,7 +183,7 @@ def accepts(host: str, port: int) -> bool:
 
 
 def is_serving(address: str) -> bool:
-    """Whether the service at this address answers that it serves."""
+    """Whether the service at this address reports SERVING."""
     with grpc.insecure_channel(address) as channel:
         try:
             answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=1)
@@ -193,18 +193,18 @@ def is_serving(address: str) -> bool:
 
 
 def check(children: Sequence[Child], *, starting: bool = False) -> None:
-    """Raises LocalError where one of them has ended; a service ends with 2 where a setting is bad."""
+    """Raises LocalError if one of them has ended; a service ends with 2 for a bad setting."""
     for child in children:
         if not child.alive:
             if starting and child.exit_code == 2:
                 raise SettingsError(child.last_words())
-            # What a killed one wrote last has nothing to do with its end.
+            # The last line of a killed process does not explain its end.
             words = "" if (child.exit_code or 0) < 0 else f": {child.last_words()}"
             raise LocalError(f"{child.name} stopped ({child.ending()}){words}; see {child.log}")
 
 
 def stop(children: Sequence[Child]) -> None:
-    """Asks all of them to end, waits, and kills those that stay."""
+    """Signals all of them to end, waits, and kills those that do not."""
     for child in children:
         child.send(signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS

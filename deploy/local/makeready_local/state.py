@@ -1,4 +1,4 @@
-"""STATE_DIR: everything that one installation keeps, held by one runner at a time."""
+"""STATE_DIR: the files of one installation, locked by one runner at a time."""
 
 import base64
 import errno
@@ -15,16 +15,16 @@ LOG_KEPT_BYTES = 10_000_000
 
 
 class State:
-    """The folder and what is written there."""
+    """The folder and its files."""
 
     def __init__(self, folder: Path) -> None:
-        """Makes the folder where it is missing, and takes it. Raises LocalError."""
+        """Makes the folder if it is missing, and locks it. Raises LocalError."""
         self.folder = folder
         try:
             folder.mkdir(mode=0o711, parents=True, exist_ok=True)
             self.logs.mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            if not os.access(folder, os.W_OK):  # all that is needed at first may be there from before
+            if not os.access(folder, os.W_OK):  # all files needed so far may exist from an earlier start
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(folder))
         except OSError as error:
             reason = f"{error.strerror} ({error.filename})"
@@ -44,23 +44,23 @@ class State:
 
     @property
     def logs(self) -> Path:
-        """Where every process's log lies."""
+        """The folder of the processes' logs."""
         return self.folder / "logs"
 
     @property
     def keys(self) -> Path:
-        """Where the identity keys lie."""
+        """The folder of the identity keys."""
         return self.folder / "identity"
 
     def log(self, name: str) -> Path:
-        """The log file of a process; a big one is put aside first."""
+        """The log file of a process; a large one is renamed first."""
         path = self.logs / f"{name}.log"
         if path.exists() and path.stat().st_size > LOG_KEPT_BYTES:
             path.replace(path.with_suffix(".log.1"))
         return path
 
     def read(self, name: str) -> dict[str, Any]:
-        """The object in a file; empty where there is none. Raises LocalError where it is damaged."""
+        """The object in a file; empty if the file is missing. Raises LocalError if it is damaged."""
         path = self.folder / name
         try:
             value = json.loads(path.read_text())
@@ -73,7 +73,7 @@ class State:
         return value
 
     def write(self, name: str, value: dict[str, Any]) -> None:
-        """Writes an object, whole or not at all, for its owner's eyes only."""
+        """Writes an object atomically, readable by its owner only."""
         part = self.folder / f"{name}.part"
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -84,11 +84,11 @@ class State:
         part.replace(self.folder / name)
 
     def remove(self, name: str) -> None:
-        """Removes a file where it is."""
+        """Removes a file if it exists."""
         (self.folder / name).unlink(missing_ok=True)
 
     def secret(self, name: str, *, as_ring: bool = False) -> str:
-        """A secret of this installation, made when first asked for; as_ring: a key of 32 bytes as `1:BASE64`."""
+        """A secret of this installation, made at its first use; as_ring: a key of 32 bytes as `1:BASE64`."""
         kept = self.read("secrets.json")
         if name not in kept:
             key = "1:" + base64.b64encode(secrets.token_bytes(32)).decode()

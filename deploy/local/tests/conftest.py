@@ -1,4 +1,4 @@
-"""What the tests of the runner share."""
+"""Fixtures of the runner's tests."""
 
 from collections.abc import Iterator
 

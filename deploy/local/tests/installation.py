@@ -32,7 +32,7 @@ class System:
         self.runner: Process | None = None
 
     def start(self, **settings: str) -> Process:
-        """Starts a runner; its output, and nothing of an earlier one, lies in `terminal`."""
+        """Starts a runner. Its output goes to `terminal`, which is emptied first."""
         self.terminal.unlink(missing_ok=True)
         command = [sys.executable, "-P", "-m", "makeready_local"]
         self.runner = Process(command, self.terminal, self.environment, own_session=True)
@@ -44,13 +44,13 @@ class System:
         return self.folder.with_name(f"{self.folder.name}.terminal")
 
     def started(self, **settings: str) -> "System":
-        """Starts a runner and returns when it has greeted."""
+        """Starts a runner and returns after its greeting."""
         runner = self.start(**settings)
         runner.wait_until(lambda: "Ctrl-C stops everything" in self.terminal.read_text(), READY_SECONDS)
         return self
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
-        """Signals the runner; its exit status."""
+        """Signals the runner; returns its exit status."""
         assert self.runner is not None
         return self.runner.end(number, 60)
 
@@ -65,7 +65,7 @@ class System:
             return json.load(response)
 
     def makeready(self, *words: str) -> Any:
-        """What `makeready --json WORDS…` answers."""
+        """The answer of `makeready --json WORDS…`."""
         command = [sys.executable, "-P", "-m", "makeready_cli", "--json", *words]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=30)
         return json.loads(done.stdout)
@@ -83,7 +83,7 @@ class System:
         return found
 
     def one_line(self) -> str:
-        """The runner's last word, without any progress before it."""
+        """The runner's one error line; the output must have no stack trace."""
         text = self.terminal.read_text()
         assert "Traceback" not in text
         complaints = [line for line in text.splitlines() if line.startswith("makeready: ")]

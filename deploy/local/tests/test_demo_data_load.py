@@ -1,4 +1,4 @@
-"""The demo company as the runner loads it: once, whatever interrupts it, and into whatever is there."""
+"""Loading the demo company: once, despite any interruption, and into any existing database."""
 
 import json
 import shlex
@@ -53,7 +53,7 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
             return False
 
     wait_for(answers)
-    # The promise is 5 s on an idle machine; the tests of others may run beside this one.
+    # The promise is 5 s on an idle machine; other tests may run at the same time.
     assert time.monotonic() - began < 15
     wait_for((system.folder / "runtime.json").exists)
     assert system.read("demo.json") == demo and system.read("demo-story.json") == told
@@ -75,7 +75,7 @@ def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(syst
         scope: system.makeready("key", "mint", str(company), "--scope", scope, "--administrator", email)["key"]
         for scope in ("read", "write", "webhook_only")
     }
-    # A unit of the demo, by its external_id, in another property: there the demo's own cannot come any more.
+    # A unit with the external_id of a demo unit, in another property: the demo's own unit is rejected then.
     in_the_way = {"external_id": "P-100-101", "property": "Own", "name": "Somebody's own unit"}
     for kind, rows in (("properties", (alder_court, own)), ("units", (in_the_way,))):
         (folder / f"{kind}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -111,7 +111,7 @@ def test_a_demo_of_another_database_is_loaded_anew(system: System) -> None:
             assert second["keys"] != first["keys"]
             assert system.get("/whoami", second["keys"]["read"])["company"]["name"] == "Makeready Demo"
             assert system.stop() == 0
-            # Neither does a lost file keep the next one from being made beside what it told of.
+            # A lost demo.json does not prevent another demo company next to the first one.
             (system.folder / "demo.json").unlink()
             third = system.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
             assert third["administrator"]["email"] != second["administrator"]["email"]

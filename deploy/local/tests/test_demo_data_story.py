@@ -1,4 +1,4 @@
-"""The story that the demo company tells: whole, the same for the same day, and never of the future."""
+"""The demo company's story: complete, the same for the same day, and never in the future."""
 
 import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from makeready_local.demo_data import story
 
 DAYS = [datetime.date(2026, 11, 21), datetime.date(2024, 2, 29), datetime.date(2031, 1, 1), datetime.date(2027, 7, 4)]
-# What a row names by external_id, and the kind that it is of. An asset's location is a unit only where it says so.
+# The fields that name a record by external_id, and its kind. An asset's location is a unit only if it says so.
 NAMED = {
     "property": "properties",
     "unit": "units",

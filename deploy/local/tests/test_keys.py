@@ -1,4 +1,4 @@
-"""What the runner keeps for the services, and who of them is told."""
+"""The vault key that the runner stores, and the services that receive it."""
 
 import os
 import stat
@@ -19,7 +19,7 @@ def told(state_dir: Path) -> dict[str, dict[str, str]]:
     try:
         return {one.name: environment_of(one, services, settings, "nats://127.0.0.1", state) for one in services}
     finally:
-        os.close(state._lock)  # as at the end of a process
+        os.close(state._lock)  # as when a process ends
 
 
 def rings(environments: dict[str, dict[str, str]]) -> dict[str, str]:

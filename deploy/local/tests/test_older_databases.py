@@ -1,4 +1,4 @@
-"""A database that a version before the first release made is refused, by whoever migrates and by whoever serves."""
+"""A database of a version before the first release is refused, by the migration and by the service."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SENTENCE = (
     "svc-tickets: this database was made by a version before 0.2.0 and cannot be upgraded; start with an empty one "
     "(delete the state directory, or drop the database), then import again."
 )
-OLD_HEAD = "0009"  # that of svc-tickets
+OLD_HEAD = "0009"  # the last revision of svc-tickets
 
 
 async def note(url: str, revision: str) -> None:
@@ -65,7 +65,7 @@ async def test_an_old_head_is_refused_in_one_line_and_nothing_is_changed(
 
 
 async def test_a_revision_of_a_later_release_is_served_but_not_migrated(service: RunningService) -> None:
-    """After a step back to this release, the database keeps what the later one added."""
+    """After a step back to this release, the database still has the later one's additions."""
     await asyncio.to_thread(migrations.migrate, service.database_url, "svc_tickets", metadata)
     await note(service.database_url, "0099_of_a_later_release")
     done = await asyncio.to_thread(run, service, "migrate")
@@ -78,7 +78,7 @@ async def test_a_revision_of_a_later_release_is_served_but_not_migrated(service:
 
 
 async def test_the_runner_says_it_and_leaves_nothing_running(system: System) -> None:
-    """`make run` over what an older checkout left: the same sentence, exit status 2, and no process stays."""
+    """`make run` on the folder of an older checkout: the same sentence, exit status 2, and no process remains."""
     await asyncio.to_thread(system.started, MAKEREADY_DEMO="0")
     server = urlsplit(system.read("runtime.json")["database_url"])
     for context in ("gateway", "catalog", "tickets", "occupancy", "webhooks"):

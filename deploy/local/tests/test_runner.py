@@ -1,4 +1,4 @@
-"""The runner with the real services: started, stopped, interrupted, killed; what it leaves behind is looked at."""
+"""The runner with the real services: started, stopped, interrupted, killed; then checked for remains."""
 
 import os
 import signal
@@ -72,7 +72,7 @@ def test_a_second_runner_is_refused(system: System) -> None:
 @pytest.mark.parametrize("port", [0, 1])
 def test_a_port_in_use_is_named(system: System, port: int) -> None:
     with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # free_port() keeps it for those who ask so
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # free_port() reserves it otherwise
         taken.bind(("127.0.0.1", system.ports[port]))
         taken.listen()
         assert system.start().wait(30) == 1

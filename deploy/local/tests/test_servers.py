@@ -1,4 +1,4 @@
-"""The embedded servers: started, stopped, killed, started again on the same port, data kept."""
+"""The embedded servers: started, stopped, killed, started again on the same port with their data."""
 
 import asyncio
 import os
@@ -117,7 +117,7 @@ def test_a_note_of_a_dead_server_with_our_own_pid_does_not_stop_the_start(postgr
     postgres.kill()
     note = postgres.directory / "data" / "postmaster.pid"
     lines = note.read_text().split("\n")
-    # The pid of another living process of the same user, as after a restart of the machine.
+    # The pid of another live process of the same user, as after a restart of the machine.
     other = Child("other", ["/bin/sleep", "60"], log=folder / "other.log", account=unprivileged_account())
     try:
         note.write_text("\n".join([str(other.pid), *lines[1:]]))

@@ -1,4 +1,4 @@
-"""`make demo`, as a person runs it: what it shows, and that nothing of it stays."""
+"""`make demo` as a user runs it: its output, and that nothing of it remains."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from .installation import System, wait_for
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where the demo makes its own folder."""
+    """The folder in which the demo makes its own."""
     with server_folder() as made:
         place = made / "somewhere"
         place.mkdir(mode=0o711)
@@ -37,7 +37,7 @@ def start(folder: Path, *words: str, **settings: str) -> subprocess.Popen[str]:
 
 
 def test_the_tour_shows_deliveries_verified_a_failure_its_retry_and_the_record(folder: Path) -> None:
-    # What a person has set for their own installation is none of the demo's.
+    # The demo must ignore the user's settings for their own installation.
     demo = start(folder, "--once", MAKEREADY_API_PORT="1", MAKEREADY_STATE_DIR="/proc/nothing", WEBHOOKS_VAULT_KEYS="")
     told, _ = demo.communicate(timeout=180)
     assert demo.returncode == 0, told
@@ -69,7 +69,7 @@ def test_a_tour_that_is_stopped_takes_its_system_along(folder: Path, number: sig
     wait_for(lambda: System(folder).remains() == [], 60)
     assert "Traceback" not in rest
     assert status == (0 if number == signal.SIGINT else -signal.SIGKILL), rest
-    if number == signal.SIGKILL:  # the next demo removes what it could not
+    if number == signal.SIGKILL:  # the next demo removes what a killed one could not
         subprocess.run([sys.executable, "-P", "-c", LEFT], env=os.environ | {"TMPDIR": str(folder)}, check=True)
     assert list(folder.iterdir()) == []
 

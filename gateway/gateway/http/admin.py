@@ -1,4 +1,5 @@
-"""The administrator port. Until the administrator app is there, one page says so; links of records lead to it."""
+"""The administrator port. It serves one placeholder page until the administrator app exists; links of records lead to
+it."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ command line, <code>makeready</code>.</p>
 
 
 class AdminPage:
-    """Answers every GET with the one page."""
+    """Answers every GET with the placeholder page."""
 
     def __init__(self, api_url: str) -> None:
         self._page = Reply(200, _PAGE.format(api_url=html.escape(api_url)).encode(), _HEADERS)

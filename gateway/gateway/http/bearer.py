@@ -1,8 +1,8 @@
-"""Who asks (spec 5): the key of a request, found through a cache that a revocation reaches within a second.
+"""Authenticates a request's key (spec 5) through a cache that a revocation reaches within a second.
 
-Every gateway listens on its own database for revocations and changes of companies; NATS has no part in it. A kept
-key is trusted for five seconds, and only while the listener is known to hear: its connection is probed four times a
-second, and from the moment it fails every request asks the database.
+Every gateway listens on its own database for revocations and changes of companies; NATS takes no part in it. A cached
+key is trusted for five seconds, and only while the listener works: its connection is probed four times a second, and
+from the moment it fails every request queries the database.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ API_VERSION: Literal["v1"] = "v1"
 KEPT_SECONDS = 5.0
 KNOWN_MAX = 8192
 UNKNOWN_MAX = 4096
-# Whoever sends random keys gets this many connections of the pool at most; keys seen before never queue behind them.
+# Lookups of unknown keys use at most this many pool connections, so random keys cannot starve known ones.
 STRANGERS_MAX = 3
 READ_SECONDS_MAX = 3.0
 PROBE_SECONDS = 0.25
@@ -41,14 +41,14 @@ LISTENING = Gauge("makeready_key_listener_connected", "1 while revocations are h
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A key and its company as they stood when they were read."""
+    """A key and its company, as of the last read."""
 
     api_key_id: int
     scope: str
     revoked: bool
     company_active: bool
     identity: Identity
-    """What the services are told."""
+    """The identity that the services receive."""
     whoami: bytes
     """The answer of GET /whoami."""
 
@@ -60,10 +60,10 @@ class _Kept:
 
 
 def digest(authorization: Sequence[str]) -> bytes | None:
-    """SHA-256 of the key in the Authorization headers of a request; None where there is none that could be ours.
+    """SHA-256 of the key in the Authorization headers of a request; None if no API key has that form.
 
-    The scheme word is matched in any case; everything after the first space is the key. Keys are compared by
-    their digests alone, so that the time it takes tells nothing of a key.
+    The scheme word is matched in any case; everything after the first space is the key. Keys are compared by their
+    digests alone, so that the response time reveals nothing about a key.
     """
     if len(authorization) != 1:
         return None
@@ -83,11 +83,11 @@ class Keys:
         self._unknown: dict[bytes, float] = {}
         self._reading: dict[bytes, asyncio.Future[Caller | None]] = {}
         self._strangers = asyncio.Semaphore(STRANGERS_MAX)
-        # Grows with whatever may have made a read under way stale: such a read is not kept.
+        # Grows with every notice and whenever the listener connects or fails: a read that began before is not cached.
         self._epoch = 0
 
     async def find(self, digest: bytes) -> Caller | None:
-        """The key with this digest; None where nobody has it. Raises DatabaseUnavailable, soon."""
+        """The key with this digest; None if no such key exists. Raises DatabaseUnavailable after READ_SECONDS_MAX."""
         if self.listening:
             now = asyncio.get_running_loop().time()
             kept = self._known.get(digest)
@@ -129,13 +129,13 @@ class Keys:
             if len(self._unknown) > UNKNOWN_MAX:
                 del self._unknown[next(iter(self._unknown))]
             return
-        self._known.pop(digest, None)  # to the end: the one read longest ago goes first
+        self._known.pop(digest, None)  # to the end: eviction starts with the key read longest ago
         self._known[digest] = _Kept(caller, until)
         if len(self._known) > KNOWN_MAX:
             del self._known[next(iter(self._known))]
 
     async def listen(self) -> None:
-        """Hears of revocations until cancelled."""
+        """Receives revocations until cancelled."""
         while True:
             try:
                 await self._listen()

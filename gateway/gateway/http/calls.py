@@ -1,4 +1,4 @@
-"""One request, one RPC: the call to the context that owns the answer, as the caller, with a deadline."""
+"""One request, one RPC: calls the service that owns the answer, as the caller, with a deadline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.http.routes import Operation
 
 
 class Calls:
-    """The RPCs of all operations, on one channel a service."""
+    """The RPCs of all operations, over one channel for each service."""
 
     def __init__(
         self, issuer: TokenSigner, peers: Mapping[str, ServiceClient], operations: Iterable[Operation]
@@ -31,7 +31,7 @@ class Calls:
         }
 
     async def call(self, operation: Operation, request: Any, caller: Caller, request_id: str) -> Any:
-        """The response. Raises Refusal where the service refused, PeerUnavailable where it failed or was late."""
+        """The response. Raises Refusal if the service refuses, ServiceUnavailable if it fails or is late."""
         token = self._issuer.token(operation.service, caller.identity)
         try:
             return await self._methods[operation](

@@ -1,9 +1,9 @@
-"""One HTTP/1.1 connection: aiohttp's own server protocol, with an answer in the error envelope whatever the bytes are.
+"""One HTTP/1.1 connection on aiohttp's own server protocol: whatever bytes arrive, the answer is in the error envelope.
 
-aiohttp parses, queues pipelined requests, holds clients back and keeps connections alive. Only its public server
-classes are used. This module adds what aiohttp leaves to its users: the envelope for what the parser refuses, answers
-to a client that has half-closed, time limits for headers, bodies and clients that do not read, and a close that does
-not reset the connection before the last answer has arrived.
+aiohttp parses, queues pipelined requests, applies backpressure and keeps connections alive. Only its public server
+classes are used. This module adds what aiohttp leaves to its users: the envelope for requests that the parser refuses,
+answers to a client that has half-closed, time limits for headers, bodies and clients that do not read, and a close that
+does not reset the connection before the last answer has arrived.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from gateway.http.replies import Reply
 LINE_BYTES_MAX = 8190
 HEADERS_MAX = 100
 
-# Longer than what load balancers keep connections for (60 s): they must close first, or requests are lost.
+# Longer than load balancers keep idle connections (60 s): they must close first, or requests are lost.
 IDLE_SECONDS = 75.0
 HEAD_SECONDS = 20.0
 BODY_SECONDS = 30.0
-# The longest pause inside a body. aiohttp's parser does not tell the reader of a body that a chunk was malformed: the
-# body just stops growing. This limit is what ends that wait.
+# The longest pause inside a body. When a chunk is malformed, aiohttp's parser does not notify the body's reader: the
+# body just stops growing. This limit ends that wait.
 STALL_SECONDS = 10.0
 UNREAD_SECONDS = 60.0
 LINGER_SECONDS = 2.0
 SKIPPED_BYTES_MAX = 1024 * 1024
 # After a half-close aiohttp does not say whether requests are still queued. It begins a queued request within a few
-# turns of the event loop, so that a connection where none begins in this time has none left.
+# turns of the event loop: if none begins in this time, none is queued.
 NEXT_REQUEST_SECONDS = 0.05
-# aiohttp closes idle connections too, but counts one whose headers have begun to arrive as idle. Ours comes first.
+# aiohttp closes idle connections too, but counts one whose headers have begun to arrive as idle. IDLE_SECONDS and
+# HEAD_SECONDS end them first.
 AIOHTTP_IDLE_SECONDS = 86_400.0
 
 _NEVER = float("inf")
@@ -59,15 +60,15 @@ class Request:
         self._connection = connection
         self._request = request
         self._body = request.content.read_nowait() if request.content.is_eof() else None
-        """Where all of it has arrived. Taken at once: aiohttp lets nobody read it after the client has left."""
+        """The body, if all of it has arrived. Read at once: aiohttp forbids reading it after the client has left."""
         self.id = new_id()
         self.method = request.method
         self.headers = request.headers
         self.limit_headers = b""
-        """The lines that tell a key's rate limit, once it was counted."""
+        """The header lines of the key's rate limit, once the request was counted."""
 
     def target(self) -> tuple[str, str]:
-        """Path and query as they came, percent-encoded. The path of CONNECT, which names a host, is empty."""
+        """Path and query as received, percent-encoded. The path of CONNECT, which names a host, is empty."""
         path = self._request.raw_path
         if path[0] != "/" or "#" in path:
             url = self._request.rel_url
@@ -76,7 +77,7 @@ class Request:
         return path, query
 
     async def body(self) -> bytes:
-        """The body; one byte more than the longest allowed where it is longer. Raises BodyBroken."""
+        """The body, cut one byte after the longest allowed. Raises BodyBroken."""
         body = await self._connection.read(self._request) if self._body is None else self._body
         return body[: BODY_BYTES_MAX + 1]
 
@@ -115,7 +116,7 @@ class RenderedResponse(web.StreamResponse):
 
 
 class HttpServer:
-    """aiohttp's server of one port: makes the connections, knows them, and hands each request to `answer`."""
+    """aiohttp's server of one port: makes the connections, lists them, and hands each request to `answer`."""
 
     def __init__(self, answer: Answer, stall_seconds: float = STALL_SECONDS) -> None:
         """stall_seconds: the longest pause inside a body."""
@@ -128,16 +129,16 @@ class HttpServer:
         return Connection(self._server, self._answer, self._stall_seconds, asyncio.get_running_loop())
 
     def connections(self) -> list[Connection]:
-        """All that are open, and those whose client left before its answer was ready."""
+        """All open connections, and those whose client left before its answer was ready."""
         return cast("list[Connection]", self._server.connections)
 
     async def abort(self) -> None:
-        """Ends the connections that `Connection.retire` has not ended, and what is under way on them."""
+        """Ends the connections that `Connection.retire` has not ended, and the requests under way on them."""
         await self._server.shutdown(0.1)  # 0 would mean no limit
 
 
 class Connection(web.RequestHandler):
-    """Answers the requests of one connection one after the other, in the order in which they came.
+    """Answers the requests of one connection one after the other, in the order of their arrival.
 
     Attributes and methods that only this class uses begin with two underscores: Python puts the class's name before
     them, so that they can never hide one of aiohttp's.
@@ -169,13 +170,13 @@ class Connection(web.RequestHandler):
         self.__rest: StreamReader | None = None
         """The body that the last answer left unread; aiohttp reads it to its end."""
         self.__has_half_closed = False
-        """The client sends no more; it may still listen."""
+        """The client sends no more; it may still read."""
         self.__next_request: asyncio.TimerHandle | None = None
         """After a half-close, between two requests: closes unless another one begins."""
         self.__lingering: asyncio.Future[None] | None = None
-        """Done when the client has closed after the last answer, or when we have waited long enough for that."""
+        """Done when the client has closed after the last answer, or when LINGER_SECONDS are over."""
         self.__skipped = 0
-        """How many bytes came while we lingered."""
+        """How many bytes arrived while the connection lingered."""
         self.__is_retiring = False
         self.__was_idle = False
         """Nothing was under way at the last `retire`, and nothing has arrived since."""
@@ -184,7 +185,7 @@ class Connection(web.RequestHandler):
     # Called by the transport
 
     def data_received(self, data: bytes) -> None:
-        """Called by aiohttp too, without data, when a place in its queue of requests is free."""
+        """aiohttp too calls it, without data, when a place in its queue of requests is free."""
         if self.__lingering is not None or self.transport is None:
             self.__skipped += len(data)
             if self.__skipped > SKIPPED_BYTES_MAX:
@@ -252,11 +253,11 @@ class Connection(web.RequestHandler):
         return RenderedResponse(self, reply.status, _last(reply), keep=False)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        """What aiohttp would log as an error, in our log."""
+        """Writes aiohttp's errors to the gateway's log."""
         log.error("connection_fault", reason=args[0] % args[1:] if args else "", exc_info=kw.get("exc_info"))
 
     async def read(self, request: web.BaseRequest) -> bytes:
-        """Reads a body until it ends, or is longer than allowed. Raises BodyBroken."""
+        """Reads a body until it ends, or until it is longer than allowed. Raises BodyBroken."""
         content = request.content
         chunks, size = [], 0
         ends_at = self.__loop.time() + BODY_SECONDS
@@ -270,7 +271,7 @@ class Connection(web.RequestHandler):
                     chunks.append(chunk)
                     size += len(chunk)
         except TimeoutError:
-            # Set on the body too: the connection can't be kept when the rest of its body is not understood.
+            # The body gets the exception too: the connection can't be kept if the rest of the body can't be parsed.
             broken = BodyBroken("it came too slowly, or its chunks are malformed")
             content.set_exception(broken)
             raise broken from None
@@ -281,7 +282,7 @@ class Connection(web.RequestHandler):
         return b"".join(chunks)
 
     async def send(self, writer: AbstractStreamWriter, data: bytes) -> None:
-        """Returns when the client reads, or has read. Raises ConnectionError where it left."""
+        """Returns once the transport's buffer has room again. Raises ConnectionError if the client has left."""
         transport = self.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client left")
@@ -291,7 +292,7 @@ class Connection(web.RequestHandler):
             await writer.drain()
 
     async def sent(self, *, keep: bool) -> None:
-        """An answer was sent: waits for another request, or ends the connection."""
+        """Called after an answer was sent: waits for another request, or ends the connection."""
         self.__is_busy = False
         if not keep:
             self.__linger()
@@ -315,7 +316,8 @@ class Connection(web.RequestHandler):
         content = request.content
         if content.is_eof():
             return True
-        # A client that waits for 100 Continue sends something else now: it would be taken for the body.
+        # A client that expects 100 Continue skips the body and sends its next request, which would be parsed as the
+        # body.
         if content.exception() is not None or expects_continue(request):
             return False
         declared = request.headers.get("Content-Length", "")
@@ -324,10 +326,10 @@ class Connection(web.RequestHandler):
     def __skips_body(self) -> bool:
         return self.__rest is not None and not self.__rest.is_eof()
 
-    # What goes wrong
+    # Failures
 
     def __end_body(self) -> None:
-        """No more of the body will come."""
+        """Ends the body: no more of it can arrive."""
         if self.__body is not None and not self.__body.is_eof():
             self.__body.set_exception(BodyBroken("it ended early"))
 
@@ -344,7 +346,7 @@ class Connection(web.RequestHandler):
             self.__close()
 
     def __refuse(self, reason: str) -> None:
-        """Answers bytes of which aiohttp has made no request, and waits for more."""
+        """Answers bytes that aiohttp could not parse as a request, and lingers."""
         transport = self.transport
         if transport is not None and not transport.is_closing():
             transport.write(_last(replies.malformed(reason)))
@@ -353,9 +355,10 @@ class Connection(web.RequestHandler):
     # The end
 
     def retire(self) -> None:
-        """Closes where nothing is under way, else after the answer. To be called until the connection is gone.
+        """Closes if nothing is under way, else after the answer. To be called until the connection is gone.
 
-        The second of two calls between which nothing happened closes: aiohttp may just be about to begin a request.
+        The second of two calls closes, if nothing happened between them: at the first, aiohttp may be about to begin a
+        request.
         """
         self.__is_retiring = True
         if self.__is_busy or self.__lingering is not None or self.__skips_body():
@@ -365,7 +368,7 @@ class Connection(web.RequestHandler):
         self.__was_idle = True
 
     def look_at_the_clock(self, now: float) -> None:
-        """Called once a second: cheaper than a timer a request. now: by the loop's clock."""
+        """Called once a second, which costs less than a timer for each request. now: by the loop's clock."""
         if now >= self.__deadline:
             self.__deadline = _NEVER
             self.__overdue()
@@ -375,7 +378,7 @@ class Connection(web.RequestHandler):
         self.__overdue = overdue
 
     def __linger(self) -> None:
-        """Closes so that the last answer arrives: bytes that nobody read would reset the connection before it."""
+        """Closes so that the last answer arrives: bytes left unread would reset the connection before it."""
         transport = self.transport
         if transport is None or transport.is_closing():
             return
@@ -392,7 +395,7 @@ class Connection(web.RequestHandler):
             self.__lingering.set_result(None)
 
     def __close(self) -> None:
-        """Closes when the client has read what was sent, or has had the time to."""
+        """Closes when the client has read what was sent, or after UNREAD_SECONDS."""
         self.__stop_lingering()
         if self.transport is not None:
             self.__wait(UNREAD_SECONDS, self.transport.abort)

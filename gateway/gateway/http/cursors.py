@@ -1,7 +1,8 @@
-"""Cursors (spec 4.12): where a list goes on, signed, and bound to company, list and filter set.
+"""Cursors (spec 4.12): the position in a list, signed, and bound to company, list and filter set.
 
-A cursor is `KEY_ID.` and base64url of the last id and a MAC. What it is bound to is not in it but under the MAC: in
-another company, list or filter set it does not verify. Keys rotate: the first of the ring signs, all verify.
+A cursor is `KEY_ID.` and base64url of the last id and a MAC. The MAC covers company, list and filter set, which the
+cursor itself does not contain: in another company, list or filter set it does not verify. Keys rotate: the first of the
+ring signs, all verify.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from collections.abc import Mapping
 
 MAC_BYTES = 16
 ID_BYTES = 8
-_ENCODED_CHARACTERS = 32  # of the 24 bytes: no padding
+_ENCODED_CHARACTERS = 32  # for the 24 bytes: no padding
 
 
 class Cursors:
-    """Signs and verifies cursors. keys: by key id (letters and digits), the first signs."""
+    """Signs and verifies cursors. keys: by key id (letters and digits); the first one signs."""
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
         self._keys = dict(keys)
@@ -31,10 +32,10 @@ class Cursors:
         return f"{self._signer}.{base64.urlsafe_b64encode(signed).decode()}"
 
     def after_id(self, cursor: str, bound_to: bytes) -> int | None:
-        """The id after which the list goes on; None for anything that `issue` did not return for `bound_to`."""
+        """The id after which the list continues; None for anything that `issue` did not return for `bound_to`."""
         key_id, _, encoded = cursor.partition(".")
         key = self._keys.get(key_id)
-        # The decoder would take + and / for - and _: no cursor of ours has them.
+        # The decoder would accept + and / for - and _, which `issue` never writes.
         if key is None or len(encoded) != _ENCODED_CHARACTERS or "+" in encoded or "/" in encoded:
             return None
         try:

@@ -1,7 +1,7 @@
-"""The edge: every check of a request in its order, one RPC, the reply. Whatever happens, the answer is an envelope.
+"""The edge: checks a request in a fixed order, makes one RPC, replies. Every error is in the error envelope.
 
-Path, verb, bearer, company, rate, scope, query, Idempotency-Key, body; then the service that owns the answer goes on
-with the record and its rules.
+The order: path, verb, bearer, company, rate, scope, query, Idempotency-Key, body. The service that owns the answer then
+checks the record and its rules.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ class Edge:
         return _rendered(operation, response)
 
     async def _caller(self, request: Request) -> Caller:
-        """Who asks. Raises Refusal where nobody may: no key, a revoked one, an inactive company, too often."""
+        """The authenticated caller. Raises Refusal for a missing or revoked key, an inactive company, or too many
+        requests."""
         digest = bearer.digest(request.headers.getall("Authorization", ()))
         caller = None if digest is None else await self._keys.find(digest)
         if caller is None:
@@ -193,8 +194,8 @@ class Edge:
         return replies.json(b'{"data":%b,"next_cursor":%b,"limit":%d}' % (page.data, following, message.limit))
 
     def _outside(self, request: Request, path: str, route: list[str]) -> Reply:
-        """What is outside the namespace: the pages for people; is the process alive, may it get requests. A context
-        that is down takes nothing away here: the routes of the others go on."""
+        """Paths outside the namespace: the pages for people, liveness and readiness. A service that is down does not
+        make the gateway unready: the routes of the others still work."""
         page = self._reference.pages.get(path)
         if page is not None:
             if request.method not in ("GET", "HEAD"):
@@ -211,7 +212,7 @@ class Edge:
         return replies.json(b'{"status":"not ready"}', 503)
 
     def _count(self, request: Request, route: str, status: int, seconds: float) -> None:
-        # Looking a labelled metric up costs more than counting does.
+        # Looking up a labelled metric costs more than counting does.
         key = (route, request.method, status)
         counter = self._counters.get(key)
         if counter is None:
@@ -235,7 +236,7 @@ class Edge:
 
 
 def _rendered(operation: Operation, response: Any) -> Reply:
-    """What a service answered, to the caller."""
+    """The service's response as the reply to the caller."""
     if operation.kind == "fetch":
         return replies.json(response.document.json)
     if operation.kind == "delete":
@@ -273,5 +274,5 @@ def _idempotency_key(request: Request, operation: Operation) -> str:
 
 
 def _bound_to(path: str, caller: Caller, found: dict[str, Any]) -> bytes:
-    """What a cursor is good for. path: of the list, with the id of the record whose list it is."""
+    """What a cursor is bound to. path: of the list, with the id of the record that owns it."""
     return f"{caller.identity.company_id} {path}?{filters.canonical(found)}".encode()

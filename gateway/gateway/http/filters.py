@@ -1,4 +1,4 @@
-"""What a list may be asked for: `limit`, `cursor`, and the filters that its RPC's request declares (spec 4.12)."""
+"""The query of a list: `limit`, `cursor`, and the filters that its RPC's request declares (spec 4.12)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Filter:
     """The field's value from the query's text. Raises Refusal."""
     requires: str
     labels: tuple[str, ...]
-    """The values that it may have; empty where any will do."""
+    """The values that the filter allows; empty if it allows any."""
     is_instant: bool = False
 
 
@@ -60,7 +60,7 @@ def _filter(field: FieldDescriptor) -> Filter:
 
 
 def entity_id(text: str) -> int:
-    """The id that plain digits name; 0, which no record has, for anything that is no positive 64-bit number."""
+    """The id in plain digits; 0, which no record has, for anything that is no positive 64-bit number."""
     digits = text.lstrip("0")
     if digits.isascii() and digits.isdigit() and len(digits) <= 19:
         number = int(digits)
@@ -96,7 +96,7 @@ def _instant(name: str, text: str) -> Timestamp:
 def pairs(query: str, allowed: Sequence[str]) -> dict[str, str]:
     """The query's values by key. Raises Refusal for a key that is not allowed, a repeated key, an empty value.
 
-    `limit` and `cursor` may be empty here: they have refusals of their own.
+    `limit` and `cursor` may be empty here: their own checks refuse that.
     """
     if not query:
         return {}
@@ -121,7 +121,7 @@ def pairs(query: str, allowed: Sequence[str]) -> dict[str, str]:
 
 
 def limit(text: str | None) -> int:
-    """How many records a page may have. Raises Refusal."""
+    """The page size. Raises Refusal."""
     if text is None:
         return LIMIT_DEFAULT
     digits = text.lstrip("0")
@@ -135,7 +135,7 @@ def limit(text: str | None) -> int:
 
 
 def read_filters(filters: Sequence[Filter], given: dict[str, str]) -> dict[str, Any]:
-    """The values of the filters that are given, by name, in the order of the list's contract. Raises Refusal."""
+    """The values of the filters in the query, by name, in the order of the list's contract. Raises Refusal."""
     found = {one.name: one.read(given[one.name]) for one in filters if one.name in given}
     for one in filters:
         if one.requires and one.name in found and one.requires not in found:
@@ -144,7 +144,7 @@ def read_filters(filters: Sequence[Filter], given: dict[str, str]) -> dict[str, 
 
 
 def canonical(filters: dict[str, Any]) -> str:
-    """The same text for the same filters, however they were spelled."""
+    """The same text for the same filters, however the caller spelled them."""
     return "&".join(
         f"{name}={value.ToMicroseconds() if isinstance(value, Timestamp) else value}" for name, value in filters.items()
     )

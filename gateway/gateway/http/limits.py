@@ -31,7 +31,7 @@ ALONE = Counter("makeready_rate_limit_alone_total", "Requests counted in this pr
 
 
 class Allowance(NamedTuple):
-    """What the limit says of one request."""
+    """The limit's verdict on one request."""
 
     admitted: bool
     remaining: int
@@ -40,10 +40,10 @@ class Allowance(NamedTuple):
 
 
 class ProcessMemory(MemoryStorage):
-    """The library's storage in memory with windows of constant cost.
+    """The library's storage in memory, with windows of constant cost.
 
-    The library's own sweeps all keys from a new thread every 10 ms: with 300 active keys and 2,000 requests a second
-    that is several times the cost of counting them.
+    The library's own storage sweeps all keys from a new thread every 10 ms: with 300 active keys and 2,000 requests a
+    second that costs several times as much as counting them.
     """
 
     STORAGE_SCHEME = ["process-memory"]  # noqa: RUF012 - the library's declaration
@@ -79,7 +79,7 @@ class ProcessMemory(MemoryStorage):
 
 
 class Limits:
-    """The limit of every key. url: `memory://`, or of a Valkey or Redis server."""
+    """The limit of every key. url: `memory://`, or that of a Valkey or Redis server."""
 
     def __init__(self, url: str) -> None:
         self._item = RateLimitItemPerMinute(REQUESTS_A_MINUTE)
@@ -99,7 +99,7 @@ class Limits:
             self._shared = SharedMovingWindow(storage)
 
     async def take(self, api_key_id: int) -> Allowance:
-        """Counts one request of the key, where it is admitted."""
+        """Counts one request of the key, if the limit admits it."""
         key = str(api_key_id)
         if self._shared is not None:
             allowance = await self._take_shared(self._shared, key)
@@ -110,18 +110,18 @@ class Limits:
         return _allowance(admitted, *self._alone.get_window_stats(self._item, key))
 
     async def _take_shared(self, shared: SharedMovingWindow, key: str) -> Allowance | None:
-        """None where the store fails; then it is left alone for a second."""
+        """None if the store fails; the store is then not called for a second."""
         now = time.monotonic()
         if now < self._ask_store_at:
             return None
         was_failing, self._ask_store_at = self._ask_store_at > 0, 0.0
         if was_failing:
-            self._ask_store_at = now + RETRY_STORE_SECONDS  # one request asks, the others don't wait for it
+            self._ask_store_at = now + RETRY_STORE_SECONDS  # one request tries the store, the others don't wait for it
         try:
             async with asyncio.timeout(STORE_SECONDS_MAX):
                 admitted = await shared.hit(self._item, key)
                 stats = await shared.get_window_stats(self._item, key)
-        except Exception as error:  # of the client, of the network, of the library: all mean that it can't be asked
+        except Exception as error:  # from the client, the network or the library: in each case the store can't be used
             self._ask_store_at = time.monotonic() + RETRY_STORE_SECONDS
             CONNECTED.set(0)
             if not was_failing:
@@ -134,7 +134,7 @@ class Limits:
         return _allowance(admitted, *stats)
 
     async def tidy(self) -> None:
-        """Forgets idle keys now and then, until cancelled."""
+        """Drops idle keys once per window, until cancelled."""
         while True:
             await asyncio.sleep(WINDOW_SECONDS)
             self._memory.forget_idle()

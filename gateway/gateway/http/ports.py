@@ -1,4 +1,4 @@
-"""The two HTTP ports: opened when every service serves, closed without dropping what is under way."""
+"""The two HTTP ports: opened once every service serves, closed without dropping requests under way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 async def every_service_serves(peers: Mapping[str, ServiceClient], wait_seconds: int) -> None:
-    """Waits until all report SERVING, so long at the most, and says now and then for whom."""
+    """Waits until all services report SERVING, at most `wait_seconds`, and logs the missing ones now and then."""
     loop = asyncio.get_running_loop()
     waiting = dict(peers)
     give_up_at, tell_at = loop.time() + wait_seconds, loop.time() + TELL_SECONDS
@@ -64,7 +64,7 @@ class Port:
         tls: ssl.SSLContext | None,
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
-        """setting: the variable that names the port, for the operator. stall_seconds: see `HttpServer`."""
+        """setting: the variable that sets the port, for the operator. stall_seconds: see `HttpServer`."""
         self._setting = setting
         self._host = host
         self.number = port
@@ -75,11 +75,11 @@ class Port:
 
     @property
     def connections(self) -> int:
-        """How many there are, those included whose client left before its answer was ready."""
+        """The number of connections, including those whose client left before its answer was ready."""
         return len(self._http.connections())
 
     async def open(self) -> None:
-        """Raises SettingsError where it can't."""
+        """Opens the port. Raises SettingsError if it can't."""
         loop = asyncio.get_running_loop()
         _allow_many_connections()
         try:
@@ -99,7 +99,7 @@ class Port:
         log.info("port_open", setting=self._setting, host=self._host, port=self.number)
 
     async def close(self) -> None:
-        """Takes no more connections, closes the idle ones, and lets requests under way finish for 10 s."""
+        """Accepts no more connections, closes the idle ones, and lets requests under way finish for 10 s."""
         if self._server is None or self._watch is None:
             return
         self._server.close()
@@ -122,6 +122,6 @@ class Port:
 
 
 def _allow_many_connections() -> None:
-    """As many open files as the machine grants; the usual 1,024 would be all connections."""
+    """Raises the limit of open files to the machine's maximum; the usual 1,024 would cap the connections."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

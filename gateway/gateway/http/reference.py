@@ -1,4 +1,4 @@
-"""What the gateway serves of its own contract: the OpenAPI document, and the pages for people made from it."""
+"""The gateway's own contract: the OpenAPI document, and the pages made from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from gateway.http import replies
 from gateway.http.replies import Reply
 
-# Stands in the committed files where each installation has a base URL of its own.
+# The committed files have it in place of each installation's base URL.
 BASE_URL = "https://makeready.example/api/v1"
 
 _RECEIVERS = ("receiver.py", "receiver.ts", "receiver.sh", "vectors.json")
@@ -26,7 +26,7 @@ _CSS = b"Content-Type: text/css; charset=utf-8\r\n" + _SAFE
 
 
 class Reference:
-    """Read once, at the start."""
+    """The pages, read once at the start."""
 
     def __init__(self, api_url: str) -> None:
         quoted = msgspec.json.encode(api_url)[1:-1]
@@ -40,7 +40,7 @@ class Reference:
             **{f"/docs/webhooks/{name}": Reply(200, _file(f"{name}.txt"), _TEXT) for name in _RECEIVERS},
             "/docs/style.css": Reply(200, _file("style.css"), _CSS),
         }
-        """By path, outside the namespace."""
+        """By path, for the paths outside the namespace."""
 
 
 def _file(name: str) -> bytes:

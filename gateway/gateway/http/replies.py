@@ -1,4 +1,4 @@
-"""Responses as bytes: the error envelope (spec 7), the headers that every response has."""
+"""Responses as bytes: the error envelope (spec 7), and the headers that every response has."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from chassis.refusals import Refusal
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _JSON = b"Content-Type: application/json\r\n"
 _ALWAYS = b"Cache-Control: no-store\r\nX-Request-Id: "
-# A request without key is told where keys go; so is one with a revoked key (RFC 9110 asks it of every 401).
+# A 401 says where a key goes, for a missing and for a revoked one (RFC 9110 requires it of every 401).
 CHALLENGE = b"WWW-Authenticate: Bearer\r\n"
 
 
 class Reply(NamedTuple):
-    """A response. headers: whole lines, those that every response has left out."""
+    """A response. headers: whole lines, without those that every response has."""
 
     status: int
     body: bytes
@@ -40,7 +40,7 @@ def error(status: int, code: str, message: str, headers: bytes = b"") -> Reply:
 
 
 class Refused(Refusal):
-    """A refusal of the edge's own, with headers beside the envelope."""
+    """A refusal by the edge itself, with headers in addition to the envelope."""
 
     def __init__(self, status: int, code: str, message: str, headers: bytes = b"") -> None:
         super().__init__(status, code, message)
@@ -79,5 +79,5 @@ def raw(reply: Reply, request_id: str, headers: bytes, *, head: bool = False) ->
 
 @functools.lru_cache(maxsize=1)
 def _date(now: int) -> bytes:
-    """The Date header and the end of the headers; the same for all responses of a second."""
+    """The Date header and the end of the headers; the same for all responses within a second."""
     return time.strftime("Date: %a, %d %b %Y %H:%M:%S GMT\r\n\r\n", time.gmtime(now)).encode()

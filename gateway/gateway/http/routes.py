@@ -1,4 +1,4 @@
-"""The API at a glance: one line a route. Dispatch, Allow, filters and the walks of the tests come from this table."""
+"""The API at a glance: one line for each route. Dispatch, Allow, filters and the tests' walks come from this table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.http.filters import Filter, filters_of
 PREFIX = "/api/v1"
 READ_SECONDS, WRITE_SECONDS = 5.0, 10.0
 
-# Which keys open an operation (spec 5.4); a public one asks for none.
+# The key scopes that open each kind of operation (spec 5.4); a public one needs no key.
 OPENED_BY = {
     "public": frozenset[str](),
     "any": frozenset({"read", "write", "webhook_only"}),
@@ -30,8 +30,8 @@ OPENED_BY = {
 class Route:
     """One operation of the public API.
 
-    rpc: CONTEXT.SERVICE/METHOD of its contract; empty where the gateway answers by itself. key_sentence: what a
-    write without an Idempotency-Key is told.
+    rpc: CONTEXT.SERVICE/METHOD of its contract; empty if the gateway answers by itself. key_sentence: the message for a
+    write without an Idempotency-Key.
     """
 
     method: str
@@ -80,7 +80,7 @@ Kind = Literal["own", "list", "fetch", "write", "delete"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operation:
-    """A route and what follows from its contract."""
+    """A route and the properties derived from its contract."""
 
     route: Route
     kind: Kind
@@ -91,7 +91,7 @@ class Operation:
     """The message class of the RPC's request."""
     response: Any
     id_field: str
-    """The request's field that takes the id in the path; empty where there is none."""
+    """The request's field that takes the id in the path; empty if the path has none."""
     filters: tuple[Filter, ...]
     allowed_query: tuple[str, ...]
     opened_by: frozenset[str]
@@ -146,7 +146,7 @@ def _contracts(context: str) -> dict[str, ServiceDescriptor]:
 
 
 def _kind(method: MethodDescriptor) -> Kind:
-    """What the response holds says what the operation is."""
+    """The kind of operation, from the fields of its response."""
     fields = method.output_type.fields_by_name
     if "page" in fields:
         return "list"
@@ -159,7 +159,8 @@ OPERATIONS = tuple(_operation(route) for route in ROUTES)
 
 
 def _resources() -> dict[tuple[str | None, ...], Resource]:
-    """By the segments of the path below the prefix; None stands for the id, which is always the second."""
+    """Resources by the segments of the path below the prefix; None stands for the id, which is always the second
+    one."""
     found: dict[tuple[str | None, ...], Resource] = {}
     for operation in OPERATIONS:
         segments: list[str | None] = list(operation.route.path[1:].split("/"))
@@ -177,7 +178,7 @@ _ROOT = PREFIX + "/"
 
 
 def resource_of(path: str) -> tuple[Resource, str] | None:
-    """The resource at a path and the id in it ("" where it has none); None where there is no such path."""
+    """The resource at a path and the id in it ("" if it has none); None if no resource has that path."""
     if not path.startswith(_ROOT):
         return None
     segments: list[str | None] = list(path[len(_ROOT) :].split("/"))

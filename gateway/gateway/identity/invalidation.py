@@ -1,4 +1,4 @@
-"""Tells every gateway, when a transaction commits, that a key which it caches is out of date."""
+"""Notifies every gateway, when a transaction commits, that a key which it caches is out of date."""
 
 from __future__ import annotations
 

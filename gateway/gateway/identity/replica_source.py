@@ -1,4 +1,4 @@
-"""The rows that other contexts keep as replicas, all there are, by the field of References that carries them."""
+"""All rows that other contexts keep as replicas, by the field of References that carries them."""
 
 from __future__ import annotations
 

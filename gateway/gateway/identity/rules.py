@@ -1,4 +1,4 @@
-"""What the names, emails and external ids of companies and people may be. Raises ValueError with a sentence."""
+"""The rules for names, emails and external ids of companies and people. Raises ValueError with a sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+\.[^@\s\x00-\x1f\
 
 
 def name(value: str) -> str:
-    """A name for people, without blanks around it."""
+    """The name without blanks at its ends."""
     value = value.strip()
     if not value:
         raise ValueError("The name must not be blank.")
@@ -27,7 +27,7 @@ def name(value: str) -> str:
 
 
 def email(value: str) -> str:
-    """An address in lower case: an administrator signs in with it, so it names one administrator alone."""
+    """An address in lower case: an administrator signs in with it, so no two administrators share one."""
     value = value.strip().lower()
     if len(value) > EMAIL_POINTS_MAX or not _EMAIL.fullmatch(value) or not value.isascii():
         raise ValueError(f"The email must be an address as name@example.com of at most {EMAIL_POINTS_MAX} characters.")
@@ -35,7 +35,7 @@ def email(value: str) -> str:
 
 
 def checked(rule: Callable[[str], str], value: str, field: str = "") -> str:
-    """The value as the rule returns it. Raises Refusal 400 with the rule's sentence."""
+    """The value that the rule returns. Raises Refusal 400 with the rule's sentence."""
     try:
         return rule(value)
     except ValueError as error:

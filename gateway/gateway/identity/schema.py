@@ -1,4 +1,4 @@
-"""What all tables of the database `gateway` share: the MetaData, the platform's own tables, helpers for columns."""
+"""Shared by all tables of the database `gateway`: the MetaData, the platform's own tables, helpers for columns."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ audit = audit_table(metadata)
 
 
 def instant(name: str) -> Column[object]:
-    """A timestamptz that defaults to the moment of the insert."""
+    """A timestamptz that defaults to the instant of the insert."""
     return Column(name, DateTime(timezone=True), nullable=False, server_default=text("clock_timestamp()"))

@@ -1,4 +1,4 @@
-"""A connection's clocks and its end, over real sockets, with waits made short."""
+"""A connection's time limits and its end, over real sockets, with short waits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BIG = b'"' + b"x" * 20_000_000 + b'"'
 
 
 class Answers:
-    """Answers by path; counts what was begun and what was finished."""
+    """Answers by path; counts the requests begun and finished."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -155,7 +155,7 @@ async def test_a_skipped_body_that_came_late_is_not_taken_for_headers(
     assert (await connection.receive()).status == 200
     await asyncio.sleep(0.1)
     await connection.send(b"0123456789")
-    with pytest.raises(TimeoutError):  # far longer than the headers of a request may take
+    with pytest.raises(TimeoutError):  # far longer than HEAD_SECONDS
         await asyncio.wait_for(connection.reader.read(1), module.HEAD_SECONDS + 2)
     await connection.send(api.bytes("GET", "//"))
     assert (await connection.receive()).status == 200
@@ -214,7 +214,7 @@ async def test_a_whole_body_can_be_read_even_where_its_client_has_left(api: Api,
     await connection.send(api.bytes("POST", "//wait", None, b"0123456789"))
     await asyncio.sleep(0.05)
     connection.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()  # with a reset: the server hears at once that nobody is there
+    connection.close()  # with a reset: the server sees at once that the client is gone
     await asyncio.sleep(0.05)
     answers.go_on.set()
     async with asyncio.timeout(5):
@@ -224,7 +224,7 @@ async def test_a_whole_body_can_be_read_even_where_its_client_has_left(api: Api,
 
 
 def test_no_name_of_ours_hides_one_of_aiohttps() -> None:
-    """Its protocol is a base class: a name that it takes later would be ours without a word."""
+    """aiohttp's protocol is the base class: a name that a later aiohttp adds would silently replace it."""
     mangled = f"_{module.Connection.__name__}__"
     ours = {name for name in vars(module.Connection) if not name.startswith((mangled, "__"))}
     overridden = {"data_received", "eof_received", "connection_lost", "handle_error", "log_exception"}

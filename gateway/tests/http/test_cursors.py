@@ -1,4 +1,4 @@
-"""Cursors over their space: what was issued is found again, everything else is not a cursor."""
+"""Cursors over their whole space: an issued one verifies, everything else is no cursor."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_no_other_text_is_a_cursor(ring: dict[str, bytes], text: str) -> None:
 
 @given(st.binary(min_size=16, max_size=16), st.binary(min_size=16, max_size=16), ids, bindings)
 def test_keys_rotate(old: bytes, new: bytes, after_id: int, bound_to: bytes) -> None:
-    """The old key goes behind the new one; its cursors work until it leaves the ring."""
+    """The old key moves behind the new one; its cursors verify until it leaves the ring."""
     before = Cursors({"1": old}).issue(after_id, bound_to)
     both = Cursors({"2": new, "1": old})
     assert both.after_id(before, bound_to) == after_id

@@ -1,4 +1,4 @@
-"""Whatever bytes come: an answer in the envelope, never text, HTML, or a dropped connection."""
+"""Whatever bytes arrive, the answer is in the envelope: never text, HTML, or a dropped connection."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ async def test_pipelining_clients_that_do_not_read_are_held_back(api: Api) -> No
 
 
 async def post(api: Api, key: str, head: str, *parts: bytes, eof: bool = False, pause: float = 0.05) -> Connection:
-    """A POST /tickets whose body comes in parts."""
+    """A POST /tickets whose body is sent in parts."""
     connection = await api.connect()
     lines = (
         f"POST /api/v1/tickets HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {key}\r\nIdempotency-Key: k\r\n{head}"
@@ -240,7 +240,8 @@ async def test_a_truncated_body_gets_400(api: Api, key: str, contexts: Contexts,
 
 
 async def test_malformed_chunks_get_400(api: Api, key: str, contexts: Contexts) -> None:
-    """All at the same time, for each waits as long as a body may pause: `test_connection.py` has them one by one."""
+    """All at the same time, because each waits for the longest pause of a body; `test_connection.py` tests them one by
+    one."""
 
     async def refused(*parts: bytes) -> None:
         started = time.monotonic()

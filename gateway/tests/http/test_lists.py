@@ -84,7 +84,7 @@ async def seen_filters(api: Api, key: str, path: str) -> dict[str, Any]:
     ],
 )
 async def test_any_plain_integer_is_an_id_to_filter_by(api: Api, key: str, text: str, arrives: int) -> None:
-    """One that no record can have becomes 0, which matches nothing: an empty page, not a refusal."""
+    """An id that no record can have becomes 0, which matches nothing: the page is empty, not refused."""
     assert await seen_filters(api, key, f"/tickets?property_id={text}") == {"property_id": str(arrives)}
 
 
@@ -119,7 +119,7 @@ async def test_status_takes_the_labels_of_the_contract_and_lists_them_otherwise(
     [
         ("1970-01-01T00:00:10Z", 10, 0),
         ("1970-01-01T00:00:10%2B00:00", 10, 0),
-        ("1970-01-01T00:00:10+00:00", 10, 0),  # a plus sign that was not encoded is a space in a query
+        ("1970-01-01T00:00:10+00:00", 10, 0),  # an unencoded plus sign is a space in a query
         ("1970-01-01T01:00:10%2B01:00", 10, 0),
         ("1969-12-31T19:00:10.5-05:00", 10, 500_000_000),
         ("1970-01-01T00:00:10.123456Z", 10, 123_456_000),

@@ -1,5 +1,5 @@
-"""The gateway with the oldest and the newest aiohttp that its requirement allows: its connection is built on classes
-of aiohttp that are public, but whose behaviour counts as much as their names."""
+"""The gateway with the oldest and the newest aiohttp that its requirement allows. Its connection extends public classes
+of aiohttp, and depends on their behaviour as well as on their names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
 def requirement() -> Requirement:
-    """What pyproject.toml asks of aiohttp."""
+    """The requirement on aiohttp in pyproject.toml."""
     given = map(Requirement, tomllib.loads(PROJECT.read_text())["project"]["dependencies"])
     return next(one for one in given if one.name == "aiohttp")
 
@@ -34,8 +34,8 @@ def oldest() -> str:
 
 
 def install(wanted: str, folder: Path) -> None:
-    """Installs a distribution without its own requirements, which the installed one has too. Skips the test where the
-    registry of packages can't be reached."""
+    """Installs a distribution without its dependencies, which are installed already. Skips the test if the package
+    registry can't be reached."""
     options = [
         "--quiet",
         "--disable-pip-version-check",
@@ -58,7 +58,7 @@ def install(wanted: str, folder: Path) -> None:
 async def other(
     request: pytest.FixtureRequest, harness: GatewayHarness, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Gateway]:
-    """A gateway whose aiohttp is another one than the installed one."""
+    """A gateway that runs on another aiohttp than the installed one."""
     folder = tmp_path_factory.mktemp("aiohttp")
     wanted = f"aiohttp=={oldest()}" if request.param == "oldest" else str(requirement())
     await asyncio.to_thread(install, wanted, folder)

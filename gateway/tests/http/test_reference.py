@@ -1,4 +1,4 @@
-"""The contract as the gateway serves it: public, with this installation's address, for reading only."""
+"""The contract as the gateway serves it: public, read-only, with this installation's address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys stop within a second: NATS up or down, the listener's connection whole or cut."""
+"""Keys stop within a second, whether NATS is up or down and the listener's connection whole or cut."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROMISED_SECONDS = 1.0
 
 
 async def until(api: Api, key: str, code: str | None) -> float:
-    """Asks until the answer's error code is as said (None: no error), and returns how long that took."""
+    """Requests until the answer has this error code (None: no error), and returns how long that took."""
     started = time.monotonic()
     async with asyncio.timeout(10):
         while True:
@@ -76,7 +76,7 @@ async def test_it_stops_while_the_listener_is_cut_again_and_again(
 async def test_it_stops_where_no_notice_was_heard_of_it(
     api: Api, operator: Operator, company_id: int, postgres_server: PostgresServer, database: Database
 ) -> None:
-    """Revoked while nobody listened: the row is changed without a notice right when the listener is cut."""
+    """Revoked while no gateway listened: the row is changed without a notice right after the listener is cut."""
     key_id, key = await operator.minted(company_id)
     await until(api, key, None)
     await cut_the_listener(postgres_server)
@@ -112,9 +112,10 @@ async def test_a_revocation_reaches_every_gateway(
 
 
 async def queries_a_kept_key_costs(database: Database, ask: Callable[[], Awaitable[None]]) -> float:
-    """How often the table of keys was looked at for each five seconds that thirty requests took.
+    """How many scans of the table of keys there were for each five seconds that thirty requests took.
 
-    The least of a few rounds: on a machine so busy that the listener's probe is late, nothing is kept for a while.
+    Returns the least of a few rounds: on a machine so busy that the listener's probe is late, no key is cached for a
+    while.
     """
     return min([await queries_of_a_round(database, ask) for _ in range(3)])
 

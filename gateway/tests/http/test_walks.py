@@ -12,13 +12,13 @@ from testkit.gateways import Operator
 from testkit.raw_http import Api, Response
 from testkit.stub_contexts import RECORDS, Contexts, first_id
 
-# All that ask for a key; test_reference.py has the one that does not.
+# All routes that need a key; test_reference.py tests the public one.
 ROUTES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.route.scope != "public"}
 every_route = pytest.mark.parametrize("operation", ROUTES.values(), ids=ROUTES)
 VERBS = (
     "GET HEAD OPTIONS TRACE POST PUT PATCH DELETE PROPFIND COPY LOCK MKCOL MOVE PURGE REPORT SEARCH LINK NOTIFY QUERY"
 ).split()
-# A client's mistake in the header; none may be taken for a key.
+# Malformed headers; none may be accepted as a key.
 HEADERS = {
     "empty": "",
     "scheme alone": "Bearer",
@@ -139,7 +139,7 @@ async def test_a_scope_opens_its_routes_and_no_other(
         assert not contexts.seen
 
 
-# The table of spec 5.4, spelled out once more: it must not follow from the code.
+# The table of spec 5.4, written out again so that it does not follow from the code.
 READ = set("/tickets /properties /units /assets /vendors /inspections /turns /meters /webhooks /whoami".split())
 SPEC_SCOPES = {"read": READ, "write": READ, "webhook_only": {"/webhooks", "/whoami"}}
 
@@ -153,7 +153,7 @@ def test_the_table_says_what_the_contract_says(operation: Operation) -> None:
     assert operation.opened_by == expected
 
 
-# Spec 7, spelled out once more; what only reads allows GET.
+# Spec 7, written out again; a read-only path allows GET.
 SPEC_ALLOWS = {
     "/tickets": "GET, POST",
     "/tickets/1": "GET, PATCH",
@@ -243,7 +243,7 @@ async def test_another_companys_record_answers_as_one_that_nobody_has(
         text = str(entity_id).encode().decode("latin-1") if str(entity_id).isascii() else "%D9%A3"
         response = await ask(api, operation, key, text)
         assert response.without_id() == nobodys.without_id(), entity_id
-    # And the request as a whole tells nothing more: the same headers, in the same order.
+    # The response as a whole reveals no more: the same headers, in the same order.
     assert [name for name, _ in (await ask(api, operation, key, foreign[0])).headers] == [
         name for name, _ in nobodys.headers
     ]

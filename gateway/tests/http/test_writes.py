@@ -1,4 +1,4 @@
-"""Writes through the edge: Idempotency-Key, replays, deletes (spec 4.13); and what a fault behind looks like."""
+"""Writes through the edge: Idempotency-Key, replays, deletes (spec 4.13), and faults of a service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Companies, administrators and keys: the operator's RPCs, what is stored, what other contexts are told."""
+"""Companies, administrators and keys: the operator's RPCs, the stored rows, the references published to other
+contexts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Administrators and staff: whom the gateway vouches for, what an administrator may do, and what is on record."""
+"""Administrators and staff: issued tokens, an administrator's permissions, and the audit log."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_an_email_alone_names_an_administrator_and_the_company(
     assert (await refusal(operator("IssueActorToken", unknown)))[0] == 404
 
 
-# What an administrator may
+# What an administrator may do
 
 
 async def test_an_administrator_mints_lists_and_revokes_keys_of_the_own_company(

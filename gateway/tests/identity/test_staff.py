@@ -1,4 +1,4 @@
-"""Staff: imported by the operator, told to other contexts by version, given to services that ask."""
+"""Staff: the operator's import, references published by version, the answers to services that request them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def stored(database: Database, company_id: int) -> dict[str, asyncpg.Recor
 
 
 async def told(database: Database, company_id: int) -> list[tuple[int, str, str]]:
-    """The version, external_id and name of each reference that went out, in order."""
+    """The version, external_id and name of each published reference, in order."""
     async with database.connection() as connection:
         rows = await connection.raw.fetch("SELECT message FROM outbox ORDER BY event_id")
     events = [Event.FromString(row["message"]) for row in rows]
@@ -53,7 +53,7 @@ async def told(database: Database, company_id: int) -> list[tuple[int, str, str]
 
 @pytest.fixture
 async def asked(gateway: Gateway, identity_keys: Path) -> Any:
-    """Asks for staff as svc-tickets does."""
+    """Requests staff as svc-tickets does."""
 
     async def ask(company_id: int, ids: list[int], external_ids: list[str], token_company: int = 0) -> list[Any]:
         who = Identity(SERVICE, "svc-tickets", token_company or company_id)

@@ -1,1 +1,1 @@
-"""Inspections of properties and units, and the rows that they look at."""
+"""Inspections of properties and units, and the rows of their checklists."""

@@ -1,4 +1,4 @@
-"""The RPCs by which people plan, change, start and complete inspections, and tell what their rows came to."""
+"""The RPCs by which people schedule, change, start and complete inspections, and record the result of each row."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from svc_catalog.inspections.staff import Staff, is_staff
 from svc_catalog.inspections.tables import SERVED, inspection
 from svc_catalog.places.lookups import find_asset, find_property, find_unit
 
-# What somebody says of a row that failed.
+# The fields of a failure.
 _FAILURE = ("note", "category", "priority", "asset_id", "photo_url")
 
 
 class InspectionCommandsService:
-    """Plans, changes, starts and completes inspections, and tells what their rows came to."""
+    """Schedules, changes, starts and completes inspections, and records the result of each row."""
 
     def __init__(self, database: Database, commands: CommandRunner, staff: Staff, links_url: str) -> None:
         self._database = database
@@ -169,7 +169,7 @@ class InspectionCommandsService:
     async def _row(
         self, command: Command, inspection_id: int, row_id: int
     ) -> tuple[LockedRecord[Inspection], q.ChecklistRow]:
-        """An inspection, which is locked, and one of its rows. Raises Refusal 404."""
+        """Locks an inspection and returns it with one of its rows. Raises Refusal 404."""
         locked = await self._inspections.lock(command, inspection_id)
         for row in await q.checklist(command.connection, command.company_id, inspection_id):
             if row.id == row_id:
@@ -179,7 +179,7 @@ class InspectionCommandsService:
     async def _save_row(
         self, command: Command, locked: LockedRecord[Inspection], before: q.ChecklistRow, after: q.ChecklistRow
     ) -> None:
-        """Stores what somebody found of a row, and starts the inspection where nobody has. Raises Refusal 422."""
+        """Stores the result of a row; starts the inspection if it is still Scheduled. Raises Refusal 422."""
         await self._start(command, locked)
         sides = [{name: getattr(side, name) for name in ("result", *_FAILURE)} for side in (before, after)]
         if sides[0] == sides[1]:
@@ -194,7 +194,7 @@ class InspectionCommandsService:
             await self._staff.fetch_one(identity.company_id(call), values["assignee_id"])
 
     async def _check_names(self, command: Command, values: Mapping[str, Any], property_id: int) -> None:
-        """That the unit and the assignee are there. Raises Refusal 404, and 422 for a unit of another property."""
+        """Raises Refusal 404 if the unit or the assignee does not exist, 422 if the unit is in another property."""
         if values.get("unit_id") is not None:
             unit = await find_unit(command, values["unit_id"])
             if unit["property_id"] != property_id:
@@ -204,7 +204,7 @@ class InspectionCommandsService:
             raise no_such("member of staff")
 
     async def _check_asset(self, command: Command, asset_id: int | None, property_id: int) -> None:
-        """That the asset is there. Raises Refusal 404, and 422 for one of another property."""
+        """Raises Refusal 404 if the asset does not exist, 422 if it is in another property."""
         if asset_id is None:
             return
         asset = await find_asset(command, asset_id)

@@ -1,4 +1,4 @@
-"""What svc-tickets learns of a row that failed: enough to open a ticket without asking anybody."""
+"""The event about a failed row. It carries all that svc-tickets needs to open a ticket, without a further request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svc_catalog.places.queries import ASSET_REFERENCES, PROPERTY_REFERENCES, UN
 
 
 async def inspection_row_failed(command: Command, inspection: Mapping[str, Any], row: ChecklistRow) -> Event:
-    """inspection: its columns. The rows that the ticket names come along: no replica need have them yet."""
+    """inspection: its columns. The event includes the rows that the ticket refers to, as svc-tickets may lack them."""
     assert row.failed_at is not None and row.category is not None and row.priority is not None
     failed = InspectionRowFailed(
         inspection_id=inspection["id"],

@@ -1,4 +1,4 @@
-"""An import of inspections (spec 2.9), those that are not served like the others."""
+"""The import of inspections (spec 2.9), including those that the API does not serve."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ _DEFAULTS: dict[str, Any] = {
 
 
 async def save(connection: Connection, batch: Batch[InspectionRow], *, events: bool) -> References:
-    """Saves a batch's rows. No other context keeps inspections. events: whether what is overdue already is yet to be
-    announced."""
+    """Saves a batch's rows. No other context stores inspections.
+
+    events: whether the sweep may still announce an inspection that the import makes overdue.
+    """
     company_id = batch.company_id
     properties = await PROPERTIES_NAMED.by_external_id(connection, company_id, batch.named("property"))
     batch.resolve("property", properties)
@@ -53,13 +55,13 @@ async def save(connection: Connection, batch: Batch[InspectionRow], *, events: b
 
 
 def _after(line: InspectionLine, column: str) -> Any:
-    """The column as it will be."""
+    """The column's value after the import."""
     value = line.after(column)
     return _DEFAULTS.get(column) if value is None else value
 
 
 def _is_stale(column: Callable[[str], Any], today: datetime.date) -> bool:
-    """column: the inspection's values, by the name of the column."""
+    """column: returns the value of the named column."""
     scheduled_date: datetime.date | None = column("scheduled_date")
     status, kind = column("status") or rules.DEFAULT_STATUS, column("kind") or rules.DEFAULT_KIND
     is_over = scheduled_date is not None and scheduled_date < today
@@ -67,7 +69,7 @@ def _is_stale(column: Callable[[str], Any], today: datetime.date) -> bool:
 
 
 def _place(line: InspectionLine, units: Mapping[str, Record]) -> None:
-    """Sets unit_id where the row names a unit, and clears what it leaves. Raises Refusal with the field."""
+    """Sets unit_id from the row's unit, or clears it if the row's unit is blank. Raises Refusal with the field."""
     if line.row.unit is None:
         if "unit" in line.given:
             line.values["unit_id"] = None
@@ -83,13 +85,13 @@ def _place(line: InspectionLine, units: Mapping[str, Record]) -> None:
 
 
 def _check_engagement(line: InspectionLine) -> None:
-    # Without this, a consultant's walk whose kind was forgotten would be served.
+    # Without this check, the API would serve a consultant's walk if the file omits its kind.
     if _after(line, "engagement") is not None and _after(line, "kind") == "operations":
         raise invalid_request("An inspection of operations belongs to no engagement; give the walk's kind.", "kind")
 
 
 async def _number(connection: Connection, batch: Batch[InspectionRow]) -> None:
-    """Gives each inspection the number of its row, else the one that it has, else its property's next."""
+    """Sets each inspection's number: its row's, else the stored one, else the next one of its property."""
     wanted = [_key(line) for line in batch.good.values() if line.row.inspection_number is not None]
     holders = await q.holders_of_numbers(connection, batch.company_id, wanted)
     batch.each(lambda line: _take(line, holders))
@@ -117,7 +119,7 @@ def _key(line: InspectionLine) -> tuple[int, int]:
 
 
 def _take(line: InspectionLine, holders: dict[tuple[int, int], str | None]) -> None:
-    """Lets the inspection hold the number of its row. Raises Refusal where another one does."""
+    """Reserves the row's number for the inspection. Raises Refusal if another inspection has it."""
     if line.row.inspection_number is None:
         return
     if holders.setdefault(_key(line), line.row.external_id) != line.row.external_id:

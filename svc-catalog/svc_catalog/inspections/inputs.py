@@ -1,4 +1,4 @@
-"""What requests and rows of imports give of an inspection and its rows."""
+"""The fields of an inspection and its rows, as requests and import rows set them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every SQL statement about inspections and their rows, named for what it returns. The company comes first in each."""
+"""Every SQL statement about inspections, named for what it returns. The first parameter is the company."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INSPECTIONS_PAGE = Pages(
     inside=[Inside("unit_id", "property_id", unit)],
     request=ListInspectionsRequest,
 )
-# None also where the inspection is there but not served.
+# Returns no row for an inspection that exists but is not served.
 ONE_INSPECTION = by_id(_served, inspection)
 
 INSPECTIONS = ImportTable(inspection, *editable_columns(inspection))
@@ -68,7 +68,7 @@ _NUMBERS_TAKEN = _numbers_taken()
 async def holders_of_numbers(
     connection: Connection, company_id: int, wanted: Sequence[tuple[int, int]]
 ) -> dict[tuple[int, int], str | None]:
-    """Of the pairs of property and number those that an inspection has, with its external_id."""
+    """The external_id of the inspection that has each number; key: property and number. Free numbers are absent."""
     rows = await connection.rows(
         _NUMBERS_TAKEN,
         company_id=company_id,
@@ -79,7 +79,7 @@ async def holders_of_numbers(
 
 
 def _count(last: Callable[[ColumnElement[int], ColumnElement[int]], ColumnElement[int]]) -> Statement:
-    """Sets the counter of each property. last: what it becomes, of what it is and what is given."""
+    """Sets the counter of each property. last: computes the new value from the current value and the parameter."""
     wanted = array_rows_of(inspection_number, ("property_id", "last"))
     rows = select(_company_id, wanted.c.property_id, wanted.c.last).order_by(wanted.c.property_id)
     put = insert(inspection_number).from_select(["company_id", "property_id", "last"], rows)
@@ -96,13 +96,13 @@ _COUNT_FROM = _count(func.greatest)
 
 
 async def take_numbers(connection: Connection, company_id: int, counts: Mapping[int, int]) -> dict[int, int]:
-    """Takes as many numbers of each property's sequence; returns the first of each."""
+    """Takes counts[property_id] numbers of each property's sequence; returns the first of each."""
     rows = await _put(connection, _COUNT_ON, company_id, counts)
     return {row["property_id"]: row["last"] - counts[row["property_id"]] + 1 for row in rows}
 
 
 async def count_from(connection: Connection, company_id: int, numbers: Mapping[int, int]) -> None:
-    """Lets each property's sequence go on above the number, where it has not come that far."""
+    """Raises each property's sequence to at least this number."""
     await _put(connection, _COUNT_FROM, company_id, numbers)
 
 
@@ -119,7 +119,7 @@ async def _put(
 
 
 class ChecklistRow(NamedTuple):
-    """A row of an inspection: what is looked at, and what somebody found. note and all behind it: of a failure."""
+    """A row of an inspection: its label and its result. The fields from note on describe the failure, if it failed."""
 
     id: int
     position: int
@@ -150,32 +150,32 @@ _SAVE_ROW = Statement(
 
 
 async def add_rows(connection: Connection, company_id: int, inspection_id: int, labels: Sequence[str]) -> None:
-    """Gives an inspection its rows, in the order of their labels."""
+    """Inserts an inspection's rows, in the order of their labels."""
     of_inspection = {"company_id": company_id, "inspection_id": inspection_id}
     rows = [of_inspection | {"position": number, "label": label} for number, label in enumerate(labels, start=1)]
     await _INSERT_ROWS.run(connection, rows)
 
 
 async def checklist(connection: Connection | Database, company_id: int, inspection_id: int) -> list[ChecklistRow]:
-    """An inspection's rows in their order. Whoever changes one holds the inspection."""
+    """An inspection's rows in their order. To change a row, the caller must hold the inspection's lock."""
     return await _ROWS.rows(connection, company_id=company_id, inspection_id=inspection_id)
 
 
 async def save_row(connection: Connection, company_id: int, inspection_id: int, row: ChecklistRow) -> None:
-    """Stores what somebody found."""
+    """Stores the result of a row."""
     found = {name: getattr(row, name) for name in _FOUND}
     await connection.execute(_SAVE_ROW, company_id=company_id, inspection_id=inspection_id, row_id=row.id, **found)
 
 
-# Of the sweep
+# Statements of the sweep
 
 
 def overdue(day: Any, _now: Any) -> tuple[Any, ...]:
-    """Inspections that are open and served, were scheduled before the day, and are not announced yet."""
+    """The condition for inspections that are open, served, scheduled before the day and not yet announced."""
     return (MAY_BECOME_STALE, inspection.c.scheduled_date < day)
 
 
 # The columns of INSPECTION, then the company.
 OVERDUE_INSPECTIONS = _served.add_columns(inspection.c.company_id.label("company_id"))
-# The version stays: nothing that is served changes.
+# Does not increase the version: no served field changes.
 MARK_ANNOUNCED = UpdateMany(inspection, ("stale_announced_at",))

@@ -66,7 +66,7 @@ class Inspection(msgspec.Struct, frozen=True, gc=False):
 INSPECTION = Shape(
     Inspection,
     inspection,
-    # Computed by the database from a column that is never null.
+    # The database computes it from a column that is never null.
     status=type_coerce(inspection.c.published_status, Text),
     property=Nested(Named, property_),
     unit=Nested(Named, unit, optional=True),

@@ -1,7 +1,7 @@
-"""What an inspection may be, which of them are served (spec 2.9), and how one goes on. Pure.
+"""Values and states of an inspection, and which inspections the API serves (spec 2.9). Pure.
 
-Scheduled -> In Progress -> Completed: looking at its first row starts it. It completes once all of its rows are looked
-at, and nothing reopens it.
+Scheduled -> In Progress -> Completed: the first result of a row starts an inspection. It can be completed once all
+of its rows have a result, and cannot be reopened.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Literal, get_args
 
 from chassis.refusals import Refusal, invalid_request
 
-# As published, and as stored: a plain checklist of old was finalized, not completed.
+# As published and as stored: a legacy plain checklist has the stored status Finalized.
 InspectionStatus = Literal["Scheduled", "In Progress", "Completed"]
 StoredStatus = Literal["Scheduled", "In Progress", "Completed", "Finalized"]
 InspectionResult = Literal["passed", "failed"]
-# operations: the company's own. The walks are a consultant's through a property, and one that accepts a unit.
+# operations: the company's own. consulting_walk: a consultant's, through a property. acceptance_walk: accepts a unit.
 InspectionKind = Literal["operations", "consulting_walk", "acceptance_walk"]
 
 INSPECTION_STATUSES: tuple[str, ...] = get_args(InspectionStatus)
@@ -31,12 +31,12 @@ LEGACY_PUBLISHED_AS: InspectionStatus = "Completed"
 DEFAULT_STATUS: InspectionStatus = "Scheduled"
 DEFAULT_KIND: InspectionKind = "operations"
 
-# Far below the column's bound: the numbers that follow a given one must fit too.
+# Far below the column's maximum: the numbers that follow an imported one must fit too.
 NUMBER_MAX = 1_000_000_000
 
 
 def is_served(kind: str, engagement: str | None) -> bool:
-    """Operations' own inspections, and acceptance walks that stand alone. Walks of consultants are theirs."""
+    """Whether the API serves it: an inspection of operations, or an acceptance walk outside consulting engagements."""
     return kind == "operations" or (kind == "acceptance_walk" and engagement is None)
 
 
@@ -45,16 +45,16 @@ def published_status(stored: str) -> str:
 
 
 def is_numbered(stored_status: str) -> bool:
-    """Whether an inspection has a number of its property's sequence; the legacy path gave none."""
+    """Whether an inspection gets a number from its property's sequence; legacy inspections do not."""
     return stored_status != LEGACY_STATUS
 
 
 def may_become_stale(status: str, kind: str, engagement: str | None) -> bool:
-    """Whether inspection.stale fires for it on the morning after its scheduled date: it is open, and served."""
+    """Whether inspection.stale fires on the morning after its scheduled date: it is open and served."""
     return status in OPEN_STATUSES and is_served(kind, engagement)
 
 
-# Of the ticket that a failed row opens (spec 2.3): the labels of the enums in makeready.common.v1, maintenance.proto.
+# The fields of a failed row's ticket (spec 2.3): the labels of the enums in makeready.common.v1, maintenance.proto.
 TicketCategory = Literal[
     "HVAC",
     "Plumbing",
@@ -85,8 +85,8 @@ DEFAULT_CATEGORY: TicketCategory = "General"
 DEFAULT_PRIORITY: TicketPriority = "Medium"
 
 ROWS_MAX = 500
-LABEL_POINTS_MAX = 150  # a ticket's title holds it
-NOTE_POINTS_MAX = 10_000  # a ticket's description holds it, and what stands before it
+LABEL_POINTS_MAX = 150  # must fit into a ticket's title
+NOTE_POINTS_MAX = 10_000  # must fit into a ticket's description, after the text that precedes it
 PHOTO_URL_POINTS_MAX = 2000
 
 
@@ -95,14 +95,14 @@ def _completed() -> Refusal:
 
 
 def started(status: str) -> str:
-    """The status of an inspection that somebody has begun. Raises Refusal 422 where it is completed."""
+    """The status of an inspection after its start. Raises Refusal 422 if it is completed."""
     if status not in OPEN_STATUSES:
         raise _completed()
     return "In Progress"
 
 
 def check_completes(status: str, results: Sequence[str | None]) -> None:
-    """Raises Refusal 422 where it is completed, or a row is not looked at. results: of its rows."""
+    """Raises Refusal 422 if it is completed already or a row has no result. results: those of its rows."""
     if status not in OPEN_STATUSES:
         raise _completed()
     if None in results:
@@ -112,17 +112,17 @@ def check_completes(status: str, results: Sequence[str | None]) -> None:
 
 
 def outcome(results: Sequence[str | None]) -> InspectionResult:
-    """What comes of an inspection, from the results of its rows; one without rows has passed."""
+    """An inspection's result from those of its rows; without rows it is passed."""
     return "failed" if "failed" in results else "passed"
 
 
 def is_same_completion(status: str, completed_date: datetime.date | None, given: datetime.date | None) -> bool:
-    """Whether completing it (given: the date, where one is) says what is on record already."""
+    """Whether it is completed already, on this date. given: the request's date; None matches every date."""
     return status == "Completed" and given in (None, completed_date)
 
 
 def check_photo_url(photo_url: str | None) -> None:
-    """Raises Refusal 400 where it is no address of the web: whoever looks at the ticket gets it as a link."""
+    """Raises Refusal 400 if it is no absolute http(s) address: the ticket shows it as a link."""
     if photo_url is None:
         return
     try:
@@ -135,7 +135,7 @@ def check_photo_url(photo_url: str | None) -> None:
 
 
 def ticket_description(number: int | None, title: str | None, label: str, note: str | None) -> str:
-    """What the ticket of a failed row says."""
+    """The description of a failed row's ticket."""
     named = " ".join(part for part in (f"#{number}" if number else "", title or "") if part)
     first = f"Failed in inspection {named}: {label}." if named else f"Failed in an inspection: {label}."
     return f"{first}\n\n{note}" if note else first

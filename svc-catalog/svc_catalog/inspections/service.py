@@ -19,7 +19,7 @@ _STATUS_LABELS = dict(enumerate(rules.INSPECTION_STATUSES, start=1))
 
 
 class InspectionsService:
-    """Lists and fetches the inspections of operations (spec 4.8); imports all."""
+    """Lists and fetches operations' inspections (spec 4.8); imports all inspections."""
 
     def __init__(self, database: Database, importer: Importer, staff: Staff, links_url: str) -> None:
         self.database = database

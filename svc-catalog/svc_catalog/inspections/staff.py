@@ -1,5 +1,5 @@
-"""Members of staff, whom inspections name as assignees. One whom the replica lacks is asked for once, from the gateway,
-before any transaction, and kept."""
+"""Members of staff, the assignees of inspections. If the replica lacks one, the service requests it once from the
+gateway, before any transaction, and stores it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from svc_catalog.schema import staff
 
 if TYPE_CHECKING:
-    from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub  # a name of the stub file alone
+    from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub  # defined only in the stub file
 
 
 STAFF_NAMED = ExternalIds(staff, replica=True)
@@ -33,12 +33,12 @@ _STAFF = Statement(
 
 
 async def is_staff(connection: Connection | Database, company_id: int, staff_id: int) -> bool:
-    """Whether a member of the company's staff with this id has arrived."""
+    """Whether the replica has a member of the company's staff with this id."""
     return await connection.value(_STAFF, company_id=company_id, staff_id=staff_id) is not None
 
 
 class Staff:
-    """The gateway, asked for members of staff."""
+    """Fetches members of staff from the gateway."""
 
     def __init__(self, database: Database, gateway: ServiceClient) -> None:
         self._database = database
@@ -46,7 +46,7 @@ class Staff:
         self._stub: StaffServiceAsyncStub = StaffServiceStub(gateway.channel)
 
     async def fetch_missing(self, company_id: int, external_ids: Sequence[str]) -> None:
-        """Takes into the replica whatever of these it lacks. Raises Unavailable where the gateway does not answer."""
+        """Stores those that the replica lacks. Raises Unavailable if the gateway does not answer."""
         known = await STAFF_NAMED.by_external_id(self._database, company_id, external_ids)
         missing = [external_id for external_id in external_ids if external_id not in known]
         if not missing:
@@ -54,7 +54,7 @@ class Staff:
         await self._fetch(staff_pb2.BatchGetStaffRequest(company_id=company_id, external_ids=missing))
 
     async def fetch_one(self, company_id: int, staff_id: int) -> None:
-        """The same of one by their id."""
+        """Like `fetch_missing`, for one member by id."""
         if staff_id > 0 and not await is_staff(self._database, company_id, staff_id):
             await self._fetch(staff_pb2.BatchGetStaffRequest(company_id=company_id, ids=[staff_id]))
 

@@ -1,4 +1,4 @@
-"""What the clock does about inspections: inspection.stale fires for those that are overdue."""
+"""The scheduled sweep of inspections: inspection.stale fires for those that are overdue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of inspections. Which of them are served is an expression of their columns, and of every index."""
+"""The tables of inspections. The indexes of the list and of the sweep hold served inspections only."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ inspection = Table(
     Column("title", Text),
     Column("inspection_type", Text),
     Column("status", Text, nullable=False),
-    # What is served and filtered by (rules.published_status).
+    # The status that the API serves and filters by (rules.published_status).
     Column(
         "published_status",
         Text,
@@ -73,7 +73,7 @@ inspection = Table(
     instant("created_at"),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
-    # When inspection.stale fired, which it does once; set too where an import brought the inspection in overdue.
+    # When inspection.stale fired. It fires once. An import without events sets it for overdue inspections.
     Column("stale_announced_at", DateTime(timezone=True)),
     UniqueConstraint("company_id", "external_id", name="inspection_external_id"),
     UniqueConstraint("company_id", "property_id", "inspection_number", name="inspection_number_in_property"),
@@ -88,16 +88,16 @@ inspection = Table(
     one_of("inspection", "source", field_rules.SOURCES),
 )
 
-# rules.is_served, in literals: a partial index serves no query that gives its constants as parameters.
+# rules.is_served, in literals: PostgreSQL uses a partial index only if the query has its constants as literals.
 SERVED = or_(
     inspection.c.kind == literal_column("'operations'"),
     and_(inspection.c.kind == literal_column("'acceptance_walk'"), inspection.c.engagement.is_(None)),
 )
 
-# Over what is served alone: a page costs the same however many inspections are not.
+# Only served inspections are in the index, so inspections that are not served do not slow down a page.
 page_indexes(inspection, "published_status", SERVED, places=PLACES)
 
-# rules.may_become_stale, in literals for the same reason. The sweep's index holds nothing else.
+# rules.may_become_stale, in literals for the same reason. The sweep's index has no other rows.
 MAY_BECOME_STALE = and_(
     SERVED,
     inspection.c.status.in_([literal_column(f"'{status}'") for status in inspections.OPEN_STATUSES]),
@@ -112,7 +112,7 @@ Index(
 
 inspection_row_id = ids("inspection_row_id")
 
-# What an inspection looks at, in its order.
+# The rows of an inspection's checklist, by position.
 inspection_row = Table(
     "inspection_row",
     metadata,
@@ -122,13 +122,13 @@ inspection_row = Table(
     Column("position", Integer, nullable=False),
     Column("label", Text, nullable=False),
     Column("result", Text),
-    # Of the newest failure.
+    # The fields of the newest failure.
     Column("note", Text),
     Column("category", Text),
     Column("priority", Text),
     Column("asset_id", BigInteger),
     Column("photo_url", Text),
-    # When the row failed first: svc-tickets opened a ticket then. It stays where somebody passes the row after all.
+    # When the row first failed and svc-tickets opened its ticket. It stays if the row passes later.
     Column("failed_at", DateTime(timezone=True)),
     UniqueConstraint("company_id", "inspection_id", "position", name="inspection_row_position"),
     ForeignKeyConstraint(["company_id", "inspection_id"], ["inspection.company_id", "inspection.id"]),
@@ -137,7 +137,7 @@ inspection_row = Table(
     one_of("inspection_row", "result", inspections.INSPECTION_RESULTS),
 )
 
-# The newest number of each property's sequence.
+# The last number issued of each property's sequence.
 inspection_number = Table(
     "inspection_number",
     metadata,

@@ -56,7 +56,7 @@ class MeterCommandsService:
         return await self.commands.run(call, request, pb.UpdateMeterResponse, work)
 
     async def _scoped(self, command: Command, values: Mapping[str, Any], before: Record | None) -> dict[str, Any]:
-        """The values of a meter's columns; its scope is settled by its unit, as in an import."""
+        """The values of a meter's columns. Its unit decides its scope, as in an import."""
         own = dict(values)
         if own.get("is_active", True) is None:
             own["is_active"] = True
@@ -87,7 +87,7 @@ class MeterCommandsService:
                 raise external_id_taken(fault, "reading") from None
             record = self.reading.record(row)
             await command.audit("reading.recorded", "reading", record.entity_id, {}, audited(record))
-            found = Document(json=encode(record), entity_id=record.entity_id, version=1)  # it never changes
+            found = Document(json=encode(record), entity_id=record.entity_id, version=1)  # a reading never changes
             return pb.RecordReadingResponse(document=found)
 
         return await self.commands.run(call, request, pb.RecordReadingResponse, work)

@@ -16,7 +16,7 @@ from svc_catalog.places.lookups import PROPERTIES_NAMED, UNITS_NAMED
 
 
 async def save_meters(connection: Connection, batch: Batch[inputs.MeterRow]) -> References:
-    """Saves a batch's rows; no other context hears of meters."""
+    """Saves a batch's rows. No other context stores meters."""
     properties = await PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
     batch.resolve("property", properties)
     units = await UNITS_NAMED.by_external_id(connection, batch.company_id, batch.named("unit"))
@@ -28,7 +28,7 @@ async def save_meters(connection: Connection, batch: Batch[inputs.MeterRow]) -> 
 
 
 def _place(line: ImportRow[inputs.MeterRow], units: Mapping[str, Record]) -> None:
-    """Settles the meter's scope by its unit. Raises Refusal with the field."""
+    """Checks the meter's unit and sets its scope accordingly. Raises Refusal with the field."""
     row, values = line.row, line.values
     has_unit = line.after("unit_id") is not None
     if has_unit and row.unit is not None and units[row.unit]["property_id"] != values["property_id"]:
@@ -40,7 +40,7 @@ def _place(line: ImportRow[inputs.MeterRow], units: Mapping[str, Record]) -> Non
 
 
 async def save_readings(connection: Connection, batch: Batch[inputs.ReadingRow]) -> References:
-    """Saves a batch's rows; no other context hears of readings."""
+    """Saves a batch's rows. No other context stores readings."""
     meters = await q.METERS_NAMED.by_external_id(connection, batch.company_id, batch.named("meter"))
     batch.resolve("meter", meters)
     await batch.lock_existing(connection, q.READINGS)
@@ -55,7 +55,7 @@ def _check_reading(line: ImportRow[inputs.ReadingRow], meters: Mapping[str, Reco
     if row.period_end < row.period_start:
         raise invalid_request("period_end must not be before period_start.", "period_end")
     if line.before is not None and line.before["meter_id"] != values["meter_id"]:
-        # The list of its first meter would lose it behind the cursors that were issued.
+        # A move would remove it from the first meter's list, and add it to the other's behind cursors already issued.
         raise invalid_request("A reading stays with the meter that it was first imported for.", "meter")
     if row.unit_of_measure is None and (line.before is None or "unit_of_measure" in line.given):
         values["unit_of_measure"] = meters[row.meter]["unit_of_measure"]

@@ -1,4 +1,4 @@
-"""The rows of meters and readings in an import. Requests give the same fields."""
+"""The rows of meters and readings in an import. Requests have the same fields."""
 
 from __future__ import annotations
 

@@ -37,9 +37,9 @@ ONE_METER = by_id(_meters, meter)
 
 
 def _readings_page() -> Statement:
-    """The meter, and beside it the page of its readings: a meter without any is one row of nulls.
+    """The meter, joined with a page of its readings: a meter without readings is one row of nulls.
 
-    The longest page is cut by a literal first, as in `chassis.lists.paging`, which says why.
+    The inner query has a literal LIMIT, for the reason that `chassis.lists.paging` explains.
     """
     longest = (
         select(*READING.columns)
@@ -71,7 +71,7 @@ READINGS_PAGE = _readings_page()
 async def readings(
     database: Database, company_id: int, meter_id: int, after_id: int, limit: int
 ) -> list[Record] | None:
-    """Up to limit + 1 rows of READING, for `chassis.lists.paging.page`; None where there is no such meter."""
+    """Up to limit + 1 rows of READING, for `chassis.lists.paging.page`; None if the meter does not exist."""
     rows = await database.rows(
         READINGS_PAGE, company_id=company_id, meter_id=meter_id, after_id=after_id, rows=min(limit, ROWS_MAX) + 1
     )
@@ -82,7 +82,7 @@ async def readings(
 
 METERS = ImportTable(meter, *editable_columns(meter))
 READINGS = ImportTable(reading, *editable_columns(reading))
-# Of a meter, what its readings take over.
+# The meter's column that its readings take over.
 METERS_NAMED = ExternalIds(meter, "unit_of_measure")
 
 _NEW_READING = ("company_id", *READINGS.changeable, "external_id", "source")
@@ -96,7 +96,7 @@ _ADD_READING = Statement(
 async def add_reading(
     connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
 ) -> Record:
-    """A row of READING; columns without a value are null."""
+    """Inserts a reading and returns a row of READING; columns without a value are null."""
     row: dict[str, Any] = {**dict.fromkeys(_NEW_READING), **values, "company_id": company_id, "source": "staff"}
     found = await connection.row(_ADD_READING, **{**row, "created_at": at})
     assert found is not None

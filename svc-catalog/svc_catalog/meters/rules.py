@@ -1,4 +1,4 @@
-"""What a meter and a reading may be (spec 2.11). Pure."""
+"""Rules for meters and readings (spec 2.11). Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ UTILITY_TYPES: tuple[str, ...] = get_args(UtilityType)
 SCOPES: tuple[str, ...] = get_args(Scope)
 
 UNIT_OF_MEASURE_POINTS_MAX = 50
-# Within it, each of the fifteen digits that a double keeps comes back as it was sent.
+# Up to this amount, a double returns the fifteen digits that were sent.
 AMOUNT_MAX = 10**15
 
 
 def meter_scope(said: str | None, kept: str | None, has_unit: bool) -> str:
-    """What a meter measures for. said: the scope that is given, kept: the one on record. Raises Refusal 400 where the
-    unit contradicts it."""
+    """What a meter measures for. said: the new scope, kept: the stored one. Raises Refusal 400 if the scope and the
+    presence of a unit contradict each other."""
     if has_unit:
         if said not in (None, "unit"):
             raise invalid_request("A meter of a unit has the scope unit.", "scope")

@@ -63,9 +63,9 @@ meter = Table(
 )
 page_indexes(meter, places=PLACES)
 
-# The largest table: an hourly meter adds 8,760 rows a year. The wide columns come first and the texts last, so that
-# none is padded; it has no version, because no other context hears of readings; and it has two indexes: the key,
-# which is the list of one meter, and the one that finds what an import has brought before.
+# The largest table: an hourly meter adds 8,760 rows a year. The wide columns precede the texts, which saves the
+# padding. It has no version, because no other context stores readings. It has two indexes: the key, which a meter's
+# list reads, and (company, external_id), by which an import finds existing readings.
 reading = Table(
     "reading",
     metadata,

@@ -1,4 +1,4 @@
-"""An import of notices to the residents of a property."""
+"""The import of notices to the residents of a property."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Announce = Callable[[Connection, Sequence[Notice]], Awaitable[None]]
 
 
 class NoticeImport:
-    """One request. announce: tells of those that it publishes; None where the public events do not fire."""
+    """One request. announce: publishes the events of the notices that it publishes; None if events are off."""
 
     def __init__(self, renderer: Renderer[Notice], announce: Announce | None) -> None:
         self._renderer = renderer
         self._announce = announce
 
     async def save(self, connection: Connection, batch: Batch[NoticeRow]) -> References:
-        """Saves a batch's rows. No other context keeps notices."""
+        """Saves a batch's rows. No other context stores notices."""
         company_id = batch.company_id
         properties = await PROPERTIES_NAMED.by_external_id(connection, company_id, batch.named("property"))
         batch.resolve("property", properties)
@@ -65,12 +65,12 @@ def _check(line: NoticeLine, batch: Batch[NoticeRow]) -> None:
         raise invalid_request("published_at lies in the future.", "published_at")
     rules.check_audience(line.row.unit is not None, line.row.area is not None)
     if line.stored("published_at") is not None:
-        # Once published, for ever: a file that leaves it blank does not take it back, nor one that says when anew.
+        # A published notice stays published: a later file can neither clear nor change published_at.
         line.values["published_at"] = line.stored("published_at")
 
 
 def _place(line: NoticeLine, units: Mapping[str, Record], before: Sequence[int]) -> None:
-    """Settles the units that the notice is for, in `unit_ids`. Raises Refusal with the field."""
+    """Sets `unit_ids` to the units that the notice is for. Raises Refusal with the field."""
     after = list(before)
     if line.row.unit is not None:
         unit = units.get(line.row.unit)
@@ -91,7 +91,7 @@ def _units(line: NoticeLine) -> Sequence[int]:
 
 
 def _check_published(line: NoticeLine) -> None:
-    """Raises Refusal where the row would change what people have read."""
+    """Raises Refusal if the row would change the content of a published notice."""
     if line.stored("published_at") is not None and (
         line.touched or any(line.after(name) != line.stored(name) for name in rules.CONTENT)
     ):

@@ -1,4 +1,4 @@
-"""A notice's row in an import. Requests give the same fields."""
+"""A notice's row in an import. Requests have the same fields."""
 
 from __future__ import annotations
 

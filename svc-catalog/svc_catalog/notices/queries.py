@@ -1,4 +1,4 @@
-"""Every SQL statement about notices, named for what it returns. The company comes first in each."""
+"""Every SQL statement about notices, named for what it returns. The first parameter is the company."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def notices_by_ids(connection: Connection, company_id: int, ids: Sequence[
 async def notices_page(
     database: Database, company_id: int, after_id: int, limit: int, property_id: int | None
 ) -> list[Record]:
-    """Rows of NOTICE, the next ones after an id."""
+    """Rows of NOTICE with an id above after_id."""
     values = {"company_id": company_id, "after_id": after_id, "rows": limit}
     if property_id is None:
         return await database.rows(_PAGE, **values)
@@ -69,12 +69,12 @@ async def notices_page(
 async def units_of_property(
     connection: Connection, company_id: int, property_id: int, ids: Sequence[int]
 ) -> list[Record]:
-    """The id of each of the units that lies in the property, which stays there until the commit."""
+    """The ids of those units that are in the property. They are locked, and stay in it, until the commit."""
     return await connection.rows(_UNITS_OF_PROPERTY, company_id=company_id, property_id=property_id, ids=ids)
 
 
 async def put_units(connection: Connection, company_id: int, units: Sequence[tuple[int, int, Sequence[int]]]) -> None:
-    """units: of each notice its id, its property's and those of the units that it is for from now on."""
+    """Replaces the units of each notice. units: for each notice its id, its property's id and its unit ids."""
     await connection.execute(_LEAVE_UNITS, company_id=company_id, notice_ids=[one for one, _, _ in units])
     rows = [
         {"company_id": company_id, "notice_id": notice_id, "unit_id": unit_id, "property_id": property_id}

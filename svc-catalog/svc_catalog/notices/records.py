@@ -1,4 +1,4 @@
-"""A notice as the back office has it, and what subscribers are told of it (spec 6.1)."""
+"""A notice as the back office reads it, and the data of its public event (spec 6.1)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ NOTICE = Shape(
 
 
 def published(one: Notice) -> bytes:
-    """The data of the event of a notice that is published."""
+    """The data of a published notice's event."""
     assert one.published_at is not None
     data = PublishedNotice(one.subject, one.property_name, one.unit, one.url, printed(one.published_at), one.when)
     return encode(data)

@@ -1,4 +1,4 @@
-"""Whom a notice is for, and until when it can be changed. Pure."""
+"""The audience of a notice, and how long a notice can be changed. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ AREA_POINTS_MAX = 200
 UNITS_MAX = 2000
 WHOLE_PROPERTY = "All units"
 EVENT = "property.notice.published"
-# What people read; it stays as it is once the notice is published.
+# The content that residents read. It cannot change once the notice is published.
 CONTENT = ("property_id", "subject", "body", "when", "area")
 
 
 def audience(area: str | None, unit_count: int, unit_name: str | None) -> str:
-    """Whom a notice is for, in words. unit_name: of the one unit, where it is one."""
+    """The audience of a notice, in words. unit_name: the unit's name if the notice is for one unit."""
     if area is not None:
         return area
     if unit_count == 0:
@@ -26,13 +26,13 @@ def audience(area: str | None, unit_count: int, unit_name: str | None) -> str:
 
 
 def check_audience(has_units: bool, has_area: bool, is_whole: bool = False) -> None:
-    """Raises Refusal 400 where a request names more than one of them."""
+    """Raises Refusal 400 if a request names more than one audience."""
     if has_units + has_area + is_whole > 1:
         raise invalid_request("A notice is for units, for an area or for the whole property; name one of them.", "area")
 
 
 def check_composing(published_at: datetime.datetime | None) -> None:
-    """Raises Refusal 422 where the notice is published: whoever has read it can't take note of a change."""
+    """Raises Refusal 422 if the notice is published: residents who have read it would not see a change."""
     if published_at is not None:
         raise published()
 

@@ -1,4 +1,4 @@
-"""The RPCs of notices: composed, changed, published once, listed, imported."""
+"""The RPCs of notices: compose, change, publish once, list, import."""
 
 from __future__ import annotations
 
@@ -145,20 +145,20 @@ def _message(one: Notice) -> pb.Notice:
 
 
 def _audited(one: Notice, _row: Mapping[str, Any]) -> dict[str, Any]:
-    """What an audit entry holds of a notice."""
+    """The values of a notice in an audit entry."""
     published_at = None if one.published_at is None else printed(one.published_at)
     return {name: getattr(one, name) for name in _AUDITED} | {"published_at": published_at}
 
 
 def _unit_ids(given: Sequence[int]) -> list[int]:
-    """Each once, ascending. Raises Refusal 400 where they are too many."""
+    """The ids without duplicates, ascending. Raises Refusal 400 if there are too many."""
     if len(given) > rules.UNITS_MAX:
         raise invalid_request(f"unit_id may name {rules.UNITS_MAX} units at most.", "unit_id")
     return sorted(set(given))
 
 
 async def _check_units(command: Command, property_id: int, unit_ids: Sequence[int]) -> None:
-    """Raises Refusal 404 where one of them does not lie in the property."""
+    """Raises Refusal 404 if one of them is not in the property."""
     found = await q.units_of_property(command.connection, command.company_id, property_id, unit_ids) if unit_ids else []
     if len(found) < len(unit_ids):
         raise no_such("unit in that property")

@@ -45,11 +45,11 @@ notice = Table(
     Column("subject", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("when", Text, nullable=False),
-    # A part of the property, in words; without it and without units, the notice is for all of it.
+    # Part of the property, in words. A notice without an area and without units is for the whole property.
     Column("area", Text),
     instant("created_at"),
     instant("updated_at"),
-    # Null while it is being composed.
+    # Null until the notice is published.
     Column("published_at", DateTime(timezone=True)),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
@@ -72,10 +72,10 @@ notice_unit = Table(
 )
 
 _unit = and_(unit.c.company_id == notice_unit.c.company_id, unit.c.id == notice_unit.c.unit_id)
-# Beside each notice: the ids of the units that it is for, ascending, and the name of one.
+# Joined to each notice: the ids of its units, ascending, and the name of one of them.
 units_of_notice = (
     select(
-        # Of no type to Core, which would have a list of asyncpg's made anew.
+        # Without a type, or SQLAlchemy Core would copy asyncpg's list.
         func.coalesce(
             func.array_agg(aggregate_order_by(unit.c.id, unit.c.id)),
             cast(literal_column("'{}'"), IDS),

@@ -81,7 +81,7 @@ class PlaceCommandsService:
             locked = await self.units.lock(command, request.unit_id)
             rules.check_measures(values, has_floorplan=locked.row["floorplan_id"] is not None)
             floor = locked.record.floor
-            # The floor of that name in the building where the unit is from now on.
+            # If the building changes, the unit moves to the floor with the same name in the new building.
             moved = {"floor": floor.name} if floor is not None and "building" in values else {}
             own, touched = await _parts(command, moved | values, dict(locked.row))
             return pb.UpdateUnitResponse(document=await self.units.change(command, locked, own, touched))
@@ -119,7 +119,7 @@ class PlaceCommandsService:
         return await self.commands.run(call, request, pb.UpdateAssetResponse, work)
 
     async def _placed(self, command: Command, values: Mapping[str, Any], property_id: int) -> dict[str, Any]:
-        """The values of an asset's columns; the place that it names is made where there is none of that name."""
+        """The values of an asset's columns. A place that the values name is created if it does not exist."""
         own = {name: value for name, value in values.items() if name not in rules.PLACE}
         if own.get("status", "") is None:
             own["status"] = rules.DEFAULT_ASSET_STATUS
@@ -137,14 +137,14 @@ class PlaceCommandsService:
 
 
 async def _lock_imports_to_name(command: Command, values: Mapping[str, Any]) -> None:
-    """Two that were the first to name the same building would both make it."""
+    """Takes the lock of imports: otherwise two writers that first name the same building would both create it."""
     if "building" in values or any(values.get(name) is not None for name in ("floor", "floorplan", "location")):
         await lock_company_imports(command.connection, command.company_id)
 
 
 async def _parts(command: Command, values: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The values of a unit's columns, with the building, floor and floorplan that it names, as an import makes them;
-    and whether its floorplan has other measures now. before: the unit as it was, at least its property."""
+    """The values of a unit's columns, with the ids of its building, floor and floorplan, created if missing, and
+    whether its floorplan's measures changed. before: the stored columns, at least property_id."""
     property_id = before["property_id"]
     parts = ("building", "floor", "floorplan", *rules.FLOORPLAN_MEASURES)
     own = {name: value for name, value in values.items() if name not in parts} | {"property_id": property_id}

@@ -1,4 +1,4 @@
-"""The SQL statements of an import: a batch is a handful of statements, whatever its size."""
+"""The SQL statements of an import. Their number does not depend on the batch's size."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from svc_catalog.places.rules import FLOORPLAN_MEASURES
 from svc_catalog.schema import IDS, editable_columns
 
 PROPERTIES = ImportTable(t.property_, *editable_columns(t.property_))
-# What svc-occupancy owns of a unit, no file sets.
+# No file sets the columns that svc-occupancy owns.
 UNITS = ImportTable(t.unit, *editable_columns(t.unit, "unit_status", "projected_ready_on", "occupancy_version"))
 ASSETS = ImportTable(t.asset, *editable_columns(t.asset))
 
 
 class NamedPlaces:
-    """Parts of properties that a file names without listing them; each is made when it is first named."""
+    """Parts of properties that imports refer to by name; a part is created when it is first named."""
 
     def __init__(self, table: Table, *key: str) -> None:
-        """key: the columns that tell one from another, property_id first."""
+        """key: the columns that identify a part, property_id first."""
         self._key = key
         named = array_rows_of(table, key)
         same = and_(
             *(
                 table.c[name].is_not_distinct_from(named.c[name])
                 if table.c[name].nullable
-                # An index serves equality alone.
+                # PostgreSQL uses an index for `=` only, not for IS NOT DISTINCT FROM.
                 else table.c[name] == named.c[name]
                 for name in key
             )
@@ -44,7 +44,7 @@ class NamedPlaces:
     async def ids(
         self, connection: Connection, company_id: int, keys: Iterable[tuple[Any, ...]]
     ) -> dict[tuple[Any, ...], int]:
-        """The id of each, by its key."""
+        """The id of each part, by its key."""
         wanted = [dict(zip(self._key, key, strict=True)) for key in dict.fromkeys(keys)]
         if not wanted:
             return {}
@@ -62,7 +62,7 @@ LOCATIONS = NamedPlaces(t.location, "property_id", "name", "location_type")
 
 
 class FloorplanMeasures(NamedTuple):
-    """What is on record of a floorplan, with its key."""
+    """The stored measures of a floorplan, with its key."""
 
     company_id: int
     property_id: int
@@ -90,7 +90,7 @@ _SAVE_MEASURES = UpdateMany(t.floorplan, FLOORPLAN_MEASURES)
 async def floorplan_measures(
     connection: Connection, company_id: int, property_ids: Sequence[int], floorplan_ids: Sequence[int]
 ) -> dict[int, FloorplanMeasures]:
-    """Those of each floorplan, by its id."""
+    """The measures of each floorplan, by its id."""
     rows = await _MEASURES.rows(
         connection, company_id=company_id, property_ids=property_ids, floorplan_ids=floorplan_ids
     )

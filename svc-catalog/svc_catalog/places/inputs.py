@@ -1,4 +1,4 @@
-"""The rows of a file in an import. A property or unit is named by its external_id, the parts of a property by name."""
+"""The rows of an import file. They refer to properties and units by external_id, and to parts of a property by name."""
 
 from __future__ import annotations
 
@@ -75,6 +75,6 @@ class AssetRow(msgspec.Struct, kw_only=True):
 
 
 PROPERTY_FIELDS = EditableFields(PropertyRow, *PropertyRow.__struct_fields__)
-# A floor, a building and a floorplan by name, as in a file; the property by its id.
+# Requests name the floor, building and floorplan as a file does; they refer to the property by id.
 UNIT_FIELDS = EditableFields(UnitRow, *UnitRow.__struct_fields__, ids=("property_id",))
 ASSET_FIELDS = EditableFields(AssetRow, *AssetRow.__struct_fields__, ids=("property_id", "unit_id"))

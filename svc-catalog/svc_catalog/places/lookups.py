@@ -1,5 +1,5 @@
-"""Properties, units and assets that other records name: by external_id in a file, by id in a request. Whatever is found
-stays as it is until the commit."""
+"""Properties, units and assets that other records refer to: by external_id in a file, by id in a request. A row that is
+found is locked until the commit."""
 
 from __future__ import annotations
 

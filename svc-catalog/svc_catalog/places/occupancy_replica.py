@@ -1,4 +1,4 @@
-"""What svc-occupancy owns of units: columns of the units' own rows, so that a page of units needs no join."""
+"""The unit columns that svc-occupancy owns. They are in the unit's own row, so that a page of units needs no join."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = ("company_id", "id", "unit_status", "projected_ready_on", "occupancy_ve
 
 def _take(*, newer_only: bool) -> Statement:
     given = array_rows_of(t.unit, _NAMES)
-    # Locked in the order of their ids first, as an import locks them: neither then waits for the other in a ring.
+    # Locks the units in the order of their ids, as an import does, so that the two cannot deadlock.
     taken = (
         select(*(given.c[name] for name in _NAMES))
         .select_from(t.unit.join(given, (t.unit.c.company_id == given.c.company_id) & (t.unit.c.id == given.c.id)))
@@ -39,10 +39,10 @@ _TAKE, _OVERWRITE = _take(newer_only=True), _take(newer_only=False)
 
 
 async def take(connection: Connection, references: Iterable[UnitOccupancyReference], overwrite: bool = False) -> None:
-    """Takes in what is newer than what a unit has; of several versions the highest counts. overwrite: whatever it has.
+    """Stores references newer than the unit's version; of several, the newest. overwrite: stores any version.
 
-    A unit that is not here is passed over: it was committed here before anybody could name it, so it can only be
-    another installation's, and waiting for it would hold the event up for ever.
+    Skips unknown units. svc-catalog commits a unit before another service can refer to it, so an unknown one belongs to
+    another installation, and waiting for it would block the event for ever.
     """
     newest: dict[int, UnitOccupancyReference] = {}
     for one in references:

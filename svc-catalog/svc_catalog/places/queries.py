@@ -1,4 +1,5 @@
-"""The SQL statements that read properties, units and assets, named for what they return. The company comes first."""
+"""The SQL statements that read properties, units and assets, named for what they return. The first parameter is the
+company."""
 
 from __future__ import annotations
 

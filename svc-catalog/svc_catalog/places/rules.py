@@ -1,4 +1,4 @@
-"""What a property, a unit and an asset may be, and where they may be (spec 2.4, 2.5, 2.7). Pure."""
+"""Rules for properties, units and assets, and for where they can be (spec 2.4, 2.5, 2.7). Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chassis.refusals import invalid_request
 
 AssetStatus = Literal["Active", "Needs Service", "Out of Service", "Retired"]
 UnitStatus = Literal["Occupied", "Notice", "Vacant Not Ready", "Vacant Ready", "Down"]
-# Where an asset may stand besides a unit. "unit" is the location_type of a unit, which has a table of its own.
+# The kinds of location other than a unit. Units have the location_type "unit" and a table of their own.
 OtherLocationType = Literal["mechanical_room", "common_area", "amenity", "parking", "storage", "exterior", "other"]
 LocationType = Literal["unit", "mechanical_room", "common_area", "amenity", "parking", "storage", "exterior", "other"]
 
@@ -31,7 +31,7 @@ PLACE = ("unit_id", "location", "location_type")
 
 
 def check_measures(values: Mapping[str, Any], has_floorplan: bool) -> None:
-    """Raises Refusal 400 where a measure is of no floorplan. has_floorplan: whether the unit has one so far."""
+    """Raises Refusal 400 if a measure is set without a floorplan. has_floorplan: whether the stored unit has one."""
     has_floorplan = values["floorplan"] is not None if "floorplan" in values else has_floorplan
     for name in FLOORPLAN_MEASURES:
         if name in values and not has_floorplan:
@@ -39,7 +39,7 @@ def check_measures(values: Mapping[str, Any], has_floorplan: bool) -> None:
 
 
 def check_place(values: Mapping[str, Any]) -> None:
-    """Raises Refusal 400 where an asset would stand in two places, or in a place of no kind."""
+    """Raises Refusal 400 if an asset would be in two places, or in a place without location_type."""
     in_unit, named, typed = (values.get(name) is not None for name in PLACE)
     if in_unit and (named or typed):
         raise invalid_request("An asset stands in one place: give unit_id, or location with location_type.", "location")
@@ -50,7 +50,7 @@ def check_place(values: Mapping[str, Any]) -> None:
 
 
 def check_asset_moves(values: Mapping[str, Any], property_id: int, has_place: bool) -> None:
-    """Raises Refusal 400 where an asset leaves property_id, and the place there, for no place of the other's."""
+    """Raises Refusal 400 if an asset that has a place moves from property_id to another without a new place."""
     moves = values.get("property_id", property_id) != property_id
     if moves and has_place and not any(name in values for name in PLACE):
         raise invalid_request("The asset moves to another property; give its location there.", "location")

@@ -1,4 +1,4 @@
-"""The tables of properties, of what lies in them, and of assets. Constraints make impossible what the rules forbid."""
+"""The tables of properties, of what they contain, and of assets. Constraints enforce the rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from svc_catalog.schema import (
     within_property,
 )
 
-# Units are locations (spec 2.5): both draw from the same sequence.
+# Units are locations (spec 2.5): both take their ids from one sequence.
 property_id = ids("property_id")
 location_id = ids("location_id")
 asset_id = ids("asset_id")
@@ -45,7 +45,7 @@ floorplan_id = ids("floorplan_id")
 
 
 def _place(name: str, sequence: Sequence, *rest: Column[object] | ForeignKeyConstraint | CheckConstraint) -> Table:
-    """A part or a plan of a property, known by its name."""
+    """A part or a floorplan of a property, identified by its name."""
     return Table(
         name,
         metadata,
@@ -112,7 +112,7 @@ floorplan = _place(
 )
 Index("floorplan_name", floorplan.c.property_id, floorplan.c.name, unique=True)
 
-# Locations that are no units.
+# Locations other than units.
 location = _place(
     "location",
     location_id,
@@ -136,7 +136,7 @@ unit = Table(
     instant("created_at"),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
-    # Replicas of what svc-occupancy owns: null until a turn says otherwise.
+    # Replica of columns that svc-occupancy owns; null until svc-occupancy publishes them.
     Column("unit_status", Text),
     Column("projected_ready_on", Date),
     Column("occupancy_version", BigInteger, nullable=False, server_default=text("0")),
@@ -165,7 +165,7 @@ asset = Table(
     Column("model", Text, nullable=False),
     Column("serial_number", Text),
     Column("status", Text, nullable=False),
-    # Where it stands: a unit or another location, or not on record.
+    # Where the asset is: a unit, another location, or unknown.
     Column("unit_id", BigInteger),
     Column("location_id", BigInteger),
     Column("year", Integer),

@@ -20,14 +20,14 @@ from svc_catalog.vendors import queries as q
 from svc_catalog.vendors.records import HELD, VENDOR, Vendor
 from svc_catalog.vendors.tables import vendor
 
-# Of the vendor's row: what an audit entry holds besides the public record.
+# Columns of the vendor's row in an audit entry, in addition to the public record.
 _AUDITED_COLUMNS = ("external_id", "on_hold", "hold_reason", "insurance_tracked", "insurance_expires_on")
-# Of an audit entry: what other contexts keep of a vendor.
+# The audited fields that other contexts replicate.
 _REPLICATED = ("name", "external_id", "on_hold")
 
 
 def audited_vendor(record: Vendor, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What an audit entry holds of a vendor: no instant that nobody changes, and not what the snapshot finds."""
+    """A vendor's values in an audit entry: without onboarded_at, which nothing changes, and the compliance state."""
     values = audited(record)
     for name in ("business", "onboarded_at", "last_compliance_state"):
         del values[name]
@@ -55,7 +55,7 @@ class VendorCommandsService:
         values = inputs.VENDOR_FIELDS.of(request)
 
         async def work(command: Command) -> pb.AddVendorResponse:
-            # A batch of an import makes businesses too.
+            # Imports create businesses too.
             await lock_company_imports(command.connection, command.company_id)
             own = asdict(rules.VendorCompliance()) | await _with_business(command, values, None)
             own["is_active"] = own.get("is_active") is not False
@@ -134,7 +134,7 @@ class VendorCommandsService:
 async def _with_business(
     command: Command, values: Mapping[str, Any], before: LockedRecord[Vendor] | None
 ) -> dict[str, Any]:
-    """The values of a vendor's columns, with the business that its legal name is; a website is stored with that."""
+    """The values of a vendor's columns, with the id of its business. A website is saved in the business's row."""
     own = {name: value for name, value in values.items() if name not in ("name", "legal_name", "website")}
     name = values["name"] if "name" in values or before is None else before.record.name
     legal_name = values.get("legal_name") or (name if before is None else before.record.business.legal_name)

@@ -1,4 +1,4 @@
-"""An import of vendors (spec 2.8), and of the businesses that they are relationships with."""
+"""The import of vendors (spec 2.8), and of the businesses behind them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ _DEFAULTS = {
 
 
 async def save(connection: Connection, batch: Batch[VendorRow], *, events: bool) -> References:
-    """Saves a batch's rows; returns what other contexts must hear of. events: whether a lapse is yet to be announced:
-    where not, whoever has lapsed already is on hold without vendor.hold."""
+    """Saves a batch's rows; returns the changed rows for the contexts that replicate them.
+
+    events: whether the snapshot announces lapses. If not, a lapsed vendor goes on hold here, without vendor.hold.
+    """
     await batch.lock_existing(connection, q.VENDORS)
     await _Businesses(batch).resolve(connection)
     today = local_date(batch.moment, await timezone_of(connection, batch.company_id))
@@ -34,12 +36,12 @@ async def save(connection: Connection, batch: Batch[VendorRow], *, events: bool)
         _complete(line, batch)
         _insure(line, batch, today, events)
     saved = await batch.save(connection, q.VENDORS, _DEFAULTS)
-    # Nickname or legal name, the row's name is what it was made of.
+    # The row's name is the vendor's name, whether it is stored as nickname or legal name.
     return q.VENDOR_REFERENCES.made_of(row | {"name": batch.good[row["external_id"]].row.name} for row in saved)
 
 
 def _complete(line: ImportRow[VendorRow], batch: Batch[VendorRow]) -> None:
-    """Fills in what follows from the rest of the record."""
+    """Sets the columns that depend on others."""
     values = line.values
     values["onboarded_at"] = values.get("onboarded_at") or line.stored("onboarded_at") or batch.moment
     if values.get("is_active") is None and (line.before is None or "is_active" in line.given):
@@ -48,7 +50,7 @@ def _complete(line: ImportRow[VendorRow], batch: Batch[VendorRow]) -> None:
 
 
 def _insure(line: ImportRow[VendorRow], batch: Batch[VendorRow], today: datetime.date, events: bool) -> None:
-    """Records the insurance that the row tells of; the next snapshot looks at it."""
+    """Records the row's insurance. The next snapshot evaluates it."""
     expires_on = line.values.pop("insurance_expires_on", None)
     before = VendorCompliance() if line.before is None else q.compliance_of(line.before)
     after = before
@@ -64,15 +66,15 @@ def _insure(line: ImportRow[VendorRow], batch: Batch[VendorRow], today: datetime
 
 
 class _Businesses:
-    """The businesses that the rows of a batch name, and what the rows say about them."""
+    """The businesses that the rows of a batch name, and their websites."""
 
     def __init__(self, batch: Batch[VendorRow]) -> None:
         self._batch = batch
         self._legal_names: dict[str, str] = {}  # by the row's external_id
-        self._websites: dict[str, str | None] = {}  # by legal name, where the rows say anything
+        self._websites: dict[str, str | None] = {}  # by legal name, for rows with a website column
 
     async def resolve(self, connection: Connection) -> None:
-        """Gives every good row its business, made where nobody named it before, and the nickname it has there."""
+        """Sets the business of every good row, created if missing, and the vendor's nickname."""
         batch = self._batch
         kept = {external_id: line for external_id, line in batch.good.items() if _keeps_business(line)}
         named = {line.row.legal_name or line.row.name for line in batch.good.values()}
@@ -99,11 +101,12 @@ class _Businesses:
         self._websites[legal_name] = known or website
 
     async def _save(self, connection: Connection, stored: dict[str, q.StoredBusiness]) -> dict[str, int]:
-        """Stores what is new; the vendors of the batch whose business changes change with it. Ids by legal name."""
+        """Stores new businesses and websites, and marks the batch's vendors as changed if their business is. Returns
+        ids by legal name."""
         differing = {}
         for legal_name, website in self._websites.items():
             before = stored.get(legal_name)
-            # A blank clears what is this vendor's alone: of a shared one another row may tell.
+            # A blank clears the website only if no other vendor shares the business: another row may set it.
             if before and before.website != website and (website or not before.is_shared):
                 differing[legal_name] = before._replace(website=website)
         for external_id, line in self._batch.good.items():
@@ -119,5 +122,5 @@ class _Businesses:
 
 
 def _keeps_business(line: ImportRow[VendorRow]) -> bool:
-    """Whether the vendor is there and the file says nothing of a legal name."""
+    """Whether the vendor exists and the file has no legal_name."""
     return line.before is not None and "legal_name" not in line.given

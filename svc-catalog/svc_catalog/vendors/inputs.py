@@ -1,4 +1,4 @@
-"""What requests and rows of imports give of a vendor."""
+"""The fields of a vendor in requests and import rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Insurance(msgspec.Struct, kw_only=True):
     expires_on: datetime.date | None = None
 
 
-# Of a vendor that is added or changed: what its row in an import may hold, as far as the request has it.
+# The fields of AddVendor and UpdateVendor: a request may have any of those of an import row, with the same checks.
 VENDOR_FIELDS = EditableFields(
     VendorRow, *VendorRow.__struct_fields__, clearable=("website", "avg_rating", "external_id")
 )

@@ -1,4 +1,4 @@
-"""Every SQL statement about vendors, named for what it returns. The company comes first in each."""
+"""Every SQL statement about vendors, named for what it returns. The first parameter is the company."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ _COMPLIANCE = tuple(field.name for field in dataclasses.fields(VendorCompliance)
 
 
 def compliance_of(row: Record | Mapping[str, Any]) -> VendorCompliance:
-    """Of the columns of a vendor."""
+    """The compliance that a vendor's columns store."""
     return VendorCompliance(**{name: row[name] for name in _COMPLIANCE})
 
 
 class StoredBusiness(NamedTuple):
-    """is_shared: whether vendors other than those asked about name it."""
+    """is_shared: whether vendors outside the batch refer to it."""
 
     company_id: int
     id: int
@@ -103,7 +103,7 @@ async def businesses(
     legal_names: Collection[str],
     external_ids: Collection[str],
 ) -> list[StoredBusiness]:
-    """Those that have one of the ids or legal names. external_ids: of the vendors that do not make one shared."""
+    """Businesses that have one of the ids or legal names. external_ids: the batch's vendors; see is_shared."""
     return await _BUSINESSES.rows(
         connection,
         company_id=company_id,
@@ -114,7 +114,7 @@ async def businesses(
 
 
 async def insert_businesses(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The id of each, by its legal name. rows: company_id, legal_name, website."""
+    """Returns the ids by legal name. rows: company_id, legal_name, website."""
     return {row["legal_name"]: row["id"] for row in await _INSERT_BUSINESSES.run(connection, rows)}
 
 
@@ -122,7 +122,7 @@ async def save_websites(connection: Connection, rows: Sequence[StoredBusiness]) 
     await _UPDATE_BUSINESSES.run(connection, [row._asdict() for row in rows])
 
 
-# Made where nobody named it before; whoever names it first at the same moment waits for the other.
+# Inserts the business if it is new; the update on conflict makes a concurrent insert wait, and returns the id.
 _new_business = upsert(business).values(company_id=_company_id, legal_name=param("legal_name", Text))
 _BUSINESS = Statement(
     _new_business.on_conflict_do_update(
@@ -137,7 +137,7 @@ _SAVE_WEBSITE = Statement(
 
 
 async def business_named(connection: Connection, company_id: int, legal_name: str) -> int:
-    """The id of the company's business with this legal name, which is locked."""
+    """Locks the company's business with this legal name, created if missing, and returns its id."""
     found: int = await connection.value(_BUSINESS, company_id=company_id, legal_name=legal_name)
     return found
 
@@ -173,15 +173,15 @@ async def vendors_on_hold(database: Database, company_id: int) -> list[HeldVendo
     return await _HOLDS.rows(database, company_id=company_id)
 
 
-# Of the sweep
+# Statements of the sweep
 
 
 def insurance_due(day: Any, _now: Any) -> tuple[Any, ...]:
-    """Vendors of whose insurance the day may say something new."""
+    """The condition for vendors whose compliance may differ on this day."""
     return (vendor.c.compliance_due_on <= day,)
 
 
-# What the snapshot looks at, and what other contexts keep of the vendor, with the timezone of its company.
+# The columns that the snapshot reads, those that other contexts replicate, and the company's timezone.
 DUE_VENDORS = select(
     vendor.c.company_id,
     vendor.c.id,
@@ -196,5 +196,5 @@ _SAVE_COMPLIANCE = UpdateMany(vendor, ("version", "held_at", *_COMPLIANCE))
 
 
 async def save_compliance(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """rows: the key, version, held_at and the columns of `VendorCompliance` of vendors as they will be."""
+    """rows: key, version, held_at and the columns of `VendorCompliance`, with the new values."""
     await _SAVE_COMPLIANCE.run(connection, rows)

@@ -1,8 +1,8 @@
-"""What a vendor may be (spec 2.8), what its insurance says of it, and when it is on hold. Pure.
+"""Rules for vendors (spec 2.8): their compliance by their insurance, and when they are on hold. Pure.
 
-The hourly snapshot looks at vendors whose insurance is tracked. A lapse places a hold once for each expiry date: a
-vendor that somebody released all the same is left in peace until it lapses anew. Valid insurance on record in between
-makes it a new lapse, of whatever date: it may have been a mistake.
+The hourly snapshot evaluates vendors whose insurance is tracked. A lapse places a hold once for each expiry date: if a
+person releases the vendor, the same lapse does not hold it again. If valid insurance is recorded in between, the next
+lapse counts as new, even with the same date, because the valid insurance may have been a mistake.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ WEBSITE_POINTS_MAX = 500
 
 
 def published_compliance(stored: str | None) -> str:
-    """What stands for a snapshot: it is never computed, and where none was taken it is unknown."""
+    """The published state: the stored snapshot, never computed; `unknown` if no snapshot was taken."""
     return stored or "unknown"
 
 
 def nickname(name: str, legal_name: str) -> str | None:
-    """The nickname that a name is; a name that repeats the legal one is none."""
+    """The nickname to store for a name; None if the name equals the legal name."""
     return None if name == legal_name else name
 
 
 EXPIRING_DAYS = 30
 LAPSED = "insurance_lapsed"
 REASON_POINTS_MAX = 500
-# The day on which whatever has just changed is to be looked at: before all others.
+# Sorts before all dates: the next snapshot evaluates the vendor, whatever the day.
 AT_ONCE = datetime.date.min
 
 
 @dataclass(frozen=True, slots=True)
 class VendorCompliance:
-    """What is known of a vendor's insurance, and whether it is on hold."""
+    """A vendor's insurance and hold."""
 
     on_hold: bool = False
     hold_reason: str | None = None
     insurance_tracked: bool = False
-    # The last day on which it is insured.
+    # The last insured day.
     insurance_expires_on: datetime.date | None = None
-    # The expiry date whose passing has placed a hold.
+    # The expiry date whose lapse has placed a hold.
     lapse_held_for: datetime.date | None = None
-    # The next day on which the state can change by itself; None where only a person can change it.
+    # The next day on which the state can change by itself; None if only a command or an import can change it.
     compliance_due_on: datetime.date | None = None
     last_compliance_state: str | None = None
 
 
 def compliance(expires_on: datetime.date | None, today: datetime.date) -> ComplianceState:
-    """What a day finds of an insurance that is tracked."""
+    """The state of tracked insurance on a day."""
     if expires_on is None:
         return "missing"
     if today > expires_on:
@@ -66,7 +66,7 @@ def compliance(expires_on: datetime.date | None, today: datetime.date) -> Compli
 
 
 def next_finding(expires_on: datetime.date | None, today: datetime.date) -> datetime.date | None:
-    """The first later day on which `compliance` finds something else; None where there is none."""
+    """The first later day on which `compliance` returns another state; None if there is none."""
     state = compliance(expires_on, today)
     if expires_on is None or state == "noncompliant":
         return None
@@ -76,12 +76,12 @@ def next_finding(expires_on: datetime.date | None, today: datetime.date) -> date
 
 
 def hold(vendor: VendorCompliance, reason: str) -> VendorCompliance:
-    """Places it on hold. One that is on hold gets the reason: insurance then ends no hold that a person has placed."""
+    """Places a hold. If one exists, it replaces the reason, so that valid insurance no longer ends the hold."""
     return replace(vendor, on_hold=True, hold_reason=reason)
 
 
 def release(vendor: VendorCompliance) -> VendorCompliance:
-    """Ends its hold, whatever the reason."""
+    """Ends the hold, whatever its reason."""
     lapsed_meanwhile = vendor.last_compliance_state == "noncompliant" and not _is_held_for_lapse(vendor)
     due_on = AT_ONCE if vendor.insurance_tracked and lapsed_meanwhile else vendor.compliance_due_on
     return replace(vendor, on_hold=False, hold_reason=None, compliance_due_on=due_on)
@@ -90,7 +90,7 @@ def release(vendor: VendorCompliance) -> VendorCompliance:
 def record_insurance(
     vendor: VendorCompliance, expires_on: datetime.date | None, today: datetime.date
 ) -> VendorCompliance:
-    """Tracks its insurance from now on. Insurance that is valid ends a hold that a lapse has placed."""
+    """Tracks the insurance from now on. Valid insurance ends a hold that a lapse placed."""
     if vendor.insurance_tracked and vendor.insurance_expires_on == expires_on:
         return vendor
     if expires_on is not None and expires_on >= today:
@@ -101,19 +101,19 @@ def record_insurance(
 
 
 def hold_if_lapsed(vendor: VendorCompliance, today: datetime.date) -> VendorCompliance:
-    """Places the hold that a lapse of its insurance asks for, where there is one."""
+    """Places a hold if the insurance has lapsed and this expiry date has not placed one yet."""
     lapses = vendor.insurance_tracked and compliance(vendor.insurance_expires_on, today) == "noncompliant"
     if not lapses or _is_held_for_lapse(vendor):
         return vendor
     if not vendor.on_hold:
         return replace(hold(vendor, LAPSED), lapse_held_for=vendor.insurance_expires_on)
-    if vendor.hold_reason == LAPSED:  # an earlier lapse has placed it; a person's hold stands for none
+    if vendor.hold_reason == LAPSED:  # an earlier lapse placed the hold; a person's hold does not count for a lapse
         return replace(vendor, lapse_held_for=vendor.insurance_expires_on)
     return vendor
 
 
 def take_snapshot(vendor: VendorCompliance, today: datetime.date) -> VendorCompliance:
-    """The vendor after the snapshot of a day; one whose insurance is not tracked stays as it is."""
+    """The vendor after a day's snapshot. Without tracked insurance it does not change."""
     if not vendor.insurance_tracked:
         return vendor
     expires_on = vendor.insurance_expires_on
@@ -126,7 +126,7 @@ def take_snapshot(vendor: VendorCompliance, today: datetime.date) -> VendorCompl
 
 
 def record_state(vendor: VendorCompliance, given: str | None) -> VendorCompliance:
-    """Takes the state that a file gives; of a vendor whose insurance is tracked, the next snapshot replaces it."""
+    """Stores the state from a file. If the insurance is tracked, the next snapshot replaces it."""
     if given == vendor.last_compliance_state:
         return vendor
     due_on = AT_ONCE if vendor.insurance_tracked else None

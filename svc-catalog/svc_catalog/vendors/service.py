@@ -15,7 +15,7 @@ from svc_catalog.vendors.records import VENDOR
 
 
 class VendorsService:
-    """Lists, fetches and imports vendors, inactive ones like the others (spec 4.7)."""
+    """Lists, fetches and imports vendors, including inactive ones (spec 4.7)."""
 
     def __init__(self, database: Database, importer: Importer, links_url: str) -> None:
         self.database = database

@@ -1,4 +1,4 @@
-"""What the clock does about vendors: the hourly snapshot of their insurance."""
+"""The scheduled sweep of vendors: the hourly snapshot of their insurance."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from svc_catalog.vendors.tables import vendor
 
 VENDOR_HOLD, COMPLIANCE_CHANGED = "vendor.hold", "vendor.compliance_changed"
 SNAPSHOT_SECONDS = 3600
-# As whom the audit log knows the clock of this service.
+# The actor in audit entries of this sweep.
 _CLOCK = Call(Identity(SERVICE, "svc-catalog"), "")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What the snapshot makes of one vendor. row: of `DUE_VENDORS`."""
+    """The snapshot of one vendor. row: a row of `DUE_VENDORS`."""
 
     row: Record
     before: rules.VendorCompliance
     after: rules.VendorCompliance
-    # As they will be.
+    # The new values.
     version: int
     held_at: datetime.datetime | None
 
@@ -48,13 +48,13 @@ class _Snapshot:
         return self.after.last_compliance_state != self.before.last_compliance_state
 
     def columns(self) -> dict[str, Any]:
-        """Of the vendor, with its key."""
+        """The vendor's new columns, with its key."""
         key = {"company_id": self.row["company_id"], "id": self.row["id"]}
         return key | {"version": self.version, "held_at": self.held_at} | dataclasses.asdict(self.after)
 
 
 class ComplianceSnapshots:
-    """Takes the hourly snapshot of vendors' insurance, and places those on hold whose insurance has lapsed."""
+    """Takes the hourly snapshot of vendors' insurance, and places vendors with lapsed insurance on hold."""
 
     def __init__(
         self, database: Database, outbox: Outbox, audit: Audit, renderer: Renderer[Vendor], clock: Clock
@@ -63,7 +63,7 @@ class ComplianceSnapshots:
         self._outbox, self._audit, self._renderer, self._clock = outbox, audit, renderer, clock
 
     async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:
-        """As of the last full hour: the sweeps between two hours find what was recorded since, and nothing else."""
+        """Takes the snapshot as of the last full hour. Later sweeps in the hour evaluate only new records."""
         changed = held = 0
 
         async def save(connection: Connection, rows: Sequence[Record]) -> None:
@@ -82,7 +82,7 @@ class ComplianceSnapshots:
         return {COMPLIANCE_CHANGED: changed, VENDOR_HOLD: held}
 
     async def _announce(self, connection: Connection, held: _Snapshot) -> None:
-        """Tells subscribers, other contexts and the audit log of a hold that was placed."""
+        """Publishes a new hold to subscribers and other contexts, and writes it to the audit log."""
         assert held.held_at is not None
         company_id, vendor_id = held.row["company_id"], held.row["id"]
         served = await connection.row(q.ONE_VENDOR, company_id=company_id, entity_id=vendor_id)
@@ -112,7 +112,7 @@ def _day_of_snapshot(now: datetime.datetime, timezone: str) -> datetime.date:
 
 
 def _snapshot(row: Record, now: datetime.datetime, at: datetime.datetime) -> _Snapshot:
-    """The vendor as the snapshot leaves it. Its version moves with what is served, or kept by other contexts."""
+    """The vendor after its snapshot. The version increases if a served or replicated column changes."""
     before = q.compliance_of(row)
     seen = rules.take_snapshot(before, _day_of_snapshot(now, row["timezone"]))
     differs = (before.last_compliance_state, before.on_hold) != (seen.last_compliance_state, seen.on_hold)

@@ -1,7 +1,7 @@
-"""The tables of vendors: a company's relationships, and the businesses that it has them with.
+"""The tables of vendors: a vendor is a company's relationship with a business.
 
-Two relationships of a company with one legal entity share its business. No other company does: what one imports
-must not change what another sees.
+Two vendors of one company can share a business, if they are the same legal entity. Companies never share one: one
+company's import must not change another's data.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ vendor = Table(
     id_of(vendor_id),
     version(),
     Column("business_id", BigInteger, nullable=False),
-    # Null where the company calls the business by its legal name.
+    # Null if the company uses the legal name.
     Column("nickname", Text),
     Column("avg_rating", Double),
     Column("rating_count", Integer, nullable=False),
@@ -56,15 +56,15 @@ vendor = Table(
     Column("property_visibility", Text, nullable=False),
     instant("onboarded_at"),
     Column("retired_at", DateTime(timezone=True)),
-    # The newest snapshot; null where none was taken.
+    # The newest snapshot; null if none was taken.
     Column("last_compliance_state", Text),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
     Column("on_hold", Boolean, nullable=False, server_default=text("false")),
     Column("hold_reason", Text),
-    # Of the newest hold; it stays when that ends.
+    # When the newest hold began; it stays when the hold ends.
     Column("held_at", DateTime(timezone=True)),
-    # Insurance, and when the snapshot looks at it (rules.VendorCompliance).
+    # Insurance, and the next day for a snapshot (rules.VendorCompliance).
     Column("insurance_tracked", Boolean, nullable=False, server_default=text("false")),
     Column("insurance_expires_on", Date),
     Column("lapse_held_for", Date),
@@ -83,12 +83,12 @@ vendor = Table(
         name="vendor_insurance_is_tracked",
     ),
 )
-# What the company calls the vendor.
+# The name that the company uses for the vendor.
 VENDOR_NAME = func.coalesce(vendor.c.nickname, business.c.legal_name)
 
-# Of an import: whether a business is one vendor's alone.
+# Imports use it to find out whether other vendors share a business.
 Index("vendor_of_business", vendor.c.company_id, vendor.c.business_id)
-# The sweep's: those alone whose snapshot may change.
+# The sweep's index: only vendors whose state may change.
 Index(
     "vendor_compliance_due",
     vendor.c.company_id,

@@ -1,4 +1,4 @@
-"""What people do about inspections: they plan, start and complete them, and tell what their rows came to."""
+"""The back office of inspections: schedule, change, start, complete, and record the result of each row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = ["Door", "Alarm", "Extinguisher"]
 
 
 class Place:
-    """A company with two properties, a unit and an asset in each, and a member of staff whom the replica knows."""
+    """A company with two properties, a unit and an asset in each, and a member of staff in the replica."""
 
     def __init__(self, company: Any, other_property: int, ids: dict[str, int]) -> None:
         self.company = company
@@ -94,7 +94,7 @@ async def test_an_inspection_is_planned_with_the_propertys_next_number(place: Pl
     elsewhere = await place.schedule(property_id=place.other_property)
     assert elsewhere["inspection_number"] == 1
     assert [entry[1] for entry in await audited(database, company.id)] == ["inspection.scheduled"] * 2
-    # What a later import says of the same external_id, it says of this inspection.
+    # A later import with the same external_id finds this inspection.
     assert await company.put("inspections", {"external_id": "I2", "property": "P1", "title": "Fire"}) == ["unchanged"]
 
 
@@ -137,7 +137,7 @@ async def test_a_row_that_fails_tells_all_that_its_ticket_needs_once(place: Plac
         photo_url="https://p.example/1",
         actor="operator",
     )
-    # Failing it anew, with more to say or after it had passed, opens no second ticket.
+    # Failing it again, with another note or after it had passed, opens no second ticket.
     await place.company.command(pb, "FailInspectionRow", **about, note="It is gone.")
     passed = await place.company.command(pb, "PassInspectionRow", **about)
     assert not passed.row.HasField("note")
@@ -171,13 +171,13 @@ async def test_an_inspection_goes_from_scheduled_to_completed(place: Place, data
         await place.company.command(pb, "PassInspectionRow", **about, row_id=row.row_id)
     await place.company.command(pb, "FailInspectionRow", **about, row_id=row.row_id)
     done = await place.does("CompleteInspection", **about)
-    # Where the company is, it is a day later for half of the day.
+    # In the company's timezone, UTC+14, the date is ahead of UTC's for 14 hours a day.
     (today,) = await database.rows(_today())
     assert (done["status"], done["result"], done["completed_date"]) == ("Completed", "failed", str(today["today"]))
     assert json.loads(await place.got(inspection_id)) == done
     actions = [entry[1] for entry in await audited(database, place.company.id)]
     assert actions.count("inspection.started") == actions.count("inspection.completed") == 1
-    # What is completed stays so; completing it again says nothing new.
+    # A completed inspection stays completed; completing it again changes nothing.
     assert await place.does("CompleteInspection", **about) == done
     for rpc, values in (
         ("StartInspection", {}),

@@ -1,4 +1,4 @@
-"""Imports of inspections: what a row names, its number, what it changes, and what is refused."""
+"""Imports of inspections: references of a row, numbers, changes and refusals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def houses(company: Any) -> AsyncIterator[None]:
 
 
 async def stored(database: Database, company_id: int) -> dict[str, Any]:
-    """The company's whole inspections by external_id."""
+    """The company's stored inspections by external_id."""
     rows = await database.rows(Statement(select(inspection)))
     return {row["external_id"]: dict(row) for row in rows if row["company_id"] == company_id}
 
@@ -72,7 +72,7 @@ async def test_a_blank_cell_clears_a_field(company: Any) -> None:
     cleared = ["title", "inspection_type", "result", "unit", "scheduled_date", "completed_date", "compliance_type"]
     assert [found[name] for name in cleared] == [None] * len(cleared)
     assert (found["status"], found["is_compliance_inspection"]) == ("Scheduled", False)
-    # It has always had its number, and been created at some time.
+    # A blank clears neither the number nor created_at.
     assert (found["inspection_number"], found["created_at"]) == (14, before["created_at"])
 
 
@@ -85,7 +85,7 @@ async def test_an_inspection_enters_and_leaves_what_is_served(company: Any) -> N
 
 
 async def test_an_engagement_without_a_walk_is_rejected(company: Any) -> None:
-    """Else a consultant's walk whose kind was forgotten would be served."""
+    """Otherwise the API would serve a consultant's walk if the file omits its kind."""
     assert await company.put("inspections", I | {"engagement": "Audit"}) == ["rejected kind"]
     assert await company.put("inspections", I | {"engagement": "Audit", "kind": "consulting_walk"}) == ["created"]
     assert await company.put("inspections", I | {"kind": ""}) == ["rejected kind"]
@@ -198,7 +198,7 @@ async def test_a_bad_row_is_rejected_by_field_and_its_neighbours_kept(
 ) -> None:
     rows = [I | {"external_id": "before"}, I | fault, I | {"external_id": "after"}]
     assert await company.put("inspections", *rows) == ["created", f"rejected {field}", "created"]
-    # What was rejected has taken no number.
+    # Rejected rows have taken no number.
     assert await numbers(company) == {"before": 1, "after": 2}
 
 

@@ -44,7 +44,7 @@ _staff_ids = itertools.count(9_000_000_000)
 
 
 async def hire(database: Database, company_id: int, external_id: str, name: str) -> int:
-    """Puts a member of staff into the replica; their id."""
+    """Inserts a member of staff into the replica; returns the id."""
     one = StaffReference(id=next(_staff_ids), version=1, company_id=company_id, name=name, external_id=external_id)
     async with database.transaction() as connection:
         await consumers.put_references(connection, [References(staff=[one])])
@@ -124,7 +124,7 @@ async def test_each_status_is_served_and_a_legacy_final_one_as_completed(company
     assert await company.put("inspections", I | {"status": status}) == ["created"]
     (found,) = await company.list("inspections")
     assert found["status"] == ("Completed" if status == "Finalized" else status)
-    # The legacy path gave no numbers either.
+    # Legacy inspections have no number either.
     assert found["inspection_number"] == (None if status == "Finalized" else 1)
     listed = [await company.list("inspections", status=number) for number in (1, 2, 3)]
     assert [page for page in listed if page] == [[found]]

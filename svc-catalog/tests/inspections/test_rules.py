@@ -1,4 +1,4 @@
-"""How an inspection goes on: every status and every act, and what comes of its rows."""
+"""The states of an inspection: every status with every command, and the outcome of its rows."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def test_the_ticket_tells_where_the_row_failed_and_what_was_noted(
 
 
 def labels(enum: EnumDescriptor) -> tuple[str, ...]:
-    """How the public API spells an enum's values."""
+    """The labels of an enum's values in the public API."""
     return tuple(value.GetOptions().Extensions[options_pb2.label] for value in enum.values if value.number)
 
 
 def test_the_categories_and_priorities_are_those_of_tickets() -> None:
-    """They are the public contract's: another context owns them."""
+    """The public contract defines them, because another context owns them."""
     document = json.loads((Path(__file__).parents[3] / "openapi" / "released.json").read_text())
     schemas = document["components"]["schemas"]
     assert tuple(schemas["TicketCategory"]["enum"]) == rules.TICKET_CATEGORIES

@@ -1,4 +1,4 @@
-"""Which inspections are served (spec 2.9), by every filter, and that a page meets no other."""
+"""Which inspections are served (spec 2.9), with every filter; a page reads no other inspections."""
 
 from __future__ import annotations
 
@@ -124,8 +124,10 @@ async def walked(company: Any, limit: int, **filters: Any) -> list[str]:
 
 @pytest.fixture(scope="module")
 async def crowd(alone: Any) -> tuple[int, int]:
-    """A company with 60 served inspections behind 20,000 that are not, between those of a large one; its id and that
-    of its only property, which is its only unit's too."""
+    """A company with 60 served inspections behind 20,000 that are not served, between those of a large company.
+
+    Returns its id and that of its only property, which is also its only unit's id.
+    """
     small, big = 7_300_000_000_001, 7_300_000_000_002
     async with alone.database.connection() as connection:
         places = {}
@@ -135,7 +137,7 @@ async def crowd(alone: Any) -> tuple[int, int]:
                 f"WITH ids AS ({ids}), houses AS (INSERT INTO property (id, company_id, name, address, created_at,"
                 " source) SELECT id, $1, 'x', 'y', now(), 'import' FROM ids), units AS (INSERT INTO unit (id,"
                 " company_id, property_id, name, created_at, source) SELECT id, $1, id, 'x', now(), 'import' FROM ids),"
-                # Ids of the gateway's own: other tests of this database may have taken the small ones.
+                # Different from the gateway's ids: other tests in this database may use the small ones.
                 " staff AS (INSERT INTO staff (id, company_id) SELECT $1 * 100000 + id, $1 FROM ids)"
                 " SELECT max(id) FROM ids",
                 company_id,

@@ -1,4 +1,4 @@
-"""Assignees of inspections: members of the gateway's staff, asked for where the replica lacks them."""
+"""Assignees of inspections: members of staff, fetched from the gateway if the replica lacks them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ I = {"external_id": "I1", "property": "P1"}  # noqa: E741 - beside P, U and A of
 
 
 class Staffed:
-    """A company of the gateway, as svc-catalog sees it."""
+    """A company of the gateway, with its calls to svc-catalog."""
 
     def __init__(self, gateway: RunningService, company_id: int) -> None:
         self.gateway = gateway
@@ -56,7 +56,7 @@ async def test_staff_whom_the_replica_lacks_are_asked_of_the_gateway_once(
     assert await theirs.put("inspections", *rows) == ["created", "created", "rejected assignee"]
     assignees = {name: one["assignee"]["name"] for name, one in (await theirs.by_external_id("inspections")).items()}
     assert assignees == {"S1": "Name of S1", "S2": "Name of S2"}
-    # The answer is kept: with the gateway gone, those who are known can still be named.
+    # The response is stored: without the gateway, known members can still be assigned.
     staffed.gateway.stop()
     assert await theirs.put("inspections", *rows[:2], rows[0] | {"external_id": "again"}) == [
         "unchanged",
@@ -67,7 +67,7 @@ async def test_staff_whom_the_replica_lacks_are_asked_of_the_gateway_once(
         await theirs.put("inspections", I | {"external_id": "new", "assignee": "S3"})
     assert away.value.code() == grpc.StatusCode.UNAVAILABLE
     assert "new" not in await theirs.by_external_id("inspections")
-    # Nobody of another company's staff is known here, even where the replica holds them.
+    # Members of another company's staff cannot be assigned, even if the replica has them.
     await company.put("properties", P)
     assert await company.put("inspections", I) == ["created"]
     sent = [ImportRow(line=2, json=json.dumps(I | {"assignee": "S1"}).encode())]

@@ -1,4 +1,4 @@
-"""`inspection.stale`: on the morning after its scheduled date, where the company is, once for each inspection."""
+"""`inspection.stale` fires once for each inspection: on the morning after its scheduled date, in the company's zone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def stale(database: Database, company_id: int) -> list[int]:
     ("timezone", "scheduled", "morning"),
     [
         ("America/Chicago", "2031-03-07", "2031-03-08T12:00"),
-        # The clocks go forward in the night before, and back in the other one.
+        # The clocks go forward in the night before this morning, and back in the night before the next one.
         ("America/Chicago", "2031-03-08", "2031-03-09T11:00"),
         ("America/Chicago", "2031-11-01", "2031-11-02T12:00"),
         ("Australia/Lord_Howe", "2031-04-05", "2031-04-05T19:30"),
@@ -71,7 +71,7 @@ async def test_it_bears_the_inspection_as_its_get_serves_it_and_changes_nothing(
     assert row is not None and row[-1] == 1
     assert event.public.data == INSPECTION.renderer(LINKS).json(row)
     assert (subject, event.public.entity_id, event.public.change) == ("public.inspection.stale", inspection_id, b"")
-    # It happened now, not when the sweep was told that it is.
+    # occurred_at is the actual time, not the sweep's `now`.
     assert before <= event.occurred_at.ToDatetime(datetime.UTC) <= datetime.datetime.now(datetime.UTC)
     assert json.loads(event.public.data)["title"] is None
 

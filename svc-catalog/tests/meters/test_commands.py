@@ -1,4 +1,4 @@
-"""The back office of meters and readings: by the rules of an import, served as everything else is."""
+"""The back office of meters and readings: the rules of an import, and records served like all others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def refusal(call: Any) -> tuple[int, str]:
 
 
 async def done(company: Any, rpc: str, **values: Any) -> dict[str, Any]:
-    """The meter that the act answers with, which is what its GET serves."""
+    """The meter in the response, which equals its GET."""
     document = (await company.command(pb, rpc, **values)).document
     request = meters_pb2.GetMeterRequest(meter_id=document.entity_id)
     assert (await company.catalog("GetMeter", request, company.caller)).document == document

@@ -1,4 +1,4 @@
-"""Meters and readings (spec 2.11, 4.10): their shapes, lists, filters, and what an import of them takes."""
+"""Meters and readings (spec 2.11, 4.10): shapes, lists, filters and imports."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ async def test_a_bare_reading_counts_in_the_meters_unit_of_measure(place: Any, m
     (found,) = await place.list("readings", meter_id=main["entity_id"])
     assert list(found) == READING_KEYS
     assert (found["unit_of_measure"], found["cost"], found["is_estimated"]) == ("kWh", None, False)
-    # The meter is read in another unit from now on; what was read before stays what it was.
+    # Later readings are in the new unit; earlier readings keep theirs.
     assert await place.put("meters", M | {"unit_of_measure": "MWh"}) == ["changed"]
     assert await place.put("readings", R, R | {"external_id": "R2"}) == ["unchanged", "created"]
     found = await place.list("readings", meter_id=main["entity_id"])
@@ -263,7 +263,7 @@ async def test_a_page_of_readings_reads_no_row_of_another_meter(found: Any, data
         await raw.execute("ANALYZE")
         meter_id = await raw.fetchval("SELECT max(id) FROM meter WHERE company_id = $1", company_id)
         for after in ("min", "max"):
-            # The first page, and one from the middle of the deepest.
+            # A page at the start of the list, and one near its end.
             after_id = await raw.fetchval(f"SELECT {after}(id) - 100 FROM reading WHERE meter_id = $1", meter_id)
             values = {"company_id": company_id, "meter_id": meter_id, "after_id": after_id, "rows": 51}
             nodes = await statement_plan(database, queries.READINGS_PAGE, **values)

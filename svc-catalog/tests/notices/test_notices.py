@@ -1,4 +1,4 @@
-"""Notices to residents: composed, changed until they are published, published once, and told as documented."""
+"""Notices to residents: compose, change until published, publish once, with events as documented."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOLD = {"subject": "Water off", "body": "From nine to noon.", "when": "Thursday"
 
 
 class Composer:
-    """Somebody of a company, at the composer."""
+    """A member of a company who composes notices."""
 
     def __init__(self, company: Any, property_id: int, who: Identity | None = None) -> None:
         self.company, self.property_id = company, property_id
@@ -47,7 +47,7 @@ class Composer:
         return list(answer.notices) if rpc == "ListNotices" else answer.notice
 
     async def events(self) -> list[dict[str, Any]]:
-        """What the company's subscribers are told, each checked."""
+        """The company's public events, each checked against its schema."""
         url = self.company.catalog.service.database_url
         told = [event async for event in checked_outbox(url, Event.FromString)]
         return [event for event in told if event["company_id"] == self.company.id]
@@ -317,7 +317,7 @@ async def test_an_import_tells_of_what_it_publishes_where_it_is_asked_to(compose
         assert await put(composer, ROW | {"published_at": LONG_AGO, "unit": "U3"}, events=True) == [outcome]
         (event,) = await composer.events()
         assert event["data"]["unit"] == "Unit 3" and event["data"]["created_at"] == event["occurred_at"] == LONG_AGO
-    # What is published stays, whatever a file says later.
+    # A published notice stays published, whatever a later file contains.
     assert await put(composer, ROW, events=True) == ["unchanged"]
     assert await put(composer, ROW | {"published_at": ""}, events=True) == ["unchanged"]
     assert await put(composer, ROW | {"published_at": LONG_AGO, "unit": "U2"}, events=True) == ["rejected"]

@@ -1,4 +1,4 @@
-"""The back office of places: what people add is served, told and imported like everything else, by the same rules."""
+"""The back office of places: added records are served, published and imported like all others, by the same rules."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def refusal(call: Any) -> tuple[int, str]:
 
 
 async def done(company: Any, rpc: str, **values: Any) -> dict[str, Any]:
-    """The record that the act answers with, which is what its GET serves."""
+    """The record in the response, which equals its GET."""
     document = (await company.command(pb, rpc, **values)).document
     noun = rpc.removeprefix("Add").removeprefix("Update")
     request = getattr(places_pb2, f"Get{noun}Request")(**{f"{noun.lower()}_id": document.entity_id})

@@ -1,4 +1,4 @@
-"""Imports: upsert by external_id, each bad row rejected with its field, the others kept."""
+"""Imports: upsert by external_id; each bad row is rejected with its field, the others are saved."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ TABLES = {"properties": t.property_, "units": t.unit, "assets": t.asset}
 
 
 async def stored(database: Database, kind: str, company_id: int) -> dict[str, Any]:
-    """The whole rows by external_id."""
+    """The stored rows by external_id."""
     table = TABLES[kind]
     rows = await database.rows(Statement(select(table)))
     return {row["external_id"]: dict(row) for row in rows if row["company_id"] == company_id}
 
 
 async def prepared(company: Any, kind: str) -> Any:
-    """Whatever the kind's good row names."""
+    """Imports the records that the kind's good row refers to."""
     if kind != "properties":
         await company.put("properties", P)
     return company
@@ -192,7 +192,7 @@ async def test_a_blank_cell_clears_a_field_and_a_missing_column_leaves_it(compan
     assert await company.put("properties", P | {"city": "", "year_built": None, "created_at": ""}) == ["changed"]
     (found,) = await company.list("properties")
     assert (found["city"], found["year_built"]) == (None, None)
-    # A record has always been created at some time.
+    # A blank does not clear created_at.
     assert found["created_at"] == "2001-01-01T00:00:00.000000Z"
 
 
@@ -330,7 +330,7 @@ async def test_an_assets_location_lies_in_its_property(company: Any, elm: Any) -
     await company.put("units", U)
     assert await company.put("assets", A | {"property": "P2", "location": "U1"}) == ["rejected location"]
     assert await company.put("assets", A | {"location": "U1"}) == ["created"]
-    # It moves with a location there, or without one, but not with the old one.
+    # The asset can move to another property with a new location or without one, but not with the old one.
     moved = A | {"property": "P2"}
     assert await company.put("assets", moved) == ["rejected location"]
     assert await company.put("assets", moved | {"location": ""}) == ["changed"]
@@ -405,7 +405,7 @@ async def test_records_keep_the_order_of_the_file(company: Any) -> None:
 
 
 async def test_thousands_of_rows_a_second(company: Any, elm: Any) -> None:
-    """A guard against a statement a row, which would take ten times as long; not a measurement."""
+    """Detects one statement for each row, which would take ten times as long; it is no benchmark."""
     rows = [
         U | {"external_id": f"U{number}", "unit_number": str(number), "building": "B", "floor": str(number // 10)}
         for number in range(3000)
@@ -421,7 +421,7 @@ async def test_thousands_of_rows_a_second(company: Any, elm: Any) -> None:
 async def test_a_table_that_an_import_fills_is_counted_before_the_next_kind_names_its_rows(
     company: Any, database: Database
 ) -> None:
-    # Otherwise the check of each asset's property reads all of the company's, by a plan made when there were none.
+    # Without statistics, the check of each asset's property would read all properties of the company.
     counted = "SELECT analyze_count FROM pg_stat_user_tables WHERE relname = 'property'"
     async with database.connection() as connection:
         filled = await connection.raw.fetchval("SELECT count(*) FROM property")

@@ -29,7 +29,7 @@ async def fill(database: Database, company_id: int, ids: list[int]) -> None:
 
 
 async def walk(company: Any, kind: str, limits: list[int], **filters: Any) -> list[int]:
-    """Every id that following the pages shows; each page may have another limit."""
+    """The ids on all pages; limits: the limit of each page in turn."""
     seen: list[int] = []
     after = 0
     for limit in itertools.cycle(limits):
@@ -179,7 +179,7 @@ async def test_the_labels_of_the_proto_are_the_statuses_of_the_rules() -> None:
 
 @pytest.fixture(scope="module")
 async def crowd(found: Any, database: Database) -> tuple[int, int]:
-    """A small company between many records of large ones; its id, and one of its properties."""
+    """A small company between many records of large ones; returns its id and one of its properties' ids."""
     small, big = found().id, found().id
     start = await database.value(_NEXT)
     async with database.connection() as connection:

@@ -143,7 +143,7 @@ async def test_a_unit_has_every_key_and_its_nested_objects(company: Any, elm: An
     }
     assert await company.put("units", row) == ["created"]
     (found,) = await company.list("units")
-    # What svc-occupancy will feed is null until a turn says otherwise.
+    # svc-occupancy owns these fields. They are null until it publishes them.
     assert (found["unit_status"], found["projected_ready_on"]) == (None, None)
     async with database.connection() as connection:
         await connection.raw.execute(

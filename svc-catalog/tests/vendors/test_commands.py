@@ -1,4 +1,4 @@
-"""What people do about vendors: they add and change them, hold and release them, record their insurance."""
+"""The back office of vendors: add, change, hold and release them, and record their insurance."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def got(company: Any, vendor_id: int) -> bytes:
 
 
 async def references(company: Any, database: Database) -> list[dict[str, Any]]:
-    """What others were told of vendors."""
+    """The references to vendors that svc-catalog published."""
     told = [event.references.vendors for _, event in await events(database, company.id) if event.references.vendors]
     return [MessageToDict(one, preserving_proto_field_name=True) for rows in told for one in rows]
 
@@ -65,7 +65,7 @@ async def test_a_vendor_is_added_and_served_as_it_was_answered(company: Any, dat
     ((actor, action, subject, subject_id, before, after, request_id),) = await audited(database, company.id)
     assert (actor, action, subject, subject_id) == ("operator", "vendor.added", "vendor", made["entity_id"])
     assert (before, after["name"], after["on_hold"], request_id) == ({}, "Ace", False, "req-test")
-    # An import of the same external_id finds it.
+    # An import with the same external_id finds it.
     assert await company.put("vendors", {"external_id": "V1", "name": "Ace"}) == ["unchanged"]
     assert await public(database, company.id) == []
 
@@ -97,7 +97,7 @@ async def test_an_update_changes_what_it_names_and_clears_what_it_says(company: 
         {"name": "Ace Two", "avg_rating": None},
     )
     assert [one["name"] for one in await references(company, database)] == ["Ace", "Ace Two"]
-    # What nobody else keeps is told to nobody, and what changes nothing leaves nothing.
+    # A change of fields that no other context replicates publishes no reference; a repeated value writes nothing.
     await company.command(pb, "UpdateVendor", vendor_id=vendor_id, rating_count=4)
     await company.command(pb, "UpdateVendor", vendor_id=vendor_id, rating_count=4, name="Ace Two")
     assert len(await references(company, database)) == 2
@@ -124,12 +124,12 @@ async def test_a_hold_fires_once_with_the_vendor_as_its_get_serves_it(company: A
     entry = (await audited(database, company.id))[-1]
     changed = ({"on_hold": False, "hold_reason": None}, {"on_hold": True, "hold_reason": "no answer"})
     assert entry[1:6] == ("vendor.held", "vendor", vendor_id, *changed)
-    # Another reason is no other hold.
+    # Another reason does not make another hold.
     await company.command(pb, "HoldVendor", vendor_id=vendor_id, reason="no answer")
     await company.command(pb, "HoldVendor", vendor_id=vendor_id, reason="a quarrel")
     assert await holds(company) == [(vendor_id, "Ace", "a quarrel")]
     assert len(await public(database, company.id)) == 1
-    # Released and held again, it is.
+    # After a release, it does.
     await company.command(pb, "ReleaseVendor", vendor_id=vendor_id)
     assert await holds(company) == []
     entries = len(await audited(database, company.id))
@@ -148,7 +148,7 @@ async def test_who_asks_for_a_vendor_learns_of_its_hold(company: Any) -> None:
     request = places_pb2.BatchGetReferencesRequest(company_id=company.id, vendor_ids=[vendor_id])
     answer = await company.catalog("BatchGetReferences", request, company.tickets)
     assert [one.on_hold for one in answer.references.vendors] == [True]
-    # An import that changes it does not say otherwise.
+    # An import of the vendor does not end the hold.
     await company.put("vendors", {"external_id": "V", "name": "Other"})
     await company.command(pb, "UpdateVendor", vendor_id=vendor_id, external_id="V1")
     assert await company.put("vendors", {"external_id": "V1", "name": "Renamed"}) == ["changed"]
@@ -185,7 +185,7 @@ async def test_the_same_key_does_it_once(company: Any, database: Database) -> No
     with pytest.raises(Refusal) as refused:
         await company.command(pb, "AddVendor", idempotency_key="k", name="Other")
     assert (refused.value.status, refused.value.code) == (409, "idempotency_mismatch")
-    # Another person's key of the same name is another key.
+    # The same key sent by another person is another key.
     boss = Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=7)
     assert await company.command(pb, "AddVendor", boss, idempotency_key="k", name="Ace") != first
     assert [entry[0] for entry in await audited(database, company.id)] == ["operator", "administrator:7"]

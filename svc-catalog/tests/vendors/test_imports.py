@@ -1,4 +1,4 @@
-"""Imports of vendors (spec 2.8): their names and businesses, what a row changes, and what is refused."""
+"""Imports of vendors (spec 2.8): names and businesses, changes and refusals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FULL = {
 
 
 async def stored(database: Database, company_id: int) -> dict[str, Any]:
-    """The company's whole vendors by external_id."""
+    """The company's stored vendors by external_id."""
     rows = await database.rows(Statement(select(vendor)))
     return {row["external_id"]: dict(row) for row in rows if row["company_id"] == company_id}
 
@@ -76,7 +76,7 @@ async def test_a_renamed_vendor_keeps_its_business_until_a_row_names_another(com
     assert (renamed["name"], renamed["business"]) == ("The plumbers", before["business"])
     assert await company.put("vendors", V | {"name": "The plumbers", "legal_name": "Ace Inc."}) == ["changed"]
     assert (await company.list("vendors"))[0]["business"]["legal_name"] == "Ace Inc."
-    # A blank legal name is the name.
+    # A blank legal_name means the name.
     assert await company.put("vendors", V | {"legal_name": ""}) == ["changed"]
     assert (await company.list("vendors"))[0] == before
 
@@ -169,7 +169,7 @@ async def test_a_blank_cell_clears_a_field_and_a_missing_column_leaves_it(compan
     assert (found["avg_rating"], found["rating_count"], found["retired_at"]) == (None, 0, None)
     assert (found["is_active"], found["property_visibility"]) == (True, "all_properties")
     assert (found["last_compliance_state"], found["business"]["website"]) == ("unknown", None)
-    # A relationship has always begun at some time.
+    # A blank does not clear onboarded_at.
     assert found["onboarded_at"] == before["onboarded_at"]
 
 

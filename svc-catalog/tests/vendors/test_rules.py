@@ -1,4 +1,4 @@
-"""What a vendor's insurance says of it, and when it is on hold: day by day, against a model that counts."""
+"""A vendor's compliance and hold by its insurance: day by day, against a model."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_whatever_happens_a_lapse_holds_once_for_each_expiry_date_and_nobody_is_
             standing = rules.take_snapshot(standing, today)
             if standing.on_hold and not before.on_hold:
                 held_for.append(standing.insurance_expires_on)
-            # Looking again finds nothing, and who is not due would not have been changed.
+            # A second snapshot changes nothing, nor would one of a vendor that is not due.
             assert rules.take_snapshot(standing, today) == standing
             if before.compliance_due_on is None or before.compliance_due_on > today:
                 assert standing == before

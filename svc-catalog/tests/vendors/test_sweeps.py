@@ -58,7 +58,7 @@ async def test_the_state_moves_day_by_day_where_the_company_is(database: Databas
         seen.append(found[vendor_id]["last_compliance_state"])
         assert found[missing]["last_compliance_state"] == "missing"
     assert seen == ["compliant"] * 4 + ["expiring"] * 31 + ["noncompliant"] * 5
-    # A version for each thing that was served anew, and for nothing else.
+    # The version increases once for each change of a served field, and for nothing else.
     assert (await vendors(company))[vendor_id]["version"] == 4
     assert await held(company) == [vendor_id]
 
@@ -67,7 +67,7 @@ async def test_a_lapse_is_told_of_with_the_vendor_as_its_get_serves_it(database:
     company = await OverdueCompany(database).founded("America/Chicago")
     vendor_id = await company.insures(EXPIRES, external_id="V1", nickname="Ace")
     sweeps = compliance(database)
-    # The last day insured ends at midnight, one hour after the clocks stood still in Chicago.
+    # The last insured day ends at midnight, two hours before the clocks go forward in Chicago.
     assert (await sweeps.sweep(utc("2031-03-09T05:59")))["vendor.hold"] == 0
     assert await sweeps.sweep(utc("2031-03-09T06:00")) == {"vendor.compliance_changed": 1, "vendor.hold": 1}
     row = await database.row(queries.ONE_VENDOR, company_id=company.id, entity_id=vendor_id)
@@ -100,7 +100,7 @@ async def test_days_without_a_sweep_and_several_at_once_hold_each_vendor_once(da
 
 
 async def test_a_snapshot_is_as_of_the_full_hour(database: Database) -> None:
-    company = await OverdueCompany(database).founded("Asia/Kolkata")  # where a day begins half an hour past
+    company = await OverdueCompany(database).founded("Asia/Kolkata")  # days begin at half past the hour in UTC
     vendor_id = await company.insures(EXPIRES)
     for at, expected in (
         ("2031-03-08T18:15", "expiring"),
@@ -134,7 +134,7 @@ STEPS = st.lists(
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 async def test_whenever_it_is_taken_the_snapshot_is_what_the_day_says(alone: Any, steps: list[tuple[str, int]]) -> None:
-    """What the rule says, whatever the index of the sweep knows."""
+    """The state follows the rule; the sweep's index misses no vendor."""
     database: Database = alone.database
     company = await OverdueCompany(database).founded("America/Chicago")
     vendor_id = await company.insures(EXPIRES)
@@ -174,7 +174,7 @@ async def test_a_sweep_looks_at_those_alone_of_whom_a_day_may_say_something_new(
             "INSERT INTO business (company_id, legal_name) SELECT $1, 'n' || n FROM generate_series(1, 20000) n",
             company.id,
         )
-        # Taken for as small as it was, the table would be read whole for the foreign key of each vendor.
+        # Without statistics, the foreign key's check would read the whole table for each vendor.
         await connection.raw.execute("ANALYZE business")
         await connection.raw.execute(
             "INSERT INTO vendor (company_id, business_id, rating_count, is_active, property_visibility, onboarded_at,"

@@ -1,4 +1,4 @@
-"""Vendors (spec 2.8, 4.7): their shape, what others hear of them, and their pages."""
+"""Vendors (spec 2.8, 4.7): their shape, their references for other contexts, and their pages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FULL = {
 
 
 async def stored(database: Database, company_id: int) -> dict[str, Any]:
-    """The company's whole vendors by external_id."""
+    """The company's stored vendors by external_id."""
     rows = await database.rows(Statement(select(vendor)))
     return {row["external_id"]: dict(row) for row in rows if row["company_id"] == company_id}
 
@@ -96,7 +96,7 @@ async def test_a_bare_vendor_has_nulls_and_defaults_and_an_unknown_compliance(co
     assert (found["rating_count"], found["is_active"]) == (0, True)
     assert (found["property_visibility"], found["last_compliance_state"]) == ("all_properties", "unknown")
     assert INSTANT.fullmatch(found["onboarded_at"]) and found["onboarded_at"] > "2026"
-    # Nothing is made up where no snapshot was taken.
+    # Without a snapshot, the column stays null.
     assert (await stored(database, company.id))["V1"]["last_compliance_state"] is None
 
 
@@ -137,7 +137,7 @@ async def test_an_id_that_nobody_has_is_not_found(company: Any, vendor_id: int) 
     assert refused.value.message == "No vendor with that id is visible to this key; check the id and the key."
 
 
-# What others hear
+# References
 
 
 async def test_vendors_are_told_of_and_answered_alike(company: Any, other: Any, database: Database) -> None:

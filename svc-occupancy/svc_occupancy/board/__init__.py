@@ -1,1 +1,1 @@
-"""The turn board: what staff say of units and turns."""
+"""The turn board: commands of staff on units and turns."""

@@ -1,7 +1,7 @@
-"""The RPCs of TurnBoardService: what staff say of units and turns, once each, and who hears of it.
+"""The RPCs of TurnBoardService: staff set unit status and schedules; each command takes effect and is published once.
 
-Every command locks the unit before its turn, as notices, move-ins, imports and sweeps do: whoever changes what a unit's
-turns are holds the unit, and locks taken in one order make no ring.
+Every command locks the unit before its turn, as notices, move-ins, imports and sweeps do. With one lock order for all
+writers, none can deadlock.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from svc_occupancy.units.rules import UnitStatus
 BOARD_ROWS, BOARD_ROWS_MAX = 1000, 5000
 _STATUS = EditableFields(TurnRow, "unit_status")
 _SCHEDULE = EditableFields(TurnRow, "projected_ready_on")
-# What audit entries of turns hold: what a notice says is no part of the public record.
+# The audited columns of a turn. They include the notice's, which the public record lacks.
 _AUDITED = ("move_out_date", "projected_ready_on", *NOTICE_NAMES)
 
 Reply = TypeVar("Reply", bound=Message)
 
 
 class _ReplicaLacksError(Exception):
-    """The replica has not got a unit that its owner may have."""
+    """The replica lacks a unit that its owner may have."""
 
 
 class TurnBoardService:
-    """Takes in what staff say of units, and shows where they stand."""
+    """Changes units and turns for staff, and lists the board."""
 
     def __init__(
         self, database: Database, commands: CommandRunner, fetcher: ReplicaFetcher, turns: Renderer[Turn]
@@ -149,7 +149,7 @@ class TurnBoardService:
         reply: type[Reply],
         work: Callable[[Command, HeldUnit], Awaitable[Reply]],
     ) -> Reply:
-        """The work on a unit that is held. One that the replica lacks is asked for between two tries."""
+        """Runs work with the unit locked. If the replica lacks the unit, fetches it and tries once more."""
         asked = False
 
         async def with_unit(command: Command) -> Reply:
@@ -166,8 +166,10 @@ class TurnBoardService:
             return await self.commands.run(call, request, reply, with_unit)
 
     async def _touch(self, command: Command, turn: StoredTurn) -> tuple[datetime.datetime, Document]:
-        """The next version of a turn whose unit changed, though nothing in the turn itself did: its instant, and the
-        record. No audit entry: the unit's has all there is to say."""
+        """Increases the version of a turn whose unit changed, though the turn itself did not.
+
+        Returns the turn's instant and record. Writes no audit entry, because the unit's entry has everything.
+        """
         at = command.next_instant(turn.updated_at)
         await self.turns.table.update(command.connection, msgspec.structs.asdict(turn), at)
         _, document = await self.turns.rendered(command, turn.id)
@@ -177,14 +179,14 @@ class TurnBoardService:
 async def _publish(
     command: Command, turn_id: int, at: datetime.datetime, document: Document, what: str, before: Any, after: Any
 ) -> None:
-    """Fires what moved. what: `status` of the turn's unit, or `schedule`."""
+    """Publishes the event. what: `status` of the turn's unit, or `schedule`."""
     field = {"status": "unit_status", "schedule": "projected_ready_on"}[what]
     change = turn_events.change(field, before, after)
     await command.publish_event(f"turn.{what}_changed", turn_id, at, document.json, change)
 
 
 async def _change_unit(command: Command, unit: HeldUnit, status: UnitStatus, ready_on: datetime.date | None) -> None:
-    """Keeps what a unit is now, and tells svc-catalog. ready_on: of its active turn, as it is now."""
+    """Stores the unit's new state and publishes it to svc-catalog. ready_on: the active turn's new date."""
     state = unit.state.became(status, ready_on)
     if state is None:
         return

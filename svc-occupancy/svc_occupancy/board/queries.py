@@ -1,4 +1,4 @@
-"""The SQL statements of the turn board. The company comes first in each."""
+"""The SQL statements of the turn board. The first parameter is the company."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svc_occupancy.units import tables as unit_tables
 
 _company_id = param("company_id", BigInteger)
 
-_ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal, or the index of active turns would not serve
+_ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal: the index of active turns is partial
 
 
 def _board(place: ColumnElement[int] | None, *conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
@@ -61,7 +61,7 @@ BOARD_OF_PROPERTY = Query(BoardUnit, _board(param("property_id", BigInteger)))
 async def board(
     connection: Connection | Database, company_id: int, first_id: int, rows: int, property_id: int | None = None
 ) -> list[BoardUnit]:
-    """Units from an id on, of one property or of all."""
+    """Units with ids from first_id on, of one property or of all."""
     if property_id is None:
         return await BOARD.rows(connection, company_id=company_id, first_id=first_id, rows=rows)
     return await BOARD_OF_PROPERTY.rows(

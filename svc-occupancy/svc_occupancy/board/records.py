@@ -1,4 +1,4 @@
-"""What the turn board shows."""
+"""The rows of the turn board."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svc_occupancy.units.rules import UnitStatus
 
 
 class BoardUnit(NamedTuple):
-    """A unit on the board, with its active turn: null where it has none."""
+    """A unit on the board, with its active turn; the turn's fields are null if it has none."""
 
     unit_id: int
     name: str

@@ -1,4 +1,4 @@
-"""What staff may say of units and of turns' schedule. Pure."""
+"""Which unit status and which schedule staff may set. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from svc_occupancy.units.rules import VACANT, UnitStatus
 
 
 def check_unit_status(status: UnitStatus, *, is_lived_in: bool, move_out_date: datetime.date | None) -> None:
-    """Raises Refusal 422 where the unit's active turn, if it has one, says otherwise. is_lived_in: it has one."""
+    """Raises Refusal 422 if the unit's active turn does not allow the status. is_lived_in: whether it has one."""
     if status in VACANT:
         return
     if not is_lived_in:
@@ -24,7 +24,7 @@ def check_unit_status(status: UnitStatus, *, is_lived_in: bool, move_out_date: d
 def check_schedule(
     status: TransitionStatus, move_out_date: datetime.date | None, projected_ready_on: datetime.date | None
 ) -> None:
-    """Raises Refusal 422 where a turn can't have this projected ready date."""
+    """Raises Refusal 422 if a turn cannot have this projected ready date."""
     if status != "active":
         raise invalid_request(f"The turn is {status}; an active one alone has work left to schedule.", status=422)
     if projected_ready_on is not None and move_out_date is None:

@@ -1,1 +1,1 @@
-"""Companies, properties and units: rows of other contexts, kept so that turns need nobody else."""
+"""Replicas of companies, properties and units, so that turns need no request to other services."""

@@ -1,4 +1,4 @@
-"""The events that svc-occupancy listens to: the companies, properties and units that its turns name."""
+"""The events that svc-occupancy consumes: the companies, properties and units that its turns refer to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from makeready.events.v1 import events_pb2 as pb
 from svc_occupancy import schema
 
 SUBJECTS = {"gateway": ["references"], "svc-catalog": ["references"]}
-# Who owns each kind of row that is kept here, those first that others lie in.
+# The owner of each replicated kind of row. Kinds that others refer to come first.
 OWNERS = {"companies": "gateway", "properties": "svc-catalog", "units": "svc-catalog"}
 
 _company = Replica(schema.company)
@@ -19,7 +19,7 @@ _unit = Replica(schema.unit, {"property_id": schema.property_})
 
 
 async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
-    """Takes rows into the replicas, properties before what lies in them. overwrite: see `Replica`."""
+    """Stores rows in the replicas, properties before their units. overwrite: see `Replica`."""
     await _company.put(connection, (row for one in references for row in one.companies), overwrite)
     await _property.put(connection, (row for one in references for row in one.properties), overwrite)
     await _unit.put(connection, (row for one in references for row in one.units), overwrite)

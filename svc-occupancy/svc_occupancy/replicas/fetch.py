@@ -1,4 +1,4 @@
-"""Asking the owner: what a replica lacks is fetched once, before any transaction, and kept."""
+"""Fetches rows that the replicas lack from their owners: once, before any transaction."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from svc_occupancy.replicas import queries
 from svc_occupancy.replicas.consumers import put_references
 
 if TYPE_CHECKING:
-    from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub  # a name of the stub file alone
+    from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub  # defined only in the stub file
 
 
 class ReplicaFetcher:
-    """svc-catalog, asked for units; and the producers' outboxes, for a company that has not arrived."""
+    """Fetches units from svc-catalog, and a company from the producers' outboxes if it has not arrived."""
 
     def __init__(self, database: Database, catalog: ServiceClient, consumer: Consumer) -> None:
         self._database = database
@@ -27,9 +27,9 @@ class ReplicaFetcher:
         self._consumer = consumer
 
     async def fetch_units(self, company_id: int, external_ids: Sequence[str]) -> None:
-        """Takes into the replicas those of the units that are not there, with their properties.
+        """Stores those units that the replica lacks, with their properties.
 
-        Raises Unavailable where the owner does not answer.
+        Raises Unavailable if the owner does not answer.
         """
         known = await queries.units(self._database, company_id, external_ids)
         missing = [one for one in external_ids if one not in known]
@@ -38,9 +38,9 @@ class ReplicaFetcher:
         await self._fetch(places_pb2.BatchGetReferencesRequest(company_id=company_id, unit_external_ids=missing))
 
     async def fetch_unit(self, company_id: int, unit_id: int) -> None:
-        """Takes a unit into the replica, with its property, where the company has it.
+        """Stores a unit with its property, if the company has it.
 
-        Raises Unavailable where the owner does not answer.
+        Raises Unavailable if the owner does not answer.
         """
         if unit_id > 0:
             await self._fetch(places_pb2.BatchGetReferencesRequest(company_id=company_id, unit_ids=[unit_id]))
@@ -52,9 +52,9 @@ class ReplicaFetcher:
                 await put_references(connection, [response.references])
 
     async def fetch_company(self, company_id: int) -> None:
-        """Takes in what the gateway has told of its companies, where this one's timezone is not here yet.
+        """Consumes what the producers' outboxes still hold, if the company's timezone has not arrived.
 
-        Raises Unavailable where a producer does not answer.
+        Raises Unavailable if a producer does not answer.
         """
         if await queries.timezone(self._database, company_id) is None:
             await self._consumer.catch_up()

@@ -1,4 +1,4 @@
-"""The SQL statements that read the replicas. The company comes first in each."""
+"""The SQL statements that read the replicas. The first parameter is the company."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svc_occupancy import schema
 
 _company_id = param("company_id", BigInteger)
 
-# Units that have arrived, in properties that have.
+# Only units that have arrived, in properties that have arrived.
 _units = (
     select(schema.unit.c.id, schema.unit.c.external_id, schema.unit.c.property_id)
     .join_from(schema.unit, schema.property_, schema.property_.c.id == schema.unit.c.property_id)
@@ -33,18 +33,18 @@ _TIMEZONE = Statement(
 
 
 async def units(database: Database, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
-    """The units of the replica, by external_id: `id` and `property_id`."""
+    """The replica's units by external_id, with `id` and `property_id`."""
     rows = await database.rows(_UNITS, company_id=company_id, external_ids=external_ids)
     return {row["external_id"]: row for row in rows}
 
 
 async def units_for_update(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
-    """The same, locked: whoever changes a unit's turns holds the unit first."""
+    """Like `units`, locked: a transaction locks a unit before it changes the unit's turns."""
     rows = await connection.rows(_UNITS_LOCKED, company_id=company_id, external_ids=external_ids)
     return {row["external_id"]: row for row in rows}
 
 
 async def timezone(connection: Connection | Database, company_id: int) -> str | None:
-    """The company's; None where the company has not arrived."""
+    """The company's timezone; None if the company has not arrived."""
     found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
     return found

@@ -1,1 +1,1 @@
-"""Notices and move-ins: what feeds tell of residents, with leases and parties."""
+"""Notices and move-ins that feeds send, with leases and parties."""

@@ -11,7 +11,7 @@ from chassis.records.bodies import BODY_BYTES_MAX, Between, LongText, RecordId, 
 from svc_occupancy.residencies import rules
 from svc_occupancy.turns import rules as turn_rules
 
-# Counted by `rules.provider`, once it is stripped: here whatever a body can hold passes.
+# `turns.rules.provider` checks the length after stripping, so this type accepts any length that a body can have.
 Provider = Annotated[
     str,
     Text(longest=BODY_BYTES_MAX, blank=False),

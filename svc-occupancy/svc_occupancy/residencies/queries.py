@@ -1,4 +1,4 @@
-"""The SQL statements of a notice and of a move-in: both hold the unit's row before they look at its turns."""
+"""The SQL statements of notices and move-ins. Both lock the unit's row before they read its turns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svc_occupancy.units.queries import put_states
 
 _company_id = param("company_id", BigInteger)
 
-# What a notice changes on a transition, whose parameters bear these names after "turn_".
+# The transition's columns that a notice sets. Their parameters have the prefix "turn_".
 _NOTICE_CHANGES = (
     "move_out_date",
     "occupancy_source",
@@ -39,7 +39,7 @@ _complete = _changed.where(turn_tables.transition.c.id == func.any(param("comple
     status=literal_column("'completed'", Text), version=_version, updated_at=param("completed_at", TIME)
 )
 
-# Both take the unit's state as columns after "state_", of one row or none.
+# Both take the unit's new state as array parameters with the prefix "state_": one row, or none if it stays.
 NOTICE = DecideOnce(
     schema.idempotency, schema.unit, LOOK, inserts=[schema.outbox], updates=[_leave, put_states("state_")]
 )
@@ -49,6 +49,6 @@ MOVE_IN = DecideOnce(
     LOOK,
     inserts=[turn_tables.transition, tables.lease, tables.party, schema.outbox],
     updates=[_complete, put_states("state_")],
-    # Whoever makes a turn holds the unit, so that none gets here; the index has the last word.
+    # A turn is inserted only under its unit's lock, so this cannot occur; the unique index guarantees it.
     refusals={"transition_active_in_unit": lambda: rules.refused("already_occupied")},
 )

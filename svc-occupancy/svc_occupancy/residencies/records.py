@@ -1,4 +1,4 @@
-"""What a notice and a move-in answer (spec 2.6)."""
+"""The responses of a notice and of a move-in (spec 2.6)."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def _parties(rows: Sequence[Mapping[str, Any]]) -> list[Party]:
     return [_party.of_values({column: row[column.name] for column in tables.party.c}) for row in rows]
 
 
-# The rows of a lease's parties, in their order: a value for `Renderer.of_values` alone, which no statement selects.
+# The rows of a lease's parties, in their order. No statement selects them: they are a value for `Renderer.of_values`.
 PARTIES: ColumnElement[Any] = column("parties")
 
 _URL = Link("/units/{unit_id}/transitions")
-# The external_id is the one of the write: a turn keeps its own beside that of its notice.
+# external_id is the one in the request: the turn stores its own and the notice's in two columns.
 NOTICE = Shape(
     OccupancyRecord,
     turn_tables.transition,

@@ -1,4 +1,4 @@
-"""What a notice and a move-in do to the residency of a unit (spec 4.5). Pure."""
+"""The effects of a notice and of a move-in on a unit's residency (spec 4.5). Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PARTY_ROLES: tuple[PartyRole, ...] = get_args(PartyRole)
 NOTICE_STATUS: UnitStatus = "Notice"
 MOVE_IN_STATUS: UnitStatus = "Occupied"
 
-# What the unit's active transition says of its resident: there is none; stays; leaves today or later; has left.
+# By the unit's active transition: none exists; without move_out_date; move_out_date today or later; move_out_date past.
 Residency = Literal["none", "staying", "leaving", "lapsed"]
 RESIDENCIES: tuple[Residency, ...] = get_args(Residency)
-# What a move-in names as its predecessor: nothing; the active transition; anything else, whether it exists or not.
+# What predecessor_transition_id refers to: nothing; the active transition; anything else, whether it exists or not.
 Named = Literal["nothing", "active", "other"]
-# What then happens, or why nothing does.
+# The effect, or the reason of a refusal.
 Outcome = Literal[
     "departs", "opens", "succeeds", "no_active_resident", "already_occupied", "not_departing", "no_such_outgoing"
 ]
@@ -36,7 +36,7 @@ NOTICES: Mapping[Residency, Outcome] = {
     "none": "no_active_resident",
     "staying": "departs",
     "leaving": "departs",  # the newer date counts
-    "lapsed": "departs",  # somebody stayed on, or the date was wrong
+    "lapsed": "departs",  # the resident stayed on, or the date was wrong
 }
 MOVE_INS: Mapping[tuple[Residency, Named], Outcome] = {
     ("none", "nothing"): "opens",
@@ -62,7 +62,7 @@ REFUSALS: Mapping[Outcome, str] = {
 
 
 class Party(Protocol):
-    """Somebody who stands in a lease."""
+    """A party to the lease."""
 
     @property
     def first_name(self) -> str | None: ...
@@ -78,7 +78,7 @@ AnyParty = TypeVar("AnyParty", bound=Party)
 
 
 def residency(is_active: bool, move_out_date: datetime.date | None, day: datetime.date) -> Residency:
-    """Where a unit stands on this day, in the company's timezone, by its active transition, if it has one."""
+    """The unit's residency by its active transition, if it has one. day: today in the company's timezone."""
     if not is_active:
         return "none"
     if move_out_date is None:
@@ -87,26 +87,26 @@ def residency(is_active: bool, move_out_date: datetime.date | None, day: datetim
 
 
 def named(predecessor_id: int | None, active_id: int | None) -> Named:
-    """What a move-in's predecessor_transition_id names; None: it has none."""
+    """What a move-in's predecessor_transition_id refers to. predecessor_id: None if the request has none."""
     if predecessor_id is None:
         return "nothing"
     return "active" if predecessor_id == active_id else "other"
 
 
 def refused(outcome: Outcome) -> Refusal:
-    """The refusal that an outcome of REFUSALS stands for."""
+    """The refusal for an outcome of REFUSALS."""
     return invalid_request(REFUSALS[outcome], status=422)
 
 
 def record_notice(found: Residency) -> None:
-    """Raises Refusal where nobody lives there who could leave."""
+    """Raises Refusal if the unit has no active resident."""
     outcome = NOTICES[found]
     if outcome in REFUSALS:
         raise refused(outcome)
 
 
 def record_move_in(found: Residency, predecessor: Named) -> bool:
-    """Whether the active transition ends with the move-in. Raises Refusal where the unit can't be moved into so."""
+    """Whether the move-in completes the active transition. Raises Refusal if the unit cannot take the move-in."""
     outcome = MOVE_INS[found, predecessor]
     if outcome in REFUSALS:
         raise refused(outcome)
@@ -114,24 +114,24 @@ def record_move_in(found: Residency, predecessor: Named) -> bool:
 
 
 def lease_type(end_date: datetime.date | None) -> LeaseType:
-    """A lease that has an end is for a fixed term."""
+    """fixed_term if the lease has an end, else month_to_month."""
     return "month_to_month" if end_date is None else "fixed_term"
 
 
 def check_lease(start_date: datetime.date, end_date: datetime.date | None) -> None:
-    """Raises Refusal 422 where the lease would end before it starts."""
+    """Raises Refusal 422 if the lease ends before it starts."""
     if end_date is not None and end_date < start_date:
         raise invalid_request("lease_end_date must be on or after lease_start_date.", "lease_end_date", 422)
 
 
-# One @; before it no blank and no control character; behind it labels of letters, digits and inner hyphens, at least
-# two. Whether mail arrives there, nobody can tell from the address.
+# One @. Before it: no blanks, no control characters. After it: two or more labels of letters, digits and inner hyphens.
+# The pattern cannot show whether mail arrives.
 _LABEL = r"[^\W_](?:(?:[^\W_]|-)*[^\W_])?"
 _EMAIL = re.compile(rf"[^@\s\x00-\x1f\x7f]{{1,64}}@{_LABEL}(?:\.{_LABEL})+")
 
 
 def check_parties(parties: Sequence[Party]) -> None:
-    """Raises Refusal: 400 for an e-mail address that is none, 422 where no leaseholder is named."""
+    """Raises Refusal: 400 for an invalid e-mail address, 422 without a leaseholder who has first and last name."""
     for index, party in enumerate(parties):
         if party.email is not None and not _EMAIL.fullmatch(party.email):
             name = f"parties[{index}].email"
@@ -147,5 +147,5 @@ def is_named_leaseholder(party: Party) -> bool:
 
 
 def stored_order(parties: Sequence[AnyParty]) -> list[AnyParty]:
-    """Named leaseholders first; these and the others each in the order in which they came."""
+    """Named leaseholders first, then the others; each group in the order of the request."""
     return sorted(parties, key=lambda party: not is_named_leaseholder(party))

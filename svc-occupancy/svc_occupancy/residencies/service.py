@@ -39,7 +39,7 @@ Row = Mapping[str, Any]
 
 
 class _ReplicaLacksError(Exception):
-    """A replica has not got what its owner may have."""
+    """A replica lacks a row that its owner may have."""
 
     def __init__(self, what: Literal["unit", "company"]) -> None:
         super().__init__(what)
@@ -47,7 +47,7 @@ class _ReplicaLacksError(Exception):
 
 
 class ResidenciesService:
-    """Takes in what feeds tell of residents."""
+    """Records the notices and move-ins that feeds send."""
 
     def __init__(
         self, database: Database, outbox: Outbox, fetcher: ReplicaFetcher, links_url: str, clock: Clock
@@ -59,8 +59,8 @@ class ResidenciesService:
         self.notices = records.NOTICE.renderer(links_url)
         self.move_ins = records.MOVE_IN.renderer(links_url)
         self.clock = clock
-        # One at a time: a unit's turns stand in the order of their ids, whoever made them. From a block that was
-        # reserved before an import, the successor's id would be below its predecessor's.
+        # One id at a time, because a unit's turns must have ascending ids, even across API and imports. From a block
+        # reserved before an import, a move-in would get a lower id than the imported turn that it succeeds.
         self.turn_ids = Ids(database, turn_tables.transition_id, block=1)
         self.lease_ids = Ids(database, tables.lease_id)
         self.party_ids = Ids(database, tables.party_id)
@@ -83,7 +83,7 @@ class ResidenciesService:
                 "ntv_reason_code": notice.ntv_reason_code,
                 "departure_destination_code": notice.departure_destination_code,
                 "notes": notice.notes,
-                # Somebody is there still, whatever the date: its morning after is to come, or to come again.
+                # The resident is still there, whatever the date: the sweep must vacate the unit, or vacate it again.
                 "vacated_on": None,
             }
             turn = msgspec.structs.replace(unit.turn, **changes)
@@ -91,7 +91,7 @@ class ResidenciesService:
             record = self.notices.of_values(by_column(turn))
             return self._decision(call, unit, turn, rules.NOTICE_STATUS, record, {}, values)
 
-        # Whether the day is over where the unit lies makes no difference to a notice.
+        # A notice has the same effect before and after the move_out_date, so it does not need the timezone.
         return pb.RecordNoticeResponse(
             reply=await self._write(queries.NOTICE, claim, call, request.unit_id, decide, asks_the_day=False)
         )
@@ -133,7 +133,7 @@ class ResidenciesService:
             )
             values: dict[str, Any] = {"completed_ids": [], "completed_at": now}
             if ends and unit.turn is not None:
-                # Its own clock: an import may have stamped it with any instant.
+                # After the turn's own updated_at, which an import can set to any instant.
                 completed_at = instants.after(now, unit.turn.updated_at)
                 values = {"completed_ids": [active_id], "completed_at": completed_at}
             rows: dict[Table, Sequence[Row]] = {
@@ -171,7 +171,7 @@ class ResidenciesService:
         *,
         asks_the_day: bool,
     ) -> WriteReply:
-        """What `decide` makes of the unit. What a replica lacks is asked for between two tries, each a transaction."""
+        """Writes the decision for the unit. If a replica lacks a row, fetches it and retries in a new transaction."""
         caller, asked = identity.caller(call), set[str]()
 
         def look(row: Record | None) -> idempotency.Decision:
@@ -211,7 +211,7 @@ class ResidenciesService:
         rows: Mapping[Table, Sequence[Row]],
         values: Mapping[str, Any],
     ) -> idempotency.Decision:
-        """The write's own rows and values, and what follows for the unit: its state, and who hears of it."""
+        """The write's rows and values, together with the unit's new state and the events."""
         about: dict[str, Any] = {
             "company_id": turn.company_id,
             "occurred_at": turn.updated_at,

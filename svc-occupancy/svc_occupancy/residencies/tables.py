@@ -1,4 +1,4 @@
-"""The tables of leases and of their parties."""
+"""The tables of leases and their parties."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from svc_occupancy.residencies import rules
 from svc_occupancy.schema import at_most, metadata, one_of
 from svc_occupancy.turns import rules as turn_rules
 
-# The lease of a move-in that a feed told of. Whether it is for a fixed term follows from its end.
+# The lease of a move-in that a feed sent. It is for a fixed term if it has an end_date.
 lease_id = Sequence("lease_id", metadata=metadata, data_type=BigInteger)
 lease = Table(
     "lease",
@@ -34,7 +34,7 @@ lease = Table(
     CheckConstraint("end_date >= start_date", name="lease_end_date"),
 )
 
-# Who stands in a transition's lease. email and phone are never served, logged or sent on.
+# The parties to a transition's lease. email and phone are never served, logged or published.
 party_id = Sequence("party_id", metadata=metadata, data_type=BigInteger)
 party = Table(
     "party",
@@ -42,7 +42,7 @@ party = Table(
     Column("company_id", BigInteger, primary_key=True, autoincrement=False),
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     Column("transition_id", BigInteger, nullable=False),
-    # Its place in the stored order, from 0.
+    # The party's place in the stored order, from 0.
     Column("position", SmallInteger, nullable=False),
     Column("first_name", Text),
     Column("last_name", Text),
@@ -50,7 +50,7 @@ party = Table(
     Column("phone", Text),
     Column("role", Text),
     Column("external_id", Text),
-    # A lease's parties, and so none without a lease.
+    # A party belongs to a lease, not only to a transition.
     ForeignKeyConstraint(["company_id", "transition_id"], ["lease.company_id", "lease.transition_id"]),
     UniqueConstraint("company_id", "transition_id", "position", name="party_order"),
     CheckConstraint(f"position BETWEEN 0 AND {rules.PARTIES_MAX - 1}", name="party_position"),

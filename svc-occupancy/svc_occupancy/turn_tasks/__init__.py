@@ -1,1 +1,1 @@
-"""Make-ready tasks: what is to be done until a turn's unit is ready."""
+"""Make-ready tasks: the work that makes a turn's unit ready."""

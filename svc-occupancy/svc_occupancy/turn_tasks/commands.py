@@ -1,6 +1,6 @@
-"""The RPCs of TurnTasksService: make-ready tasks, added, changed and brought to their end, once each.
+"""The RPCs of TurnTasksService: add, change, complete, cancel, list and import make-ready tasks.
 
-A task has no public record, and so no `RecordEditor`: its message and its audit entries are made of its row.
+A task has no public record, so no `RecordEditor`: its message and its audit entries are built from its row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _AUDITED = ("transition_id", "task_type", "status", "scheduled_date")
 
 
 class TurnTasksService:
-    """Keeps the tasks of turns."""
+    """Adds, changes, lists and imports the tasks of turns."""
 
     def __init__(
         self, database: Database, commands: CommandRunner, importer: Importer, fetcher: ReplicaFetcher
@@ -97,13 +97,13 @@ class TurnTasksService:
 
 
 async def cancel_open_tasks(command: Command, turn_id: int) -> None:
-    """What becomes of a turn's tasks when its notice is cancelled."""
+    """Cancels a turn's open tasks, when its notice is cancelled."""
     for task in await queries.open_tasks_for_update(command.connection, command.company_id, turn_id):
         await _save(command, "cancel", task, msgspec.structs.replace(task, status="cancelled"))
 
 
 async def _act(command: Command, task_id: int, act: rules.TaskAct, values: dict[str, Any]) -> pb.TurnTask:
-    """The task after an act. Its own lock is enough: whether its turn is over makes no difference."""
+    """Applies a command to a task. Locking the task is enough: it does not matter whether its turn is over."""
     task = await queries.task_for_update(command.connection, command.company_id, task_id)
     if task is None:
         raise not_of_company("task")
@@ -114,7 +114,7 @@ async def _act(command: Command, task_id: int, act: rules.TaskAct, values: dict[
 
 
 async def _save(command: Command, act: rules.TaskAct, before: StoredTask, after: StoredTask) -> StoredTask:
-    """Stores and audits what became of a task that is locked."""
+    """Stores and audits the new values of a locked task."""
     at = _next_instant(command, before)
     stamps = {"updated_at": at} | ({_ENDED_AT[act]: at} if act in _ENDED_AT else {})
     after = msgspec.structs.replace(after, **stamps)
@@ -124,11 +124,11 @@ async def _save(command: Command, act: rules.TaskAct, before: StoredTask, after:
 
 
 def _next_instant(command: Command, task: StoredTask) -> datetime.datetime:
-    """After the task's last change, and after it was told of."""
+    """An instant after the task's last change and after its stale event."""
     return command.next_instant(max(task.updated_at, task.stale_at or task.updated_at))
 
 
 async def _audit(command: Command, action: str, before: StoredTask | None, after: StoredTask) -> None:
-    """before: None where there was no task."""
+    """before: None for a new task."""
     sides = [{name: getattr(side, name) for name in _AUDITED} if side else {} for side in (before, after)]
     await command.audit(f"turn_task.{action}", "turn_task", after.id, *sides)

@@ -1,4 +1,4 @@
-"""An import of make-ready tasks."""
+"""The import of make-ready tasks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _DONE: dict[rules.TaskStatus, str] = {"completed": "completed_at", "cancelled": 
 
 
 class TaskImport:
-    """One request. events: whether what is overdue already will still be told of."""
+    """One request. events: whether the sweep may still announce tasks that are overdue already."""
 
     def __init__(self, *, events: bool) -> None:
         self._events = events
 
     async def save(self, connection: Connection, batch: Batch[TaskRow]) -> References:
-        """Saves a batch's rows, of which no other context hears."""
+        """Saves a batch's rows. No other context stores tasks."""
         turns = await queries.turns(connection, batch.company_id, batch.named("turn"))
         batch.resolve("turn", turns, "transition_id")
         await batch.lock_existing(connection, queries.TASKS)
@@ -46,7 +46,7 @@ class TaskImport:
 
 
 def _set_status(line: ImportRow[TaskRow], moment: datetime.datetime) -> None:
-    """Brings the status and its instant to their columns. Raises Refusal with the field."""
+    """Sets the columns of the status and of its instant. Raises Refusal with the field."""
     told = line.row.status
     status = (line.stored("status") or "open") if told is None else rules.kept_task(told)
     line.values["status"] = status
@@ -66,6 +66,6 @@ def _is_news(line: ImportRow[TaskRow]) -> bool:
 
 
 def _is_overdue(line: ImportRow[TaskRow], morning: datetime.date) -> bool:
-    """Whether it would be told of at the next sweep."""
+    """Whether the next sweep would announce it."""
     is_open = line.values["status"] == "open" and line.stored("stale_at") is None
     return is_open and turn_rules.is_over(line.after("scheduled_date"), morning)

@@ -1,4 +1,4 @@
-"""What people and files say of a task: people's fields are checked as a file's are."""
+"""The fields of a task in requests and import rows, with the same checks in both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQL statements of make-ready tasks. The company comes first in each."""
+"""The SQL statements of make-ready tasks. The first parameter is the company."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _turns() -> Statement:
         .order_by(each.c.id.desc())
         .limit(literal_column("1"))
     )
-    # Literals, for each of them has an index of its own.
+    # Literals, so that PostgreSQL can use the partial index of each.
     filed = one.where(each.c.source == literal_column("'import'")).correlate(named).scalar_subquery()
     fed = one.where(each.c.source != literal_column("'import'")).correlate(named).scalar_subquery()
     found = select(named.c.external_id, func.coalesce(filed, fed).label("id"))
@@ -60,15 +60,14 @@ TURNS = _turns()
 
 
 async def turns(connection: Connection, company_id: int, external_ids: Sequence[str]) -> dict[str, Record]:
-    """The turns that bear these external ids, with `id` and `unit_id`: the one that a file made, else the newest that a
-    feed did."""
+    """The turns with these external ids, with `id` and `unit_id`: the imported turn, else the newest from a feed."""
     rows = await connection.rows(TURNS, company_id=company_id, external_id=external_ids)
     return {row["external_id"]: row for row in rows}
 
 
 _task = tables.turn_task
 _of_turn = (_task.c.company_id == _company_id, _task.c.transition_id == param("turn_id", BigInteger))
-_is_open = _task.c.status == literal_column("'open'")  # a literal, or the indexes of open tasks would not serve
+_is_open = _task.c.status == literal_column("'open'")  # a literal: the indexes of open tasks are partial
 
 _LOCKED = Query(
     StoredTask,
@@ -80,7 +79,7 @@ _TASKS = Query(StoredTask, select(_task).where(*_of_turn).order_by(_task.c.id))
 _OPEN_LOCKED = Query(
     StoredTask, select(_task).where(*_of_turn, _is_open).order_by(_task.c.id).with_for_update(key_share=True)
 )
-# What people set or change of a task.
+# The columns that commands and imports set.
 _EDITABLE = EditableTable(
     _task, "transition_id", "unit_id", "task_type", "status", "scheduled_date", "completed_at", "cancelled_at"
 )
@@ -103,7 +102,7 @@ async def open_tasks_for_update(connection: Connection, company_id: int, turn_id
 async def add_task(
     connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime
 ) -> StoredTask:
-    """Inserts a task that somebody adds; columns without a value are null."""
+    """Inserts a task that staff add; columns without a value are null."""
     task_id = await _EDITABLE.insert(connection, company_id, values, at)
     made = {"company_id": company_id, "id": task_id, "version": 1, "created_at": at, "updated_at": at}
     row: dict[str, Any] = {**dict.fromkeys(_task.c.keys()), **values, **made, "source": "staff"}
@@ -111,17 +110,17 @@ async def add_task(
 
 
 async def save_task(connection: Connection, task: StoredTask) -> None:
-    """Stores what people change of a task, as its next version."""
+    """Stores the changed columns of a task, as its next version."""
     await _EDITABLE.update(connection, msgspec.structs.asdict(task), task.updated_at)
 
 
 def overdue_tasks(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
-    """That a task is to be told of as overdue, in a company where dates before the day are over."""
+    """The condition for overdue tasks. day: in the company, dates before it are over."""
     return [_is_open, _task.c.stale_at.is_(None), _task.c.scheduled_date < day]
 
 
 _turn = turn_tables.transition
-# The columns of `records.STALE_TASK`, and behind them those by which a task is marked.
+# The columns of `records.STALE_TASK`, then those that marking a task needs.
 OVERDUE = records.STALE_TASK.select(
     _task.join(_turn, and_(_turn.c.company_id == _task.c.company_id, _turn.c.id == _task.c.transition_id))
     .join(schema.unit, schema.unit.c.id == _turn.c.unit_id)

@@ -1,4 +1,4 @@
-"""What is shown of a task. Tasks have no public record but the data of turn.task.stale."""
+"""The representations of a task: its message, and the data of turn.task.stale. Tasks have no public record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STALE_TASK = Shape(
     tables.turn_task,
     property=schema.property_.c.name,
     unit=schema.unit.c.name,
-    # A task is opened on its turn's page.
+    # A task has no page of its own; it opens on its turn's page.
     url=Link("/turns/{turn}", turn=tables.turn_task.c.transition_id),
 )
 

@@ -1,4 +1,4 @@
-"""What a make-ready task may be, and what may become of it. Pure."""
+"""States of a make-ready task, and their transitions. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from chassis.refusals import invalid_request
 from svc_occupancy.turns.rules import TransitionStatus
 
-# The column, and its title case as people see it.
+# The stored status, and its title case as published.
 TaskStatus = Literal["open", "completed", "cancelled"]
 ShownTaskStatus = Literal["Open", "Completed", "Cancelled"]
 TaskSource = Literal["staff", "import"]
@@ -20,7 +20,7 @@ TASK_TYPE_POINTS_MAX = 200
 
 TaskAct = Literal["change", "complete", "cancel"]
 TASK_ACTS: tuple[TaskAct, ...] = get_args(TaskAct)
-# What a task becomes; its own status: nothing happens.
+# The status after each command. Missing pairs are refused. Repeating the command that ended a task changes nothing.
 TASKS: Mapping[tuple[TaskStatus, TaskAct], TaskStatus] = {
     ("open", "change"): "open",
     ("open", "complete"): "completed",
@@ -34,23 +34,23 @@ _KEPT = dict(zip(SHOWN_TASK_STATUSES, TASK_STATUSES, strict=True))
 
 
 def shown_task(status: TaskStatus) -> ShownTaskStatus:
-    """A task's status as people see it."""
+    """A task's status as published, in title case."""
     return _SHOWN[status]
 
 
 def kept_task(status: ShownTaskStatus) -> TaskStatus:
-    """A task's status as the column has it."""
+    """A task's status as stored."""
     return _KEPT[status]
 
 
 def check_new_task(status: TransitionStatus) -> None:
-    """Raises Refusal 422 where no work is added to the turn any more."""
+    """Raises Refusal 422 if the turn is over and takes no more tasks."""
     if status != "active":
         raise invalid_request(f"The turn is {status}; add the task to the unit's active one.", status=422)
 
 
 def after_act(status: TaskStatus, act: TaskAct) -> TaskStatus:
-    """What a task becomes. Raises Refusal 422 where it is over already, in another way."""
+    """The status after a command. Raises Refusal 422 if another command has ended the task."""
     after = TASKS.get((status, act))
     if after is None:
         raise invalid_request(f"The task is {status} already; only an open one can change.", status=422)

@@ -1,4 +1,4 @@
-"""What the clock does to tasks: those that are overdue are told of."""
+"""The scheduled sweep of tasks: turn.task.stale fires for those that are overdue."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from svc_occupancy.turn_tasks.records import StaleTurnTask
 def stale_tasks(
     database: Database, outbox: Outbox, renderer: Renderer[StaleTurnTask], clock: Clock = instants.now
 ) -> Announcer:
-    """Tasks that are still open the morning after their scheduled date, whatever became of their turn: each is told of
-    once."""
+    """Fires `turn.task.stale` once for each task that is still open the morning after its scheduled date, whatever the
+    state of its turn."""
 
     def announce(task: Record, _now: datetime.datetime, clock: datetime.datetime) -> Announcement:
         at = instants.after(clock, task["updated_at"])

@@ -25,7 +25,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from svc_occupancy.schema import at_most, metadata, one_of
 from svc_occupancy.turn_tasks import rules
 
-# What is to be done until a unit is ready.
+# The work that makes a unit ready.
 turn_task_id = Sequence("turn_task_id", metadata=metadata, data_type=BigInteger)
 turn_task = Table(
     "turn_task",
@@ -36,7 +36,7 @@ turn_task = Table(
     ),
     Column("version", BigInteger, nullable=False, server_default=text("1")),
     Column("transition_id", BigInteger, nullable=False),
-    # The transition's.
+    # The transition's unit.
     Column("unit_id", BigInteger, nullable=False),
     Column("task_type", Text, nullable=False),
     # open -> completed; open -> cancelled
@@ -44,7 +44,7 @@ turn_task = Table(
     Column("scheduled_date", Date),
     Column("completed_at", DateTime(timezone=True)),
     Column("cancelled_at", DateTime(timezone=True)),
-    # When it was told of as overdue, or counted as told of: once for ever.
+    # When turn.task.stale fired, or an import without events counted it as fired. It fires once.
     Column("stale_at", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
@@ -84,7 +84,7 @@ Index("turn_task_external_id", turn_task.c.company_id, turn_task.c.external_id, 
 Index("turn_task_of_transition", turn_task.c.company_id, turn_task.c.transition_id, turn_task.c.id)
 _open: ColumnElement[bool] = turn_task.c.status == literal_column("'open'")
 Index("turn_task_open_in_unit", turn_task.c.company_id, turn_task.c.unit_id, turn_task.c.id, postgresql_where=_open)
-# Tasks that may become overdue: what a sweep looks through.
+# The sweep's index: only tasks that may become overdue.
 Index(
     "turn_task_to_tell_of",
     turn_task.c.company_id,

@@ -1,4 +1,4 @@
-"""What a public event tells of a turn."""
+"""Parts of the public events about turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SQL statements of an import of turns: a batch is a handful of statements, whatever its size."""
+"""The SQL statements of an import of turns. Their number does not depend on the batch's size."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _turns_named() -> Statement:
         .order_by(each.c.id.desc())
         .limit(literal_column("1"))
     )
-    # Literals, for each of them has an index of its own.
+    # Literals, so that PostgreSQL can use the partial index of each.
     filed = one.where(each.c.source == literal_column("'import'")).correlate(named).scalar_subquery()
     fed = one.where(each.c.source != literal_column("'import'"), each.c.unit_id == named.c.unit_id)
     found = select(named.c.external_id, func.coalesce(filed, fed.correlate(named).scalar_subquery()).label("id"))
@@ -60,10 +60,10 @@ TURNS_NAMED = _turns_named()
 
 
 async def turns_named(connection: Connection, company_id: int, unit_ids: Mapping[str, int]) -> dict[str, Record]:
-    """The turns that a file's rows mean, by external_id; unit_ids: the unit that each row names.
+    """The stored turns that a file's rows refer to, by external_id. unit_ids: the unit of each row.
 
-    A row means the turn that a file made under its external_id, else the newest one of its unit that a feed made under
-    it. They are not locked: whoever changes a unit's turns holds the unit, and a row of another unit is rejected.
+    A row refers to the imported turn with its external_id, else to the newest turn from a feed with it in that unit.
+    The turns need no lock: the caller holds the rows' units, and rejects a row whose turn is in another unit.
     """
     names, units = list(unit_ids), list(unit_ids.values())
     rows = await connection.rows(TURNS_NAMED, company_id=company_id, external_id=names, unit_id=units)
@@ -71,7 +71,7 @@ async def turns_named(connection: Connection, company_id: int, unit_ids: Mapping
 
 
 class UnitBefore(NamedTuple):
-    """A unit as a batch finds it: its newest turn, its active one, and its state; null where it has none."""
+    """A unit before the batch: its newest turn, its active turn and its state; null if it has none."""
 
     unit_id: int
     newest_id: int | None
@@ -103,7 +103,7 @@ def _units_before() -> Query[UnitBefore]:
     here = and_(
         active.c.company_id == _company_id,
         active.c.unit_id == named.c.id,
-        # A literal, or the index of active turns would not serve.
+        # A literal, so that PostgreSQL can use the partial index of active turns.
         active.c.status == literal_column("'active'"),
     )
     state = and_(unit_tables.unit_state.c.company_id == _company_id, unit_tables.unit_state.c.unit_id == named.c.id)
@@ -137,6 +137,9 @@ _CLOSE = Statement(
 
 
 async def close(connection: Connection, company_id: int, turn_ids: Sequence[int]) -> None:
-    """Makes room for their units' next active turns, before those are stored; what they become is stored with them."""
+    """Completes turns before the batch stores their successors, as a unit can have only one active turn.
+
+    The batch then stores all values of the completed turns too.
+    """
     if turn_ids:
         await connection.execute(_CLOSE, company_id=company_id, turn_ids=turn_ids)

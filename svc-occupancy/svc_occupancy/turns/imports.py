@@ -1,4 +1,4 @@
-"""An import of turns (spec 2.10), and what it makes of their units."""
+"""The import of turns (spec 2.10), and its effect on their units."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TurnImport:
         self._request_id = request_id
 
     async def save(self, connection: Connection, batch: Batch[TurnRow]) -> References:
-        """Saves a batch's rows; returns what svc-catalog must hear of their units."""
+        """Saves a batch's rows; returns the units' new states for svc-catalog."""
         held = await replica_queries.units_for_update(connection, batch.company_id, batch.named("unit"))
         batch.resolve("unit", held)
         named = {external_id: line.values["unit_id"] for external_id, line in batch.good.items()}
@@ -71,7 +71,7 @@ class TurnImport:
                 one.event,
                 company_id=batch.company_id,
                 entity_id=one.turn_id,
-                # The turn's own instant, where the file changed it: then it may be the later one.
+                # If the file changed the turn, its updated_at may be later than the batch's moment.
                 occurred_at=max(batch.moment, turns[one.turn_id][_UPDATED_AT]),
                 data=self._turns.json(turns[one.turn_id]),
                 change=events.change(one.field, one.before, one.after),
@@ -83,7 +83,7 @@ class TurnImport:
 
 
 class Change(NamedTuple):
-    """What an event tells of a turn."""
+    """A change of a turn, or of its unit, that an event publishes."""
 
     event: str
     turn_id: int
@@ -93,7 +93,7 @@ class Change(NamedTuple):
 
 
 def _schedules(batch: Batch[TurnRow]) -> Iterator[Change]:
-    """The ready dates that moved; a turn that is new has none that could."""
+    """The changed ready dates of turns that existed before."""
     for line in batch.good.values():
         before, after = line.stored("projected_ready_on"), line.after("projected_ready_on")
         if line.before is not None and before != after:
@@ -101,7 +101,7 @@ def _schedules(batch: Batch[TurnRow]) -> Iterator[Change]:
 
 
 def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.date) -> None:
-    """Brings the row's values to their columns. Raises Refusal with the field.
+    """Sets the columns from the row's values. Raises Refusal with the field.
 
     morning: see `instants.overdue_before`.
     """
@@ -118,18 +118,18 @@ def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.da
     left = line.after("move_out_date")
     is_active_again = line.stored("status") != "active" and line.after("status") == "active"
     if is_active_again or left != line.stored("move_out_date"):
-        # What the unit is after a departure long ago, the file itself has to say; no sweep says it again.
+        # If the departure is already over, the file itself sets the unit's status; no sweep changes it again.
         values["vacated_on"] = left if rules.is_over(left, morning) else None
 
 
 def _key(line: TurnLine) -> int | str:
-    """Tells the row's turn from all others: a new one has no id yet."""
+    """The key of the row's turn: its id, or the external_id of a new turn."""
     found: int | str = line.row.external_id if line.before is None else line.before["id"]
     return found
 
 
 class _Unit:
-    """One unit on its way through a batch, whose rows it takes in the order of the file."""
+    """One unit during a batch. It takes its rows in the order of the file."""
 
     def __init__(self, before: UnitBefore, state: UnitState) -> None:
         self._before = state
@@ -139,7 +139,7 @@ class _Unit:
         self._lines: dict[int | str, TurnLine] = {}
 
     def take(self, line: TurnLine) -> None:
-        """Raises Refusal where the unit has another active turn at this row."""
+        """Raises Refusal if the unit has another active turn at this row."""
         key = _key(line)
         if (line.after("status") or "active") == "active":
             if self._is is not None and self._is.key != key:
@@ -153,11 +153,11 @@ class _Unit:
 
     @property
     def _speaks(self) -> int | str | None:
-        """The turn that speaks for the unit: its active one, else its newest."""
+        """The turn whose row decides the unit's status: the active one, else the newest."""
         return self._newest if self._is is None else self._is.key
 
     def changes(self, state: UnitState, ids: Mapping[str, int]) -> Iterator[Change]:
-        """What the unit's new status is as an event; ids: of the turns that were saved, by external_id."""
+        """The event of the unit's new status. ids: the saved turns' ids, by external_id."""
         before, after, key = self._before.unit_status, state.unit_status, self._speaks
         if key is not None and after != before:
             turn_id = ids[key] if isinstance(key, str) else key
@@ -165,14 +165,14 @@ class _Unit:
 
     @property
     def replaced_id(self) -> int | None:
-        """The turn that was active, where another one takes its place."""
+        """The id of the turn that was active, if the batch makes another one active."""
         if self._was is None or self._is is None or self._is.key == self._was.key:
             return None
-        assert isinstance(self._was.key, int)  # it is stored
+        assert isinstance(self._was.key, int)  # it is stored, so it has an id
         return self._was.key
 
     def state(self, day: datetime.date) -> UnitState | None:
-        """The unit's state after the rows that it took; None where it stays."""
+        """The unit's state after its rows; None if it does not change."""
         if not self._lines:
             return None
         before = self._before.unit_status

@@ -1,4 +1,4 @@
-"""The SQL statements of turns: those that are served, and a locked unit's. The company comes first in each."""
+"""The SQL statements of turns: served turns, and those of a locked unit. The first parameter is the company."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ async def turns(connection: Connection, company_id: int, turn_ids: Sequence[int]
 
 
 _company_id = param("company_id", BigInteger)
-_ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal, or the index of active turns would not serve
-# The columns of a served turn that a transition has not got: those of its unit and property, labelled in LOOK.
+_ACTIVE: ColumnElement[str] = literal_column("'active'")  # a literal: the index of active turns is partial
+# The served columns that are not in `transition` but in the unit and property, with their labels in LOOK.
 _PLACE_LABELS = {
     column: f"held_{column.table.name}_{column.name}"
     for column in records.TURN.columns
@@ -78,8 +78,8 @@ _TRANSITION_NAMES = {column: column.name for column in tables.transition.c}
 
 
 def _look() -> Select[tuple[object, ...]]:
-    """The unit `:unit_id` with its property, where both have arrived; its active transition, its state and the
-    company's timezone, null where there is none."""
+    """The unit `:unit_id` with its property, if both have arrived; with its active transition, its state and the
+    company's timezone, each null if it does not exist."""
     turn, state, company = tables.transition, unit_tables.unit_state, schema.company
     here = and_(turn.c.company_id == _company_id, turn.c.unit_id == schema.unit.c.id, turn.c.status == _ACTIVE)
     known = and_(state.c.company_id == _company_id, state.c.unit_id == schema.unit.c.id)
@@ -99,7 +99,7 @@ def _look() -> Select[tuple[object, ...]]:
             .outerjoin(company, and_(company.c.id == _company_id, company.c.version > 0))
         )
         .where(
-            # By its key alone: to a planner that knows few units, the company's index looks as good.
+            # Only the key's index fits this form: with few units known, the planner may choose the company's index.
             *is_of([(schema.unit.c.company_id, _company_id)]),
             schema.unit.c.id == param("unit_id", BigInteger),
             schema.unit.c.version > 0,
@@ -120,20 +120,20 @@ class HeldUnit:
     """A unit whose row is locked, with its active turn and its state."""
 
     def __init__(self, company_id: int, row: Record) -> None:
-        """row: of `LOOK`."""
+        """row: a row of `LOOK`."""
         self._places: dict[Source, Any] = {column: row[label] for column, label in _PLACE_LABELS.items()}
         self.id: int = self._places[schema.unit.c.id]
         self.property_id: int = self._places[schema.property_.c.id]
         self.turn: StoredTurn | None = None
-        """The active turn; None where the unit has none."""
+        """The active turn; None if the unit has none."""
         if row["id"] is not None:
             self.turn = StoredTurn(*(row[name] for name in _TRANSITION_NAMES.values()))
         self.state = UnitState(company_id, self.id, row["state_version"] or 0, row["unit_status"], row["unit_ready_on"])
         self.timezone: str | None = row["timezone"]
-        """The company's; None where the company has not arrived."""
+        """The company's timezone; None if the company has not arrived."""
 
     def shown(self, turn: StoredTurn) -> dict[Source, Any]:
-        """A turn of this unit as the values of `records.TURN`'s columns."""
+        """The values of `records.TURN`'s columns for a turn of this unit."""
         return self._places | by_column(turn)
 
 
@@ -148,7 +148,7 @@ _LOOK = Statement(LOOK)
 
 
 async def held_unit(connection: Connection, company_id: int, unit_id: int) -> HeldUnit | None:
-    """The unit, locked before anything of it is read; None where it has not arrived."""
+    """Locks the unit, then reads it; None if it has not arrived."""
     await connection.execute(_LOCK_UNIT, company_id=company_id, unit_id=unit_id)
     row = await connection.row(_LOOK, company_id=company_id, unit_id=unit_id)
     return None if row is None else HeldUnit(company_id, row)
@@ -175,17 +175,17 @@ NEWEST = Query(
 
 
 async def newest_turn(connection: Connection, company_id: int, unit_id: int) -> StoredTurn | None:
-    """The unit's turn of the highest id, whatever its status."""
+    """The unit's turn with the highest id, whatever its status."""
     return await NEWEST.row(connection, company_id=company_id, unit_id=unit_id)
 
 
-# What people change of a turn, and what they end with a notice.
+# The columns of a notice. Staff change EDITABLE_TURNS' columns, and clear a notice's when they cancel it.
 NOTICE_NAMES = ("notice_external_id", "ntv_reason_code", "departure_destination_code", "notes")
 EDITABLE_TURNS = EditableTable(tables.transition, "move_out_date", "projected_ready_on", *NOTICE_NAMES, "vacated_on")
 
 
 class Departed(NamedTuple):
-    """A turn that its unit's morning after is due for, and what is known of the unit."""
+    """An active turn whose move_out_date is over and not yet dealt with, with its unit's state."""
 
     company_id: int
     id: int
@@ -200,13 +200,13 @@ class Departed(NamedTuple):
 
     @property
     def state(self) -> UnitState:
-        """Of the unit."""
+        """The unit's state."""
         return UnitState(self.company_id, self.unit_id, self.state_version or 0, self.unit_status, self.unit_ready_on)
 
 
 def has_departed(day: Any, _now: Any) -> Sequence[ColumnElement[bool]]:
-    """That a turn is active still, though its resident has left, in a company where dates before the day are over."""
-    # A literal, or the index of what is to be vacated would not serve.
+    """The condition for active turns whose resident has left. day: in the company, dates before it are over."""
+    # A literal, so that PostgreSQL can use the sweep's partial index.
     return [tables.transition.c.status == _ACTIVE, tables.leaves, tables.transition.c.move_out_date < day]
 
 

@@ -1,4 +1,4 @@
-"""What a turn may be (spec 2.10). Pure.
+"""Rules for turns (spec 2.10). Pure.
 
 A transition is one residency of one unit, from its move-in to its completion; the API calls it a turn.
 """
@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from chassis.refusals import Refusal, invalid_request
 
-# The column, as an OccupancyRecord shows it (spec 2.6), and its title case, as a Turn shows it (spec 2.10).
+# The stored status, as an OccupancyRecord has it (spec 2.6), and its title case, as a Turn has it (spec 2.10).
 TransitionStatus = Literal["active", "completed", "cancelled"]
 TurnStatus = Literal["Active", "Completed", "Cancelled"]
 Source = Literal["api", "staff", "import"]
@@ -20,7 +20,7 @@ TURN_STATUSES: tuple[TurnStatus, ...] = get_args(TurnStatus)
 SOURCES: tuple[Source, ...] = get_args(Source)
 
 EXTERNAL_ID_POINTS_MAX = 200
-FEED_EXTERNAL_ID_POINTS_MAX = 120  # of what a feed sends; files may name turns at greater length
+FEED_EXTERNAL_ID_POINTS_MAX = 120  # for feeds; files may use longer ones
 PROVIDER_POINTS_MAX = 40
 TEXT_POINTS_MAX = 20_000
 
@@ -29,17 +29,17 @@ _KEPT: dict[TurnStatus, TransitionStatus] = dict(zip(TURN_STATUSES, TRANSITION_S
 
 
 def shown(status: TransitionStatus) -> TurnStatus:
-    """A turn's status as it is served."""
+    """A turn's status as published, in title case."""
     return _SHOWN[status]
 
 
 def kept(status: TurnStatus) -> TransitionStatus:
-    """A served status as the column has it."""
+    """A turn's status as stored."""
     return _KEPT[status]
 
 
 def provider(text: str | None, field: str) -> str | None:
-    """A feeding system's slug as it is kept: stripped, in lower case (spec 4.5). Raises Refusal with the field."""
+    """A feed's slug as stored: stripped, in lower case (spec 4.5). Raises Refusal with the field."""
     slug = (text or "").strip().lower()
     if len(slug) > PROVIDER_POINTS_MAX:
         raise invalid_request(f"{field} must be at most {PROVIDER_POINTS_MAX} characters.", field)
@@ -52,7 +52,7 @@ def check_turn(
     occupancy_source: str | None,
     occupancy_fed_at: datetime.datetime | None,
 ) -> None:
-    """Raises Refusal with the field where a turn's parts do not go together."""
+    """Raises Refusal with the field if a turn's parts contradict each other."""
     if projected_ready_on is not None and move_out_date is None:
         raise invalid_request("projected_ready_on needs a move_out_date.", "projected_ready_on")
     if occupancy_fed_at is not None and occupancy_source is None:
@@ -60,10 +60,10 @@ def check_turn(
 
 
 def not_of_company(noun: str) -> Refusal:
-    """The refusal 404: one sentence for a record that nobody has and for one of another company."""
+    """The refusal 404. It does not reveal whether another company has a record with the id."""
     return Refusal(404, "not_found", f"The company has no {noun} with this id.")
 
 
 def is_over(date: datetime.date | None, morning: datetime.date) -> bool:
-    """Whether the morning after a date has come. morning: the last date whose morning has."""
+    """Whether the morning after the date has come. morning: the latest day that has had its morning."""
     return date is not None and date < morning

@@ -1,4 +1,4 @@
-"""What the clock does to turns: residents' mornings after."""
+"""The scheduled sweep of turns: units become vacant the morning after their residents leave."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from svc_occupancy.units.rules import VACATED, UnitState
 
 
 class Vacating:
-    """Units become vacant the morning after the move_out_date of an active turn, where nobody has moved in."""
+    """Makes units vacant the morning after the move_out_date of their active turn, if no successor has moved in."""
 
     def __init__(
         self, database: Database, audit: Audit, outbox: Outbox, turns: Renderer[Turn], clock: Clock = instants.now
@@ -41,7 +41,7 @@ class Vacating:
             queries.has_departed,
             queries.DEPARTED,
             order=(turn.move_out_date, turn.id),
-            # Units before turns, as notices, move-ins, commands and imports lock them.
+            # Locks units before turns, as notices, move-ins, commands and imports do.
             first=turn.unit_id,
         )
         self._audit, self._outbox, self._turns = audit, outbox, turns
@@ -49,7 +49,7 @@ class Vacating:
         self._call = Call(Identity(SERVICE, outbox.producer), "")
 
     async def sweep(self, now: datetime.datetime) -> Mapping[str, int]:
-        """How many units became vacant, each of which fired turn.status_changed."""
+        """Returns how many units became vacant; turn.status_changed fires for each."""
         vacated = 0
 
         async def work(connection: Connection, rows: Sequence[Record]) -> None:
@@ -67,12 +67,12 @@ class Vacating:
     async def _vacate(
         self, connection: Connection, company_id: int, at: datetime.datetime, departed: Sequence[Departed]
     ) -> int:
-        """Deals with the morning after of these turns; returns how many units became vacant."""
+        """Handles these turns' morning after; returns how many units became vacant."""
         states: dict[int, UnitState] = {}
         saved: dict[int, dict[str, Any]] = {}
         for turn in departed:
             row = turn._asdict() | {"vacated_on": turn.move_out_date}
-            # A unit of which somebody has said more is passed over, and its turn stays as it is.
+            # A status that a person has set since stays, and so does the turn.
             if unit_rules.vacated(turn.unit_status) != turn.unit_status:
                 state = turn.state.became(VACATED, turn.projected_ready_on)
                 assert state is not None

@@ -26,7 +26,7 @@ from chassis.lists.paging import page_indexes
 from svc_occupancy.schema import at_most, metadata, one_of
 from svc_occupancy.turns import rules
 
-# What this context owns.
+# Tables that this context owns.
 
 transition_id = Sequence("transition_id", metadata=metadata, data_type=BigInteger)
 
@@ -34,8 +34,8 @@ transition_id = Sequence("transition_id", metadata=metadata, data_type=BigIntege
 transition = Table(
     "transition",
     metadata,
-    # The key begins with the company: by an index of the ids alone, a planner that knows few companies would page
-    # through everybody's turns to find one company's.
+    # The key begins with the company: with an index of ids alone, a planner that knows few companies would page through
+    # all companies' turns to find one company's.
     Column("company_id", BigInteger, primary_key=True, autoincrement=False),
     Column(
         "id", BigInteger, primary_key=True, autoincrement=False, server_default=text(f"nextval('{transition_id.name}')")
@@ -52,16 +52,16 @@ transition = Table(
     Column("occupancy_fed_at", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
-    # The turn's own: by it a file finds the turn again.
+    # The turn's own, by which a later file finds it.
     Column("external_id", Text),
     Column("source", Text, nullable=False),
-    # Of the last notice. Its external_id is not the turn's.
+    # The fields of the last notice. Its external_id differs from the turn's.
     Column("notice_external_id", Text),
     Column("ntv_reason_code", Text),
     Column("departure_destination_code", Text),
     Column("notes", Text),
-    # The move_out_date whose morning after is dealt with: the unit was made vacant then, or something else was known
-    # of it. Another date, or the same one in a new notice, has a morning of its own.
+    # The move_out_date that the sweep has handled: it made the unit vacant, or left a status that was set on purpose.
+    # Another date, or a new notice with the same date, makes the turn due again.
     Column("vacated_on", Date),
     one_of("transition", "status", rules.TRANSITION_STATUSES),
     one_of("transition", "source", rules.SOURCES),
@@ -107,7 +107,7 @@ class StoredTurn(msgspec.Struct, frozen=True, gc=False):
 
 
 page_indexes(transition, places=("property_id", "unit_id"))
-# A file's turns are told apart by external_id; what feeds send need not be unique. Each row is in one of the two.
+# external_id is unique among imported turns, but not among those from feeds. Each row is in one of the two indexes.
 Index(
     "transition_external_id",
     transition.c.company_id,
@@ -130,7 +130,7 @@ Index(
     unique=True,
     postgresql_where=text("status = 'active'"),
 )
-# Residents who leave, until the morning after is dealt with: what a sweep looks through.
+# The residents who leave and whose morning after is not handled yet: the sweep's index.
 leaves: ColumnElement[bool] = transition.c.move_out_date.is_distinct_from(transition.c.vacated_on)
 Index(
     "transition_to_vacate",

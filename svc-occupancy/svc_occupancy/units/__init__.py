@@ -1,1 +1,1 @@
-"""What a unit is: its status and its ready date, as its turns and people say."""
+"""A unit's state: its status and its ready date, from its turns and from staff."""

@@ -1,4 +1,4 @@
-"""What svc-catalog hears of units."""
+"""The references that svc-catalog receives about units."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from svc_occupancy.units.rules import UnitState
 
 
 def references_of(states: Iterable[UnitState]) -> References:
-    """The units' status and ready date, as svc-catalog keeps them."""
+    """The units' status and ready date, for svc-catalog's replica."""
     references = References()
     for state in states:
         one = references.unit_occupancies.add(

@@ -1,4 +1,4 @@
-"""The SQL statements of what units are."""
+"""The SQL statements of unit states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = ("company_id", "unit_id", "version", "unit_status", "projected_ready_on
 
 
 def put_states(prefix: str = "") -> Insert:
-    """Stores whole rows of unit_state; see `columns_of_states`."""
+    """Upserts whole rows of unit_state; parameters: `columns_of_states`."""
     rows = array_rows_of(tables.unit_state, _NAMES, prefix)
     put = insert(tables.unit_state).from_select(list(_NAMES), select(*rows.c), include_defaults=False)
     changed = {name: put.excluded[name] for name in _NAMES[2:]}

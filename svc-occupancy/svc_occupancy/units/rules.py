@@ -1,4 +1,4 @@
-"""What a unit may be, and how its status follows from its active turn (spec 2.5). Pure."""
+"""A unit's states, and how its status follows from its active turn (spec 2.5). Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ UnitStatus = Literal["Occupied", "Notice", "Vacant Not Ready", "Vacant Ready", "
 
 UNIT_STATUSES: tuple[UnitStatus, ...] = get_args(UnitStatus)
 
-# What only somebody who has seen the unit can tell apart.
+# Only a person who has seen the unit can distinguish these.
 VACANT: frozenset[UnitStatus] = frozenset({"Vacant Not Ready", "Vacant Ready", "Down"})
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveTurn:
-    """What a unit takes from its active turn. key tells one turn from another."""
+    """The fields of its active turn that a unit's state depends on. key: identifies the turn."""
 
     key: int | str
     move_out_date: datetime.date | None
@@ -25,28 +25,28 @@ class ActiveTurn:
 
 @dataclass(frozen=True, slots=True)
 class UnitState:
-    """What a unit is, as it is stored and as svc-catalog hears of it."""
+    """A unit's state, as stored and as published to svc-catalog."""
 
     company_id: int
     unit_id: int
     version: int
-    """0 where the unit never had a turn: nothing is stored of it."""
+    """0 if the unit has no stored row: it never had a turn, and staff never set its status."""
     unit_status: UnitStatus | None
-    """None with version 0 alone."""
+    """None only with version 0."""
     projected_ready_on: datetime.date | None
-    """Of the unit's active turn."""
+    """The active turn's date."""
 
     def became(self, status: UnitStatus, ready_on: datetime.date | None) -> UnitState | None:
-        """The unit's next state; None where it stays as it is."""
+        """The unit's next state; None if it does not change."""
         if (status, ready_on) == (self.unit_status, self.projected_ready_on):
             return None
         return replace(self, version=self.version + 1, unit_status=status, projected_ready_on=ready_on)
 
 
 def unit_status(turn: ActiveTurn | None, day: datetime.date, before: UnitStatus | None) -> UnitStatus:
-    """The status of a unit that has turns, by its active one; None: all of them are over.
+    """The status of a unit that has turns. turn: the active one; None if all are over.
 
-    before: what the unit was; of a vacant unit that stays, for only the board knows whether it is ready.
+    before: the unit's status so far. A vacant status stays, because only staff know whether the unit is ready.
     """
     if turn is not None:
         if turn.move_out_date is None:
@@ -57,7 +57,7 @@ def unit_status(turn: ActiveTurn | None, day: datetime.date, before: UnitStatus 
 
 
 def unit_ready_on(turn: ActiveTurn | None) -> datetime.date | None:
-    """A unit's projected_ready_on (spec 2.5): its active turn's, null without one."""
+    """A unit's projected_ready_on (spec 2.5): its active turn's; null without an active turn."""
     return None if turn is None else turn.projected_ready_on
 
 
@@ -70,25 +70,25 @@ def unit_status_on_import(
 ) -> UnitStatus:
     """The status of a unit after a file changed its turns. was, now: its active turn before and after.
 
-    before: the unit's status, None where it never had a turn. told: what the file says of the unit; that somebody
-    lives there is believed only where a turn is active. Where it says nothing, the status stays until the active turn
-    or its departure is another: the same file on another day changes nothing.
+    before: the unit's status, None if it has none yet. told: the file's status for the unit; Occupied and Notice
+    count only with an active turn. Without told, the status changes only if the active turn or its move_out_date
+    changes, so the same file on another day changes nothing.
     """
     if told is not None and (now is not None or told in VACANT):
         return told
     same = (was and was.key) == (now and now.key)
     if before is not None and same and (was and was.move_out_date) == (now and now.move_out_date):
         return before
-    # What a unit was says nothing of the next resident's time in it.
+    # A new resident's status does not depend on the status before.
     return unit_status(now, day, before if same or now is None else None)
 
 
-# The status after a resident has left, and those that the morning after finds where nobody has said more.
+# The status after a resident has left, and the statuses that the morning after replaces with it.
 VACATED: UnitStatus = "Vacant Not Ready"
 LIVED_IN: frozenset[UnitStatus] = frozenset({"Occupied", "Notice"})
 
 
 def vacated(status: UnitStatus | None) -> UnitStatus | None:
-    """What a unit is the morning after its resident's move_out_date, where no successor came; what somebody who has
-    seen it has said of it stays."""
+    """A unit's status on the morning after its resident's move_out_date, without a successor. A vacant status stays,
+    because a person who has seen the unit set it."""
     return VACATED if status in LIVED_IN else status

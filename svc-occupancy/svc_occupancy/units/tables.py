@@ -1,4 +1,4 @@
-"""The table of what units are."""
+"""The table of unit states."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from sqlalchemy import BigInteger, Column, Date, ForeignKey, Table, Text
 from svc_occupancy.schema import metadata, one_of
 from svc_occupancy.units import rules
 
-# What svc-catalog serves of a unit; a unit that never had a turn has no row. The version tells svc-catalog which of
-# two is the newer.
+# The unit fields that svc-catalog serves. A unit has no row until it has a turn or staff set its status. svc-catalog
+# stores the highest version.
 unit_state = Table(
     "unit_state",
     metadata,
@@ -16,7 +16,7 @@ unit_state = Table(
     Column("unit_id", BigInteger, ForeignKey("unit.id"), primary_key=True, autoincrement=False),
     Column("version", BigInteger, nullable=False),
     Column("unit_status", Text, nullable=False),
-    # Of the unit's active turn.
+    # The active turn's date.
     Column("projected_ready_on", Date),
     one_of("unit_state", "unit_status", rules.UNIT_STATUSES),
 )

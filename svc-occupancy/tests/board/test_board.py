@@ -1,4 +1,4 @@
-"""The turn board: what staff say of units and turns, what fires, what the log keeps, and what GET /units shows."""
+"""The turn board: commands of staff on units and turns, with their events, audit entries and effect on GET /units."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAVES = {"external_id": "T1", "unit": "U1", "move_out_date": "2999-01-31"}
 
 @pytest.fixture
 async def unit_id(company: Company) -> int:
-    """A unit that nothing is known of."""
+    """A unit that has no turn and no state."""
     await company.make_units("U1")
     return (await company.unit_ids())["U1"]
 
@@ -61,7 +61,7 @@ async def test_a_status_fires_with_the_active_turn_as_it_is_served(
     assert event.public.data == shown
     assert event.public.change == b'{"field":"unit_status","from":"Notice","to":"Down"}'
     after = json.loads(shown)
-    # The turn is as it was, and stands at the instant of the event, so that its events sort.
+    # Only updated_at changes: it equals the event's instant, so that the turn's events sort.
     assert after == before | {"updated_at": after["updated_at"]} and after["updated_at"] > before["updated_at"]
     assert instants.printed(event.occurred_at.ToDatetime(datetime.UTC)) == after["updated_at"]
     assert await company.audited() == [
@@ -87,13 +87,13 @@ async def test_a_unit_without_a_turn_changes_and_fires_nothing(
     await until(company.units, {"U1": ("Vacant Ready", None)}, seconds=1.0)
     assert await fired(served, company) == []
     assert (await company.audited())[0][3:] == ({"unit_status": None}, {"unit_status": "Vacant Ready"})
-    # Whoever moves in then finds it so.
+    # A later move-in starts from that status.
     turn = await company.move_in(unit_id)
     assert await fired(served, company) == [("turn.status_changed", turn["entity_id"], "Vacant Ready", "Occupied")]
 
 
 async def rows_of(served: Database, company: Company) -> list[Any]:
-    """All that the company has, but for claims."""
+    """All rows of the company, except claims, and the number of its events."""
     tables = (t.transition, t.unit_state, t.turn_task, t.audit)
     found: list[Any] = [await served.rows(Statement(select(x).where(x.c.company_id == company.id))) for x in tables]
     return [*found, len(await told(served, company))]
@@ -144,7 +144,7 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
     assert turn == json.loads(await company.served_turn(turn_id))
     changed = {name: turn[name] for name in ("updated_at", "occupancy_source", "occupancy_fed_at")}
     assert turn == before | changed
-    # Of one instant, and so in any order.
+    # The two events have one instant, so their order is open.
     assert set((await fired(served, company))[start:]) == {
         ("turn.status_changed", turn_id, "Notice", "Occupied"),
         ("turn.schedule_changed", turn_id, "2999-02-09", None),
@@ -165,7 +165,7 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
         ("turn_task.cancelled", open_task.task_id),
         ("unit.status_changed", unit_id),
     ]
-    # A second one changes nothing, and a new notice begins anew.
+    # A second cancellation changes nothing; after it, a new notice is possible.
     rows = await rows_of(served, company)
     assert await company.command("CancelNotice", unit_id=unit_id) == turn
     assert await rows_of(served, company) == rows
@@ -320,7 +320,7 @@ async def test_an_act_sent_again_is_done_once_for_each_actor(
     for who in (company.operator, Identity(ADMINISTRATOR, "gateway", company.id, administrator_id=3)):
         await company.command(rpc, who, **fields)
     claims = select(func.count()).where(t.idempotency.c.company_id == company.id)
-    assert await served.value(Statement(claims)) == 4  # the task's too
+    assert await served.value(Statement(claims)) == 4  # including the task's
 
 
 def _of(place: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Killed here? What was cut off is done once after another try."""
+"""A command that a crash interrupts takes effect once, after a retry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEFT, AFTER = "2980-03-11", "2980-03-13T12:00:00Z"
 
 
 async def killed(occupancy: RunningService, point: str, act: Any) -> None:
-    """Starts the service so that it ends at a point, and has it come there."""
+    """Restarts the service with a failpoint, runs the command until the service dies there, and starts it again."""
     occupancy.stop()
     occupancy.start(MAKEREADY_KILL_AT=point)
     with pytest.raises(grpc.aio.AioRpcError):

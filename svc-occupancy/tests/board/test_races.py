@@ -1,4 +1,4 @@
-"""Staff, feeds, files and the clock at one unit at once: each sees what the one before it left (real PostgreSQL)."""
+"""Staff, feeds, files and sweeps write to one unit at once: each sees the previous one's changes (real PostgreSQL)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEFT, AFTER = "2980-03-11", "2980-03-13T12:00:00Z"
 
 
 async def tried(act: Awaitable[Any]) -> Any:
-    """What an act is answered, or what it is refused with."""
+    """The response of a command, or its refusal."""
     try:
         return await act
     except Refusal as refusal:
@@ -32,7 +32,7 @@ async def tried(act: Awaitable[Any]) -> Any:
 
 
 async def units_of(company: Company, count: int) -> dict[str, tuple[int, int]]:
-    """Units whose residents leave at LEFT: id and turn, by external_id."""
+    """Creates units whose residents leave at LEFT; returns unit id and turn id by external_id."""
     names = [f"U{n}" for n in range(count)]
     await company.make_units(*names)
     rows = [{"external_id": name, "unit": name, "move_out_date": LEFT} for name in names]
@@ -42,8 +42,8 @@ async def units_of(company: Company, count: int) -> dict[str, tuple[int, int]]:
 
 
 async def check_units(served: Database, company: Company) -> None:
-    """Each change of a unit was told once, and from what the one before it had made; the last of them is what is
-    stored; the unit has the ready date of its active turn."""
+    """Each change of a unit was published once and starts from the previous one's result; the last one equals the
+    stored state, and the unit has the ready date of its active turn."""
     of_company = {
         table: Statement(select(table).where(table.c.company_id == company.id))
         for table in (t.unit_state, t.transition)
@@ -97,7 +97,7 @@ async def test_staff_feeds_and_the_clock_at_once_lose_nothing(going: Company, se
 
 
 async def test_who_stays_or_moved_in_is_not_made_to_leave(going: Company, served: Database) -> None:
-    """Whichever comes first, a cancelled notice and a successor win over the clock."""
+    """In any order, a cancelled notice and a successor's move-in prevail over the sweep."""
     places = await units_of(going, 20)
     acts: list[Awaitable[Any]] = []
     for number, (unit_id, turn_id) in enumerate(places.values()):
@@ -130,7 +130,7 @@ async def test_a_task_that_is_done_is_not_told_of_later(going: Company, served: 
     rows = await served.rows(Statement(select(t.turn_task).where(t.turn_task.c.company_id == going.id)))
     assert sorted(stale) == sorted(row["id"] for row in rows if row["stale_at"] is not None)
     for row in rows:
-        # Told of before its end, or never.
+        # Announced before its end, or never.
         assert row["status"] != "open"
         assert row["stale_at"] is None or row["stale_at"] <= (row["completed_at"] or row["cancelled_at"])
 

@@ -1,4 +1,4 @@
-"""Every status that may be said of every unit, and every schedule of every turn."""
+"""Every status set on every kind of unit, and every schedule of every kind of turn."""
 
 from __future__ import annotations
 

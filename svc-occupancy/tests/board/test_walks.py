@@ -1,4 +1,4 @@
-"""Long walks of staff, feeds and the clock through a few units, each step's events foretold by a model of the rules."""
+"""Long random walks of staff, feeds and sweeps over a few units; a model of the rules predicts each step's events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from svc_occupancy.units import rules as unit_rules
 from ..harness import Company, fired
 
 STEPS = 250
-# Around days on which clocks are set: forward on 2980-03-12 in Toronto, back on 2980-04-02 on Lord Howe Island.
+# Around the days of clock changes: forward on 2980-03-12 in Toronto, back on 2980-04-02 on Lord Howe Island.
 BEGAN = datetime.datetime(2980, 3, 8, tzinfo=datetime.UTC)
 DAYS = 28
 
@@ -33,7 +33,7 @@ class Task:
 
 @dataclass
 class Unit:
-    """What the rules let one expect of a unit."""
+    """The model of a unit by the rules."""
 
     id: int
     status: str | None = None
@@ -42,7 +42,7 @@ class Unit:
     out: str | None = None
     ready: str | None = None
     is_waiting: bool = False
-    """Whether the morning after its move_out_date is to come."""
+    """Whether the morning after its move_out_date is still to come."""
     tasks: dict[int, Task] = field(default_factory=dict)
     turn_of: dict[int, int] = field(default_factory=dict)
 
@@ -91,7 +91,7 @@ class Unit:
 
 
 def _has_come(date: str | None, now: datetime.datetime, zone: ZoneInfo) -> bool:
-    """Whether it is six in the morning after the date."""
+    """Whether it is 06:00 or later on the day after the date."""
     if date is None:
         return False
     day = datetime.date.fromisoformat(date) + datetime.timedelta(days=1)
@@ -99,7 +99,7 @@ def _has_come(date: str | None, now: datetime.datetime, zone: ZoneInfo) -> bool:
 
 
 class Walk:
-    """One company's walk. Each step answers what should fire."""
+    """One company's walk. Each step returns the expected events."""
 
     def __init__(self, company: Company, units: list[Unit], zone: ZoneInfo, seed: int) -> None:
         self.company, self.units, self.zone = company, units, zone
@@ -115,7 +115,7 @@ class Walk:
         return await self.chance.choice(steps)(unit)
 
     async def clock(self, _unit: Unit) -> list[Fired]:
-        # Mostly forward, to a quarter of an hour; sometimes back, or over several days.
+        # Mostly forward to a quarter of an hour, sometimes back or over several days.
         self.now += datetime.timedelta(minutes=15 * self.chance.choice([-96, 1, 4, 13, 24, 50, 96, 300]))
         await self.company.sweep(self.now.strftime("%Y-%m-%dT%H:%M:%SZ"))
         return [event for unit in self.units for event in unit.sweep(self.now, self.zone)]

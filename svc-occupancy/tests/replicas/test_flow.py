@@ -44,7 +44,7 @@ async def held(database: Database, table: Any, company_id: int) -> list[dict[str
 
 
 async def until(found: Any, expected: Any) -> None:
-    """Waits until `found()` answers what is expected."""
+    """Waits until `found()` returns the expected value."""
     last = None
     for _ in range(150):
         last = await found()
@@ -88,7 +88,7 @@ async def test_properties_and_units_reach_the_replicas_and_follow_their_changes(
     )
 
 
-# Far from the ids of companies that other tests make: NATS carries the events of all of them.
+# Far from the ids of other tests' companies, because NATS carries the events of all of them.
 COMPANY = 7_100_000_000_071
 
 
@@ -170,7 +170,7 @@ async def test_each_rpc_is_open_to_its_kinds_alone(occupancy: RunningService, rp
         try:
             await occupancy.call(getattr(stub, rpc), request, Identity(kind, issuer, 7))
         except grpc.aio.AioRpcError as error:
-            # No gateway runs beside these tests: catching up with it is tried, and fails.
+            # No gateway runs in these tests: catching up with it is attempted and fails.
             tried = error.code() == grpc.StatusCode.UNAVAILABLE and rpc == "CatchUp"
             assert tried if kind in allowed else error.code() == grpc.StatusCode.PERMISSION_DENIED
         else:

@@ -1,4 +1,4 @@
-"""However events arrive, the replicas end as the owners' newest versions."""
+"""In whatever order events arrive, the replicas end with their owners' newest versions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def taker(database: Database) -> Consumer:
 
 
 def history(start: int) -> list[Event]:
-    """Everything that two properties with two units each and a company went through, an event a step."""
+    """The events of a company and two properties with two units each, one event for each step."""
     steps: list[Event] = []
     for version in range(1, 4):
         company = CompanyReference(

@@ -20,7 +20,7 @@ KEYS = [
 
 @pytest.fixture
 async def unit_id(company: Any) -> int:
-    """A unit without any turn."""
+    """A unit without turns."""
     await company.make_units("U1")
     found: int = (await company.unit_ids())["U1"]
     return found
@@ -169,7 +169,7 @@ async def test_the_most_that_a_move_in_may_say_is_kept(company: Any, unit_id: in
 
 
 async def test_what_is_refused_holds_no_key(company: Any, unit_id: int) -> None:
-    """Of the body alone, and by the unit."""
+    """Refused because of the body alone, or because of the unit."""
     for body, status in (
         (move_in() | {"parties": []}, 400),
         (move_in() | {"lease_end_date": "2020-01-01"}, 422),

@@ -1,5 +1,5 @@
-"""What a move-in over its caps is told (spec 4.5, 8), whatever else is wrong with it: the first field at fault, of a
-party with its index, and the cap."""
+"""The refusal of a move-in over its caps (spec 4.5, 8), whatever its other faults: the first field at fault, the cap,
+and a party's index."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def over(value: str | None, cap: int) -> bool:
 
 
 def faults(body: dict[str, Any]) -> list[str]:
-    """What may be said of the body, the first fault first; the provider's length counts once it is stripped."""
+    """The possible refusals, first fault first. The provider's length counts after stripping."""
     found = ["external_id must be at most 120 characters."] if over(body["external_id"], 120) else []
     for index, party in enumerate(body["parties"]):
         for field, cap in PARTY_CAPS.items():

@@ -1,4 +1,4 @@
-"""What a notice and a move-in make of the unit, and who hears of it: events, svc-catalog, and nobody of the rest."""
+"""The effects of a notice and a move-in on the unit, and who receives them: subscribers and svc-catalog only."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ..harness import ANA, Company, move_in, told, until
 
 
 async def changes(served: Database, company: Company) -> list[tuple[Any, Any]]:
-    """What `turn.status_changed` has told, from and to."""
+    """from and to of each `turn.status_changed`."""
     found = [json.loads(event.public.change) for event in await told(served, company) if event.HasField("public")]
     assert {one.pop("field") for one in found} <= {"unit_status"}
     return [(one["from"], one["to"]) for one in found]
 
 
 async def states(served: Database, company: Company) -> list[tuple[int, str, str]]:
-    """What svc-catalog was told of the company's units: version, status and ready date."""
+    """The references to units that svc-catalog received: version, status and ready date."""
     return [
         (one.version, one.unit_status, one.projected_ready_on)
         for event in await told(served, company)
@@ -149,7 +149,7 @@ async def test_a_turn_from_the_future_is_still_stamped_after_itself(company: Com
 
 
 async def test_the_day_is_over_when_it_is_over_in_the_companys_timezone(found: Any, served: Database) -> None:
-    """West of the date line the day that is over in the east has just begun: the two are never on one day."""
+    """Kiritimati is 25 hours ahead of Pago Pago, so Pago Pago's date is always over in Kiritimati."""
     there = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=11)).date()
     for timezone, lapsed in (("Pacific/Pago_Pago", False), ("Pacific/Kiritimati", True)):
         company = found()

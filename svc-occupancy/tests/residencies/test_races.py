@@ -1,4 +1,4 @@
-"""Notices, move-ins and imports of one unit at once: each sees what the one before it left (real PostgreSQL)."""
+"""Notices, move-ins and imports of one unit at once: each sees the previous one's changes (real PostgreSQL)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDS = 12
 
 
 async def outcome(company: Company, rpc: str, unit_id: int, body: Any) -> dict[str, Any] | str:
-    """The OccupancyRecord, or what it was refused with."""
+    """The OccupancyRecord, or the message of the refusal."""
     try:
         found: dict[str, Any] = json.loads((await company.write(rpc, unit_id, body)).body)
     except Refusal as refusal:
@@ -60,7 +60,7 @@ async def test_of_many_successors_of_one_resident_one_moves_in(company: Company,
 
 
 async def test_notices_move_ins_and_imports_at_once_lose_nothing(company: Company, served: Database) -> None:
-    """Per unit: notices, a move-in after the resident who leaves, and a file that plans the work after that one."""
+    """For each unit: notices, a move-in after the resident who leaves, and a file that sets a ready date."""
     names = [f"U{n}" for n in range(ROUNDS)]
     await company.make_units(*names)
     files = [{"external_id": f"T{name}", "unit": name, "move_out_date": "2999-01-01"} for name in names]
@@ -93,7 +93,7 @@ async def test_notices_move_ins_and_imports_at_once_lose_nothing(company: Compan
         ended, active = [row for row in rows if row["unit_id"] == unit_id]
         assert (ended["id"], ended["status"]) == (firsts[unit_id], "completed")
         assert (active["id"], active["status"]) == (won["entity_id"], "active")
-        # Each notice is on the turn that it answered with, the later one on top, and counted in its version.
+        # Each notice is on the turn in its response; the later one prevails; the turn's version counts both.
         for row, others in ((ended, 2), (active, 0)):
             mine = sorted(
                 (one for one in (early, late) if one["entity_id"] == row["id"]), key=lambda one: one["occupancy_fed_at"]
@@ -106,8 +106,8 @@ async def test_notices_move_ins_and_imports_at_once_lose_nothing(company: Compan
 
 
 async def _states_follow(served: Database, company: Company, events: list[Event], rows: list[dict[str, Any]]) -> None:
-    """Each change of a unit was told once, each from what the one before it had made; the last is what its active turn
-    says. All began on notice."""
+    """Each change of a unit was published once and starts from the previous one's result; the last one follows from the
+    active turn. All units began on notice."""
     states = {
         row["unit_id"]: row
         for row in await served.rows(Statement(select(t.unit_state).where(t.unit_state.c.company_id == company.id)))
@@ -141,7 +141,7 @@ async def test_a_unit_that_an_import_holds_is_waited_for(company: Company, serve
         waiting = asyncio.create_task(outcome(company, "RecordNotice", unit_id, notice()))
         done, _ = await asyncio.wait({waiting}, timeout=0.5)
         assert not done
-        # What it decides on is what it finds once it has the unit.
+        # The decision depends on the unit as it is once the lock is acquired.
         await connection.raw.execute(f"UPDATE transition SET status = 'completed' WHERE unit_id = {unit_id}")
     assert await waiting == "The unit has no active resident; record the move-in before a notice."
 
@@ -160,7 +160,7 @@ async def test_a_unit_that_is_held_too_long_is_a_fault_of_ours_and_leaves_nothin
 
 
 async def test_the_index_has_the_last_word_on_who_lives_in_a_unit(company: Company, served: Database) -> None:
-    """Somebody who does not hold the unit makes a turn in it meanwhile."""
+    """A transaction without the unit's lock inserts a turn into it meanwhile."""
     unit_id = await company.known_unit(served)
     async with served.transaction() as connection:
         await connection.raw.execute(

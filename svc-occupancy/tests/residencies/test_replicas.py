@@ -1,4 +1,4 @@
-"""Writes on a unit or of a company that the replicas lack: the owner is asked once, and nobody else waits for that."""
+"""Writes on a unit or in a company that the replicas lack: one request to the owner, and other writes do not wait."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_a_unit_that_came_before_its_property_is_asked_for_too(
 ) -> None:
     await company.make_units("U1")
     unit_id = (await company.unit_ids())["U1"]
-    # The newer version: the outboxes, which are compared now and then, may have brought the first.
+    # Version 2, because the periodic comparison with the outboxes may have brought version 1.
     early = events_pb2.UnitReference(
         id=unit_id, version=2, company_id=company.id, property_id=unit_id + 10**15, name="Unit U1"
     )
@@ -77,7 +77,7 @@ async def test_while_the_owner_is_away_known_units_are_written_to_and_replays_an
 
 
 async def test_a_company_that_has_not_arrived_is_asked_for_where_the_day_counts(company: Company) -> None:
-    """No gateway runs here, so that asking fails: what does not ask goes on."""
+    """No gateway runs here, so fetching the company fails; writes that need no date succeed."""
     unknown = Company(company.house, 9_500_001)
     await unknown.make_units("U1", "U2")
     ids = await unknown.unit_ids()

@@ -1,4 +1,4 @@
-"""Every state of a unit met by every notice and move-in; the order of parties; what is refused of a body alone."""
+"""Every state of a unit with every notice and move-in; the order of parties; refusals that need the body only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from svc_occupancy.turns import rules as turn_rules
 TODAY = datetime.date(2026, 3, 1)
 DAY = datetime.timedelta(days=1)
 
-# The contract's table, spelled out once more. An input: what a move-in names as its predecessor.
+# The contract's table, repeated here. Key: the unit's state, and the predecessor that a move-in names.
 OCCUPIED, NO_SUCH, NOT_DEPARTING = "already occupies", "No outgoing transition", "has no move_out_date"
 EXPECTED: dict[tuple[str, str], bool | str] = {
     ("none", "nothing"): False,
@@ -153,7 +153,7 @@ CAPS = {
     "phone": residency_rules.PARTY_PHONE_POINTS_MAX,
     "external_id": turn_rules.FEED_EXTERNAL_ID_POINTS_MAX,
 }
-# Of the contract, not of the code.
+# By the contract, not by the code.
 assert CAPS == {"first_name": 80, "last_name": 80, "email": 150, "phone": 20, "external_id": 120}
 
 

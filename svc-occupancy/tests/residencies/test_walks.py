@@ -1,4 +1,4 @@
-"""Long walks of notices and move-ins through a few units, each step foretold by a model of the contract's words."""
+"""Long random walks of notices and move-ins over a few units; a model of the contract predicts each step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS, PAST, FUTURE = 60, ("2019-12-31", "2020-01-31"), ("2998-12-31", "2999-01-
 
 @dataclass
 class Unit:
-    """What the contract lets one expect of a unit."""
+    """The model of a unit by the contract."""
 
     id: int
     status: str | None = None
@@ -31,7 +31,7 @@ class Unit:
     """Status and move_out_date of each turn, by id."""
 
     def notice(self, day: str) -> str | None:
-        """Why it is refused; None where it is not."""
+        """Returns the reason of the refusal; None if it is accepted."""
         if self.active is None:
             return "no active resident"
         self.move_out_date, self.status = day, "Notice"
@@ -39,7 +39,7 @@ class Unit:
         return None
 
     def move_in(self, predecessor: int | None) -> str | None:
-        """Likewise; who moved in is told afterwards."""
+        """Like `notice`; the caller sets the new turn afterwards."""
         if predecessor is None:
             if self.active is not None and self.move_out_date not in PAST:
                 return "already occupies"
@@ -89,7 +89,7 @@ async def test_every_step_of_a_walk_ends_where_the_contract_says(company: Compan
 
 
 async def outcome(work: Any, refused: str | None) -> dict[str, Any] | None:
-    """The record, where it is not to be refused."""
+    """The record; None if it is refused as expected."""
     if refused is None:
         found: dict[str, Any] = await work
         return found

@@ -1,4 +1,4 @@
-"""Imports of make-ready tasks; and what an import leaves to the mornings after."""
+"""Imports of make-ready tasks, and what an import leaves for the sweeps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TASK = {"external_id": "K1", "turn": "T1", "task_type": "Paint"}
 
 @pytest.fixture
 async def company(going: Company) -> Company:
-    """One whose clock goes on, with a turn."""
+    """An active company with a turn."""
     await going.make_units("U1", "U2")
     assert await going.put("turns", {"external_id": "T1", "unit": "U1"}) == ["created"]
     return going
@@ -98,7 +98,7 @@ async def test_what_is_overdue_on_import_counts_as_told_unless_events_are_asked_
         TASK | {"external_id": "K4", "scheduled_date": "2980-03-11"},
     ]
     await company.put("turn-tasks", *rows, events=events)
-    # A date that a later file moves into the past counts the same.
+    # A later file that moves a date into the past has the same effect.
     await company.put("turn-tasks", rows[1] | {"scheduled_date": "2020-02-01"}, events=events)
     names = {one.task_id: name for name, one in (await tasks(company)).items()}
 
@@ -151,6 +151,6 @@ async def test_a_departure_to_come_has_its_morning_whoever_told_of_it(company: C
     await company.sweep(AFTER)
     (event,) = [one for one in await told(served, company) if one.HasField("public")]
     assert json.loads(event.public.change) == {"field": "unit_status", "from": "Notice", "to": "Vacant Not Ready"}
-    # The file that told of it is run again: nothing is undone.
+    # The file with that date is imported again: nothing is undone.
     assert await company.put("turns", row, events=True) == ["unchanged"]
     assert len(await fired(served, company)) == 1

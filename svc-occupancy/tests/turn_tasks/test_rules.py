@@ -1,4 +1,4 @@
-"""Every state of a task met by every act."""
+"""Every state of a task with every command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chassis.refusals import Refusal
 from svc_occupancy.turn_tasks import rules as task_rules
 from svc_occupancy.turn_tasks.rules import TASK_ACTS, TASK_STATUSES
 
-# The table, spelled out once more; what is not in it is refused.
+# The table, repeated here; all other pairs are refused.
 BECOMES = {
     ("open", "change"): "open",
     ("open", "complete"): "completed",

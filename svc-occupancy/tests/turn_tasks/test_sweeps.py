@@ -1,4 +1,4 @@
-"""Tasks that are overdue, told of by the running service's sweeps."""
+"""Overdue tasks, announced by the running service's sweeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns that a feed made, met by a file: which row means which turn."""
+"""Imports after feeds: which row refers to which turn that a feed created."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..harness import Company
 
 @pytest.fixture
 async def units(company: Company) -> dict[str, int]:
-    """Two units without any turn."""
+    """Two units without turns."""
     await company.make_units("U1", "U2")
     return await company.unit_ids()
 
@@ -86,6 +86,6 @@ async def test_a_feed_goes_on_with_the_turn_that_a_file_made(company: Company, u
     assert await company.put("turns", {"external_id": "T1", "unit": "U1", "move_in_date": "2024-04-01"}) == [
         "unchanged"
     ]
-    # A file that says nobody leaves takes the notice back.
+    # A file with a blank move_out_date cancels the notice.
     assert await company.put("turns", {"external_id": "T1", "unit": "U1", "move_out_date": ""}) == ["changed"]
     assert (await company.turn("T1"))["move_out_date"] is None

@@ -1,4 +1,4 @@
-"""The public events of an import of turns: none unless they are asked for."""
+"""The public events of an import of turns: none unless the request asks for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATUS, SCHEDULE = "turn.status_changed", "turn.schedule_changed"
 
 
 class Told:
-    """The public events of a company, a step at a time."""
+    """The public events of a company, step by step."""
 
     def __init__(self, served: Database, company: Company) -> None:
         self._served = served
@@ -28,7 +28,7 @@ class Told:
         self._known = 0
 
     async def __call__(self) -> list[tuple[Any, ...]]:
-        """What is new: event, the turn's external_id, from and to. Its data are what GET /turns/{id} shows now."""
+        """The new events: event, the turn's external_id, from and to. Asserts that the data equal GET /turns/{id}."""
         events = [Event.FromString(row["message"]) for row in await self._served.rows(_OUTBOX)]
         public = [one for one in events if one.company_id == self._company.id and one.HasField("public")]
         new, self._known = public[self._known :], len(public)

@@ -1,4 +1,4 @@
-"""Imports of turns: upsert by external_id, one active turn a unit, rows refused by field, nothing twice."""
+"""Imports of turns: upsert by external_id, one active turn a unit, rows rejected by field, nothing twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def row(external_id: str, unit: str = "U1", **rest: Any) -> dict[str, Any]:
 
 
 async def states(served: Database, company: Any) -> dict[str, tuple[Any, ...]]:
-    """Each unit's state with us, by external_id: status, ready date, version."""
+    """The stored state of each unit, by external_id: status, ready date, version."""
     form = select(t.unit_state, t.unit.c.external_id).join_from(t.unit_state, t.unit)
     rows = await served.rows(Statement(form.where(t.unit_state.c.company_id == company.id)))
     return {
@@ -111,7 +111,7 @@ async def test_a_second_active_turn_of_a_unit_is_a_rejected_row(company: Any) ->
     await company.make_units("U1", "U2")
     results = await company.results("turns", [row("T1"), row("T2"), row("T3", "U2"), row("T4", status="Completed")])
     assert [result.reason for result in results] == ["", HELD, "", ""] and results[1].field == "unit"
-    # And against what is stored, whichever batch it came with.
+    # The rule also holds against stored turns, from whichever batch.
     assert await company.put("turns", row("T5"), row("T4", status="Active"), row("T1")) == [
         "rejected unit",
         "rejected unit",
@@ -135,7 +135,7 @@ async def test_one_batch_ends_a_turn_and_opens_the_next(company: Any, served: Da
         "T2": "Active",
     }
     assert await states(served, company) == {"U1": ("Occupied", None, 2)}
-    # An older turn can be the next one too, and two updates trade places.
+    # An older turn can become the next active one: two rows swap their status.
     assert await company.put("turns", row("T2", status=end), row("T1", status="Active")) == ["changed", "changed"]
     assert await states(served, company) == {"U1": ("Vacant Not Ready", None, 3)}
 
@@ -222,7 +222,7 @@ async def test_a_unit_that_the_file_calls_otherwise_changes_though_its_turn_does
     ]
     assert await states(served, company) == {"U1": ("Vacant Ready", None, 2)}
     assert (await company.turn("T1"))["updated_at"] > before["updated_at"]
-    # What does not name the status leaves it, though the ready date moves; a blank says no more.
+    # A file without unit_status leaves the status, even if the ready date changes; so does a blank.
     await company.put("turns", row("T1", projected_ready_on=TOMORROW))
     assert await states(served, company) == {"U1": ("Vacant Ready", TOMORROW, 3)}
     assert await company.put("turns", row("T1", unit_status="")) == ["unchanged"]
@@ -230,7 +230,7 @@ async def test_a_unit_that_the_file_calls_otherwise_changes_though_its_turn_does
 
 
 async def test_the_last_day_is_the_companys_own(company: Any, served: Database) -> None:
-    """East of the date line it is tomorrow already, or west of it still yesterday."""
+    """The date in Kiritimati (UTC+14) or Pago Pago (UTC-11) differs from UTC's for much of the day."""
     await company.make_units("U1", "U2")
     now = datetime.datetime.now(datetime.UTC)
     company_rows = {"Pacific/Kiritimati": 14, "Pacific/Pago_Pago": -11}
@@ -267,7 +267,7 @@ async def test_callers_import_nothing(company: Any) -> None:
 
 
 class Model:
-    """The import's rule of one active turn a unit, row by row, told in the plainest way."""
+    """A plain model of the import's rule, row by row: one active turn a unit."""
 
     def __init__(self) -> None:
         self.status: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""A turn's statuses and the parts that go together; what is over."""
+"""A turn's statuses, the parts that must agree, and `is_over`."""
 
 from __future__ import annotations
 

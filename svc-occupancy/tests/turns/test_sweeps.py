@@ -1,4 +1,4 @@
-"""Residents' mornings after, told of by the running service's sweeps."""
+"""Units vacated on residents' mornings after, by the running service's sweeps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company,
     turn = json.loads(event.public.data)
     assert (turn["status"], turn["move_out_date"]) == ("Active", LEFT)
     assert instants.printed(event.occurred_at.ToDatetime(datetime.UTC)) == turn["updated_at"]
-    # The clock, not the instant that was asked for.
+    # The actual time, not the sweep's `now`.
     assert turn["updated_at"] < "2900"
     await until(going.units, {"U1": ("Vacant Not Ready", "2980-03-20")}, seconds=1.0)
     assert (await going.audited())[-1] == (
@@ -63,7 +63,7 @@ async def test_a_resident_who_stayed_on_is_not_moved_out_again(going: Company, s
     events = await fired(served, going)
     await going.sweep("2980-04-01T00:00:00Z")
     assert await fired(served, going) == events
-    # Another notice, on the same day even, has a morning of its own.
+    # Another notice, even with the same date, makes the turn due again.
     await going.notice(unit_id, LEFT)
     await going.sweep("2980-04-02T00:00:00Z")
     assert (await fired(served, going))[-1] == ("turn.status_changed", turn_id, "Notice", "Vacant Not Ready")
@@ -100,7 +100,7 @@ async def test_companies_that_are_inactive_or_unknown_are_left_alone(company: Co
     events = await fired(served, company)
     await company.sweep("2980-04-01T00:00:00Z")
     assert await fired(served, company) == events
-    # Once it goes on, what fell due meanwhile is made good.
+    # Once the company is active again, the sweep handles all that fell due meanwhile.
     await company.know(served, timezone="UTC")
     await company.sweep("2980-04-01T00:00:00Z")
     assert sorted((await fired(served, company))[len(events) :]) == [

@@ -1,4 +1,4 @@
-"""GET /turns (spec 2.10, 4.9, 4.12): shapes, paging, filters, and nobody else's turns."""
+"""GET /turns (spec 2.10, 4.9, 4.12): shapes, paging, filters, and isolation of companies."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_an_id_that_nobody_has_is_not_found(company: Any, turn_id: int) ->
 
 @pytest.fixture(scope="module")
 async def listed(found: Callable[[], Any]) -> Any:
-    """A company with thirty turns: three of each of ten units, two over and one active, in two properties."""
+    """A company with thirty turns in two properties: three in each of ten units, two over and one active."""
     company = found()
     properties = [{"external_id": f"P{n}", "name": f"House {n}", "address": "1 Elm St"} for n in range(2)]
     await company.put("properties", *properties)
@@ -202,7 +202,7 @@ async def test_companies_may_use_the_same_external_ids(listed: Any, company: Any
 
 @pytest.fixture(scope="module")
 async def crowd(served: Database) -> None:
-    """Thousands of turns of two companies around twenty of company 90: statistics that know few companies."""
+    """Thousands of turns of company 91 around twenty of company 90; the statistics know few companies."""
     async with served.connection() as connection:
         for company_id, first, many in ((91, 10**10, 4000), (90, 10**10 + 4000, 20), (91, 10**10 + 4020, 4000)):
             for rows in (

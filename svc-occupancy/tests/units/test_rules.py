@@ -1,4 +1,4 @@
-"""How a unit's status follows from its turns, walked state by state, and over spaces of dates."""
+"""How a unit's status follows from its turns: every state, and ranges of dates."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def test_a_status_once_derived_stays_that_day(turn: Any, day: datetime.date, bef
 @pytest.mark.parametrize(
     ("was", "now", "before", "told", "expected"),
     [
-        # a file's word holds, but for residents that no turn knows
+        # the file's status holds, except for residents without a turn
         (None, RESIDES, None, "Down", "Down"),
         (RESIDES, RESIDES, "Occupied", "Notice", "Notice"),
         (HAS_LEFT, None, "Vacant Not Ready", "Vacant Ready", "Vacant Ready"),
         (HAS_LEFT, None, "Vacant Ready", "Occupied", "Vacant Ready"),
-        # without one, a change of the turn speaks
+        # without one, a change of the turn sets the status
         (None, RESIDES, None, None, "Occupied"),
         (None, RESIDES, "Vacant Ready", None, "Occupied"),
         (RESIDES, LEAVES_TODAY, "Occupied", None, "Notice"),
@@ -68,7 +68,7 @@ def test_a_status_once_derived_stays_that_day(turn: Any, day: datetime.date, bef
         (HAS_LEFT, ActiveTurn(2, YESTERDAY, None), "Vacant Ready", None, "Vacant Not Ready"),
         (RESIDES, None, "Occupied", None, "Vacant Not Ready"),
         (HAS_LEFT, None, "Vacant Ready", None, "Vacant Ready"),
-        # and where the turn says nothing new, the status stays
+        # without a change of the turn, the status stays
         (RESIDES, RESIDES, "Down", None, "Down"),
         (HAS_LEFT, ActiveTurn(1, YESTERDAY, None), "Vacant Ready", None, "Vacant Ready"),
         (LEAVES_TODAY, LEAVES_TODAY, "Occupied", None, "Occupied"),

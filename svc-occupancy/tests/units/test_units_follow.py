@@ -1,4 +1,4 @@
-"""What an import of turns makes of GET /units, with NATS and without it; and units that no replica knows yet."""
+"""The effect of an import of turns on GET /units, with NATS and without it; and units that the replica lacks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_svc_catalog_takes_every_status_that_a_unit_may_have(company: Any)
 async def test_units_and_turns_at_once_while_nats_is_away_lose_no_row(
     company: Any, no_nats: Nats, occupancy: RunningService
 ) -> None:
-    """Nothing brings the units to the replica, so that each batch asks for them; nor their states to svc-catalog."""
+    """Without events, each batch fetches its units, and their states do not reach svc-catalog."""
     await company.put("properties", {"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"})
     for start in (0, 400):
         numbers = range(start, start + 400)
@@ -117,7 +117,7 @@ async def test_while_svc_catalog_is_away_known_units_import_and_turns_are_served
         assert await asked() == grpc.StatusCode.UNAVAILABLE
     finally:
         catalog.start()
-    # A connection that failed is tried again within a second; the command line sends the batch again meanwhile.
+    # gRPC retries a failed connection within a second; like the command line, the test repeats the batch meanwhile.
     await until(asked, ["rejected unit"])
     await until(company.units, {"U1": ("Vacant Not Ready", None), "U2": ("Occupied", None)})
 
@@ -145,7 +145,7 @@ async def test_the_states_of_a_batch_come_in_one_event(
     finally:
         await peer.close()
     told = [[(one.version, one.unit_status) for one in event.references.unit_occupancies] for event in taken]
-    # Handing the unit on from one resident to the next changes nothing that svc-catalog shows.
+    # A new resident in the unit changes nothing that svc-catalog serves.
     assert told == [[(1, "Occupied"), (1, "Occupied")]]
 
 

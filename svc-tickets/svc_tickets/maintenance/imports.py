@@ -16,7 +16,7 @@ from svc_tickets.maintenance.inputs import PmTaskRow
 from svc_tickets.replicas import named
 from svc_tickets.replicas.fetch import ReplicaFetcher
 
-# What a row names by external_id.
+# The fields of a row that name another record by external_id.
 _NAMED = ("property", "unit", "asset")
 
 TaskLine = ImportRow[PmTaskRow]
@@ -24,8 +24,8 @@ CatchUp = Callable[[], Awaitable[object]]
 
 
 class PmTaskImport:
-    """One request: `prepare` before the transaction, `save` in it. events: whether pm.stale will fire for what is
-    overdue already; without, that counts as told."""
+    """One request: `prepare` before the transaction, `save` in it. events: whether pm.stale fires for tasks that are
+    already overdue; without events they count as announced."""
 
     def __init__(self, database: Database, replicas: ReplicaFetcher, catch_up: CatchUp, *, events: bool) -> None:
         """catch_up: see `PmTasksService`."""
@@ -36,17 +36,18 @@ class PmTaskImport:
         self._named: named.Named = {}
 
     async def prepare(self, batch: Batch[PmTaskRow]) -> None:
-        """Finds what the rows name."""
+        """Looks up the records that the rows name."""
         self._named = await named.find(self._database, self._replicas, batch, _NAMED)
         if not self._events and await q.timezone(self._database, batch.company_id) is None:
             await self._catch_up()
 
     async def save(self, connection: Connection, batch: Batch[PmTaskRow]) -> References:
-        """Inserts and updates what differs. No other context keeps anything of a task."""
+        """Inserts and updates the rows that differ. No other context has a replica of tasks, so there are no
+        references."""
         for field, records in self._named.items():
             batch.resolve(field, records)
         await batch.lock_existing(connection, q.IMPORTED)
-        # Before the first day there is, nothing is overdue.
+        # With events, no imported task counts as announced: no due date lies before date.min.
         told_before = datetime.date.min
         if not self._events:
             timezone = await q.timezone(connection, batch.company_id) or "UTC"
@@ -56,7 +57,7 @@ class PmTaskImport:
         return References()
 
     def _take(self, line: TaskLine, moment: datetime.datetime, told_before: datetime.date) -> None:
-        """Brings the row's values to their columns. Raises Refusal with the field."""
+        """Converts the row's values to column values. Raises Refusal with the field."""
         values = line.values
         for kind in ("unit", "asset"):
             name = getattr(line.row, kind)

@@ -1,4 +1,4 @@
-"""What requests and rows of imports say of a preventive-maintenance task."""
+"""Request bodies and import rows of preventive-maintenance tasks."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from svc_tickets.maintenance.records import PM_TASK, STALE_PM_TASK, successor
 _company_id = param("company_id", BigInteger)
 _is_open = t.pm_task.c.status == literal_column("'Open'")
 
-# What a task has from the people who plan it.
+# The columns that people set when they plan a task.
 PLANNED = (
     "task_name",
     "due_date",
@@ -41,7 +41,7 @@ TASKS = PM_TASK.select(
     )
 )
 EDITABLE = EditableTable(t.pm_task, "property_id", *PLANNED, "previous_id", *STATE, later=STATE)
-# What an entry of the audit log holds of a task.
+# The columns of a task that the audit log records.
 AUDITED = ("property_id", *PLANNED, *STATE)
 
 _same = (t.pm_task.c.company_id == _company_id, t.pm_task.c.id == param("entity_id", BigInteger))
@@ -50,12 +50,12 @@ _PROPERTY = Statement(select(t.pm_task.c.property_id).where(*_same))
 
 
 async def property_of(database: Database, company_id: int, pm_task_id: int) -> int | None:
-    """Of a task; None where there is no such task."""
+    """The property of a task; None if the task does not exist."""
     found: int | None = await database.value(_PROPERTY, company_id=company_id, entity_id=pm_task_id)
     return found
 
 
-# A statement for each set of filters.
+# One statement for each combination of filters.
 
 
 def _page(*where: Any) -> Statement:
@@ -89,7 +89,7 @@ def due(day: Any, _now: Any) -> tuple[Any, ...]:
 
 
 MARK = UpdateMany(t.pm_task, ("stale_at",))
-# Of a task that is due: the columns of its event, then what the sweep asks.
+# For each due task: the columns of its event, then those that the sweep needs.
 OVERDUE = STALE_PM_TASK.select(
     t.pm_task.join(schema.property_, schema.property_.c.id == t.pm_task.c.property_id).outerjoin(
         schema.unit, schema.unit.c.id == t.pm_task.c.unit_id
@@ -125,6 +125,6 @@ _TIMEZONE = Statement(
 
 
 async def timezone(connection: Connection | Database, company_id: int) -> str | None:
-    """None where the gateway's word of the company has not come yet."""
+    """The company's timezone; None while the replica lacks the company."""
     found: str | None = await connection.value(_TIMEZONE, company_id=company_id)
     return found

@@ -1,4 +1,4 @@
-"""What svc-tickets shows of a preventive-maintenance task: to the back office, and in pm.stale."""
+"""How svc-tickets renders a preventive-maintenance task: for the back office, and in pm.stale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svc_tickets import schema
 from svc_tickets.maintenance import rules
 from svc_tickets.maintenance import tables as t
 
-# The task that follows one that has come round.
+# The task that follows a completed task that repeats.
 successor = t.pm_task.alias("next")
 _label = Computed(rules.label, schema.unit.c.name, t.pm_task.c.area)
 

@@ -1,4 +1,4 @@
-"""What a preventive-maintenance task may be, when it comes round, and what becomes of it. Pure."""
+"""The rules of preventive-maintenance tasks: place, repetition, status. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ PM_STATUSES: tuple[str, ...] = get_args(PmStatus)
 PM_SOURCES = ("staff", "import")
 REPEAT_DAYS_MAX = 3650
 REPEAT_MONTHS_MAX = 120
-# Where a task is that names neither a unit nor an area.
+# The label of a task with neither a unit nor an area.
 WHOLE_PROPERTY = "Whole property"
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """How a task comes round: every so many days, or months, on this day of the month or the last where it lacks it."""
+    """How a task repeats: every so many days or months. A monthly task is due on day_of_month, or on the last day of a
+    shorter month."""
 
     days: int | None = None
     months: int | None = None
@@ -28,16 +29,16 @@ class Round:
 
 
 def round_of(due_date: datetime.date, days: int | None, months: int | None) -> Round:
-    """Of a task that is due then. Raises Refusal where it would come round in two ways."""
+    """How a task with this due date repeats. Raises Refusal if it has both days and months."""
     if days is not None and months is not None:
         raise invalid_request("A task comes round by repeat_days or by repeat_months, not both.", "repeat_months", 422)
     return Round(days, months, None if months is None else due_date.day)
 
 
 def next_due(due_date: datetime.date, comes: Round) -> datetime.date | None:
-    """One period after its own due date, whenever it was done; None where it comes round no more.
+    """The due date plus one period, whenever the task was completed; None if the task does not repeat.
 
-    By months it stays on its day of the month: after January 31 and February 28 comes March 31.
+    A monthly task stays on its day of the month: after January 31 and February 28 comes March 31.
     """
     try:
         if comes.days is not None:
@@ -47,30 +48,31 @@ def next_due(due_date: datetime.date, comes: Round) -> datetime.date | None:
             year = due_date.year + years
             last = calendar.monthrange(year, month + 1)[1]
             return datetime.date(year, month + 1, min(comes.day_of_month or due_date.day, last))
-    except (OverflowError, ValueError):  # beyond the last year there is
+    except (OverflowError, ValueError):  # beyond the last possible year
         return None
     return None
 
 
 def label(unit: str | None, area: str | None) -> str:
-    """Where it is, in words (spec 6.1)."""
+    """The task's place as text (spec 6.1)."""
     return unit or area or WHOLE_PROPERTY
 
 
 def check_place(unit_id: int | None, area: str | None) -> None:
-    """Raises Refusal for a task in two places."""
+    """Raises Refusal if the task is in both a unit and an area."""
     if unit_id is not None and area is not None:
         raise invalid_request("A task is in a unit or in an area, not both.", "area", 422)
 
 
 def check_open(status: str) -> None:
-    """Raises Refusal where a task can't change any more."""
+    """Raises Refusal unless the task is open."""
     if status != "Open":
         raise invalid_request("Only an open task can be changed; this one is not open any more.", "status", 422)
 
 
 def closes(status: str, wanted: str) -> bool:
-    """Whether a task of this status becomes the wanted one; False where it is that already. Raises Refusal."""
+    """Whether the task's status changes to `wanted`; False if it already has it. Raises Refusal unless the task is
+    open."""
     if status == wanted:
         return False
     if status != "Open":
@@ -81,9 +83,9 @@ def closes(status: str, wanted: str) -> bool:
 def closed_on_import(
     status: str, completed_at: datetime.datetime | None, cancelled_at: datetime.datetime | None, at: datetime.datetime
 ) -> tuple[datetime.datetime | None, datetime.datetime | None]:
-    """completed_at and cancelled_at of a row of a file; a closed task without its instant closed `at`.
+    """completed_at and cancelled_at of an import row. A closed task without an instant closed `at`.
 
-    Raises Refusal, with the field, where an instant belongs to another status.
+    Raises Refusal, with the field, if an instant belongs to another status.
     """
     if completed_at is not None and status != "Completed":
         raise invalid_request("completed_at belongs to status Completed alone.", "completed_at")

@@ -28,7 +28,7 @@ from svc_tickets.replicas.fetch import ReplicaFetcher
 ROWS_MAX = 1000
 CALLED = "preventive-maintenance task"
 _REQUIRED = ("task_name", "due_date")
-# What is no longer what it was where the other is given.
+# Setting a field clears its alternative, unless the request sets that too.
 _INSTEAD = {
     "unit_id": "area",
     "area": "unit_id",
@@ -52,7 +52,7 @@ class PmTasksService:
         catch_up: CatchUp,
         clock: Clock,
     ) -> None:
-        """catch_up: takes in what other contexts have told; asked where a company's timezone is not here yet."""
+        """catch_up: takes in pending events of other contexts; called if the replica lacks a company's timezone."""
         self.commands = commands
         self.database = database
         self.replicas = replicas
@@ -93,7 +93,7 @@ class PmTasksService:
             after = _changed(row, given)
             place = (row["property_id"], given.get("unit_id"), given.get("asset_id"))
             fault = await places.fault(command.connection, command.company_id, *place)
-            if fault is not None:  # its property changed since
+            if fault is not None:  # the task's property changed in the meantime
                 raise fault
             return (await self.editor.save(command, locked, after, action="changed")).record
 
@@ -109,7 +109,7 @@ class PmTasksService:
             task = (await self.editor.save(command, locked, values, action="completed", at=at)).record
             comes = rules.Round(row["repeat_days"], row["repeat_months"], row["day_of_month"])
             due_date = rules.next_due(row["due_date"], comes)
-            # A file may have opened it again; what came after it the first time goes on by itself.
+            # An import may have reopened the task after it was completed once; then its successor exists already.
             if due_date is None or task.next_pm_task_id is not None:
                 return task
             planned = {name: row[name] for name in ("property_id", *q.PLANNED)}
@@ -159,7 +159,7 @@ class PmTasksService:
         response: Callable[..., Response],
         work: Callable[[Command, LockedTask], Awaitable[PmTask]],
     ) -> Response:
-        """Does the work with the task as it is under its lock, and answers the task that it makes."""
+        """Runs `work` on the locked task and responds with the task that it returns."""
 
         async def run(command: Command) -> Response:
             locked = await self.editor.lock(command, request.pm_task_id)
@@ -168,7 +168,7 @@ class PmTasksService:
         return await self.commands.run(call, request, response, run)  # type: ignore[arg-type]
 
     async def _find_of(self, company: int, pm_task_id: int, given: Mapping[str, Any]) -> None:
-        """Finds the places that a change of a task names. Raises Refusal 404."""
+        """Makes sure that the replicas have the places that a change names. Raises Refusal 404."""
         if not any(given.get(name) for name in ("unit_id", "asset_id")):
             return
         property_id = await q.property_of(self.database, company, pm_task_id)
@@ -179,8 +179,7 @@ class PmTasksService:
 
 
 def _changed(row: Record, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The planned columns as they will be. What is given takes the place of what it does not go with. Raises
-    Refusal."""
+    """The planned columns after the change. A field that is set clears its alternative. Raises Refusal."""
     after: dict[str, Any] = {name: row[name] for name in q.PLANNED} | dict(given)
     for name, other in _INSTEAD.items():
         if given.get(name) is not None and given.get(other) is None:

@@ -1,7 +1,7 @@
-"""Maintenance that is overdue (spec 6.1): open tasks on the morning after their due date.
+"""Announces overdue maintenance (spec 6.1): tasks still open on the morning after their due date.
 
-The instant of a sweep decides what is due. When the event occurred is what the clock says, after the record's last
-change.
+The sweep's instant decides which tasks are due. occurred_at of the event comes from the clock, and always lies after
+the record's last change.
 """
 
 from __future__ import annotations

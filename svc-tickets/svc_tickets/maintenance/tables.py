@@ -24,7 +24,7 @@ from svc_tickets.schema import metadata, one_of
 
 pm_task_id = Sequence("pm_task_id", metadata=metadata, data_type=BigInteger)
 
-# Preventive maintenance: the next task of one that comes round is a row of its own.
+# A task that repeats has its successor as a row of its own.
 pm_task = Table(
     "pm_task",
     metadata,
@@ -40,12 +40,12 @@ pm_task = Table(
     Column("due_date", Date, nullable=False),
     Column("repeat_days", Integer),
     Column("repeat_months", Integer),
-    # What it comes round to where a month has such a day.
+    # The day on which a monthly task is due, in months that have such a day.
     Column("day_of_month", Integer),
     Column("previous_id", BigInteger),
     Column("completed_at", DateTime(timezone=True)),
     Column("cancelled_at", DateTime(timezone=True)),
-    # When it was told that it is overdue: once, whatever its due date becomes.
+    # When the task was announced as overdue. That happens once, even if its due date changes later.
     Column("stale_at", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),

@@ -22,7 +22,7 @@ class Policy(NamedTuple):
 
 _company_id = param("company_id", BigInteger)
 _mine = ticket_policy.c.company_id == _company_id
-# A company that never set one has the columns' defaults.
+# A company that never set a policy has the columns' defaults.
 _PUT = Statement(insert(ticket_policy).values(company_id=_company_id).on_conflict_do_nothing())
 _columns = [ticket_policy.c[name] for name in Policy._fields]
 _HELD = Query(Policy, select(*_columns).where(_mine).with_for_update(key_share=True))
@@ -32,7 +32,7 @@ _SAVE = Statement(
 
 
 async def policy_for_update(connection: Connection, company_id: int) -> Policy:
-    """The company's policy, held until the end of the transaction."""
+    """The company's policy, locked until the end of the transaction."""
     await connection.execute(_PUT, company_id=company_id)
     policy = await _HELD.row(connection, company_id=company_id)
     assert policy is not None
@@ -44,13 +44,13 @@ async def save_policy(connection: Connection, company_id: int, **policy: Any) ->
 
 
 _photo_required = select(ticket_policy.c.photo_required_to_complete).where(_mine).scalar_subquery()
-# For statements of tickets: whether the company wants a photo before a ticket is completed.
+# For statements on tickets: whether the company requires a photo to complete a ticket.
 PHOTO_REQUIRED = func.coalesce(_photo_required, text("false")).label("photo_required")
 
 _THRESHOLD = Statement(select(ticket_policy.c.stale_after_hours).where(_mine))
 
 
 async def stale_after_hours(connection: Connection | Database, company_id: int) -> int:
-    """After how many quiet hours a ticket of the company is stale."""
+    """The number of quiet hours after which a ticket of the company is stale."""
     found: int | None = await connection.value(_THRESHOLD, company_id=company_id)
     return rules.STALE_AFTER_HOURS if found is None else found

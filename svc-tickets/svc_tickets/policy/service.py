@@ -18,10 +18,10 @@ NewThreshold = Callable[[Connection, int, int], Awaitable[None]]
 async def update(
     database: Database, commands: CommandRunner, call: Call, changes: dict[str, Any], new_threshold: NewThreshold
 ) -> dict[str, Any]:
-    """Stores the changes of `queries.Policy`, audited where they change anything; returns the whole policy.
+    """Stores changes to the columns of `queries.Policy`, audited if they change anything; returns the whole policy.
 
-    The same changes again change nothing, so they need no key. new_threshold: called in the transaction where the
-    hours change, with the company's id and its new hours. Raises Refusal 400 for a number of hours out of bounds.
+    The same changes again have no effect, so they need no key. new_threshold: called in the transaction if the hours
+    change, with the company's id and the new hours. Raises Refusal 400 if the hours are out of bounds.
     """
     if not 1 <= changes.get("stale_after_hours", 1) <= rules.STALE_AFTER_HOURS_MAX:
         raise invalid_request(

@@ -1,1 +1,1 @@
-"""Companies, places, staff and vendors of other contexts, as this one knows them."""
+"""Replicas of other contexts' companies, places, staff and vendors."""

@@ -1,4 +1,4 @@
-"""References of other contexts on their way into the replicas."""
+"""Writes references of other contexts to the replicas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chassis.replicas.tables import Replica
 from makeready.events.v1 import events_pb2 as pb
 from svc_tickets import schema
 
-# Who owns each kind of row that is kept here, those first that others lie in.
+# The owner of each kind of replica row; parents precede their children.
 OWNERS = {
     "companies": "gateway",
     "staff": "gateway",
@@ -28,7 +28,7 @@ _staff = Replica(schema.staff)
 
 
 async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
-    """Takes rows into the replicas, properties before what lies in them. overwrite: see `Replica`."""
+    """Writes rows to the replicas, properties before their units and assets. overwrite: see `Replica`."""
     await _company.put(connection, (row for one in references for row in one.companies), overwrite)
     await _property.put(connection, (row for one in references for row in one.properties), overwrite)
     await _unit.put(connection, (row for one in references for row in one.units), overwrite)

@@ -1,4 +1,4 @@
-"""Asking the owners: what a replica lacks is fetched once, before any transaction, and kept."""
+"""Fetches rows that a replica lacks from their owners, once, before any transaction, and stores them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from makeready.identity.v1 import staff_pb2
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from svc_tickets.replicas.consumer import put_references
 
-if TYPE_CHECKING:  # names of the stub files alone
+if TYPE_CHECKING:  # names that only the stub files have
     from makeready.catalog.v1.places_pb2_grpc import ReferencesServiceAsyncStub
     from makeready.identity.v1.staff_pb2_grpc import StaffServiceAsyncStub
 
 
 class ReplicaFetcher:
-    """svc-catalog, asked for properties, units, assets and vendors; the gateway, asked for staff."""
+    """Fetches properties, units, assets and vendors from svc-catalog, and staff from the gateway."""
 
     def __init__(self, database: Database, catalog: ServiceClient, gateway: ServiceClient) -> None:
         self._database = database
@@ -45,7 +45,7 @@ class ReplicaFetcher:
         vendor_external_ids: Sequence[str] = (),
         staff_external_ids: Sequence[str] = (),
     ) -> None:
-        """Takes into the replicas whatever of these exists. Raises Unavailable where an owner does not answer."""
+        """Stores those of the named records that exist. Raises Unavailable if an owner does not answer."""
         of_catalog = places_pb2.BatchGetReferencesRequest(
             property_ids=_possible(property_ids),
             unit_ids=_possible(unit_ids),
@@ -79,5 +79,5 @@ class ReplicaFetcher:
 
 
 def _possible(ids: Sequence[int]) -> list[int]:
-    """Without those that nobody has."""
+    """Leaves out ids that no record can have."""
     return [one for one in ids if one > 0]

@@ -12,7 +12,7 @@ from chassis.imports.importer import Batch, ExternalIds
 from svc_tickets import schema
 from svc_tickets.replicas.fetch import ReplicaFetcher
 
-# By the field of a row. In a replica those count that have arrived.
+# The lookup of each field of a row. Replica rows that have not arrived do not count.
 _KNOWN = {
     "property": ExternalIds(schema.property_, replica=True),
     "unit": ExternalIds(schema.unit, "property_id", "unit_number", replica=True),
@@ -20,7 +20,7 @@ _KNOWN = {
     "assignee": ExternalIds(schema.staff, replica=True),
     "assigned_vendor": ExternalIds(schema.vendor, replica=True),
 }
-# What asks their owners for them.
+# The parameter of `ReplicaFetcher.fetch` for each field.
 _ASKED = {
     "property": "property_external_ids",
     "unit": "unit_external_ids",
@@ -33,8 +33,8 @@ Named = Mapping[str, Mapping[str, Record]]
 
 
 async def find(database: Database, replicas: ReplicaFetcher, batch: Batch[Any], fields: Sequence[str]) -> Named:
-    """The records that the rows name, by field and external_id; their owners are asked once for what the replicas
-    lack. Raises Unavailable where an owner does not answer."""
+    """The records that the rows name, by field and external_id. Queries the owners once for records that the replicas
+    lack. Raises Unavailable if an owner does not answer."""
     wanted = {field: batch.named(field) for field in fields}
     found = await _look_up(database, batch.company_id, wanted)
     lacking: dict[str, Any] = {

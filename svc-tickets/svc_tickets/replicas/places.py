@@ -14,7 +14,7 @@ from svc_tickets.schema import asset, property_, unit
 
 
 class _Place(NamedTuple):
-    """A property, and what is there of a unit and an asset on it."""
+    """A property, and the ids of the requested unit and asset if they exist on it."""
 
     property_id: int
     unit_id: int | None
@@ -22,7 +22,7 @@ class _Place(NamedTuple):
 
 
 def _place() -> Query[_Place]:
-    """An id that nobody has is 0."""
+    """The parameters unit_id and asset_id are 0 if the request names none."""
     here = property_.c.id
     its_unit = and_(unit.c.id == param("unit_id", BigInteger), unit.c.property_id == here, unit.c.version > 0)
     its_asset = and_(
@@ -47,7 +47,7 @@ _PLACE = _place()
 async def fault(
     database: Connection | Database, company_id: int, property_id: int, unit_id: int | None, asset_id: int | None
 ) -> Refusal | None:
-    """The refusal 404 where the replicas lack the property, or the unit or asset on it; else None."""
+    """The refusal 404 if the replicas lack the property, or the unit or asset on it; else None."""
     found = await _PLACE.row(
         database, company_id=company_id, property_id=property_id, unit_id=unit_id or 0, asset_id=asset_id or 0
     )
@@ -68,7 +68,7 @@ async def find(
     unit_id: int | None,
     asset_id: int | None,
 ) -> None:
-    """Asks the owner once for what the replicas lack. Raises Refusal 404 where it is not there either."""
+    """Queries the owner once for records that the replicas lack. Raises Refusal 404 if the owner lacks them too."""
     if await fault(database, company_id, property_id, unit_id, asset_id) is None:
         return
     await replicas.fetch(company_id, property_ids=[property_id], unit_ids=[unit_id or 0], asset_ids=[asset_id or 0])

@@ -1,4 +1,4 @@
-"""The RPCs of the back office of tickets: each one command, once and audited."""
+"""The back-office RPCs of tickets. Each one is a command: idempotent and audited."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _AUTHORS = dict(enumerate(fields.AUTHORS, start=1))
 
 Response = TypeVar("Response", bound=Message)
 LockedTicket = LockedRecord[records.Ticket]
-# The new values of a ticket's columns: of the command, the ticket's row under its lock, and the instant of the change.
+# Returns the new column values. Arguments: the command, the locked ticket row and the instant of the change.
 Decide = Callable[[Command, Record, datetime.datetime], Awaitable[dict[str, Any]]]
 
 
 class TicketCommandsService:
-    """Opens, assigns, comments on, photographs and moves tickets for people of the company."""
+    """Opens, assigns and comments on tickets, adds photos and changes statuses, for people of the company."""
 
     def __init__(
         self,
@@ -74,7 +74,8 @@ class TicketCommandsService:
         values["description"] = wanted.description or ""
 
         async def work(command: Command) -> pb.OpenTicketResponse:
-            # As a sequence's value is, it is taken at once and for good: nobody else who opens a ticket there waits.
+            # Like a sequence's value, the number is taken at once and for good, so no other opening on the property
+            # waits.
             async with self.database.connection() as beside:
                 number = await take_number(beside, wanted.property_id)
             hours = await stale_after_hours(command.connection, command.company_id)
@@ -127,7 +128,7 @@ class TicketCommandsService:
             locked = await self.editor.lock(command, request.ticket_id)
             at = command.next_instant(locked.row["updated_at"])
             comment_id = await _add_comment(command, locked.row["id"], fields.COMMENT, wanted.body, author, at)
-            # The record is what it was: neither its version nor its instant moves.
+            # A comment changes neither the ticket's version nor its updated_at.
             columns = _staleness_after(locked, author, at)
             if columns:
                 await write.save_staleness(command.connection, command.company_id, locked.row["id"], columns)
@@ -203,7 +204,7 @@ class TicketCommandsService:
         author: str,
         decide_values: Decide,
     ) -> Response:
-        """Gives a ticket new values of its own columns, and serves it."""
+        """Sets columns of a ticket and responds with the ticket."""
         answered: Callable[..., Response] = response
 
         async def work(command: Command) -> Response:
@@ -232,14 +233,14 @@ def _facts(locked: LockedTicket) -> TicketFacts:
 
 
 def _staleness_after(locked: LockedTicket, author: str, at: datetime.datetime) -> dict[str, Any]:
-    """The columns of `staleness.Staleness` once somebody did something about a ticket; none where they stay."""
+    """The columns of `staleness.Staleness` after a change by the author; empty if they stay."""
     source, its_status, hours = locked.row["source"], locked.row["status"], locked.facts["stale_after_hours"]
     found = staleness.staleness_after(author, source, its_status, at, hours)
     return {} if found is None else found._asdict()
 
 
 def _label(labels: Mapping[int, str], request: Any, name: str) -> str:
-    """The word for an enum's number; the first one where the field is absent. Raises Refusal 422 for no such number."""
+    """An enum number's label; the first one if the field is absent. Raises Refusal 422 for an unknown number."""
     absent = request.DESCRIPTOR.fields_by_name[name].has_presence and not request.HasField(name)
     label = labels.get(1 if absent else getattr(request, name))
     if label is None:

@@ -1,4 +1,4 @@
-"""The tickets that failed inspection rows open: one for each row, however often its event arrives."""
+"""Opens one ticket for each failed inspection row, however often its event arrives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FailedInspectionRows:
         self._opener, self._clock = opener, clock
 
     async def open(self, connection: Connection, event: pb.Event) -> None:
-        """The places that the event names are in the replicas by now."""
+        """The replicas must have the places that the event names."""
         row = event.inspection_row_failed
         title, category, priority = fields.of_failed_row(row.title, row.category, row.priority)
         given = {
@@ -33,7 +33,7 @@ class FailedInspectionRows:
             "asset_id": row.asset_id,
         }
         new = NewTicket.of(event.company_id, "inspection", self._clock(), given)
-        # Who failed the row opened the ticket; the audit log names the actor of a call by its issuer.
+        # The actor who failed the row opened the ticket. The audit log takes the actor of a call from its issuer.
         call = Call(Identity(SERVICE, row.actor or PRODUCER), event.request_id)
         key = {"inspection_id": row.inspection_id, "row_id": row.row_id}
         await self._opener.open_of_row(connection, call, new, key)

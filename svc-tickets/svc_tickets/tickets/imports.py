@@ -1,4 +1,4 @@
-"""One batch of an import of tickets: what its rows name, what they make of the tickets that are there, what fires."""
+"""One batch of an import of tickets: looks up names, compares rows with stored tickets, publishes events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from svc_tickets.tickets.status_change import STATE, StatusChange, state_of
 
 TicketLine = ImportRow[inputs.TicketRow]
 
-# What a row names by external_id, and the column that takes the id.
+# The fields of a row that name another record by external_id, with the columns that store its id.
 _NAMED = {
     "property": "property_id",
     "unit": "unit_id",
@@ -36,27 +36,27 @@ _NAMED = {
     "assignee": "assignee_id",
     "assigned_vendor": "vendor_id",
 }
-# What a column that must have a value has where the file clears it; the source stays.
+# The value of a required column that the file clears; the source stays.
 _DEFAULTS: dict[str, Any] = {
     "priority": fields.DEFAULT_PRIORITY,
     "status": fields.FIRST_STATUS,
     "permission_to_enter": False,
 }
-# What staff or a vendor do, where a file brings it.
+# The columns that report work by staff or a vendor.
 _WORK = ("status", "assignee_id", "vendor_id")
 _CLOSING = tuple(name for name in STATE if name != "status")
 
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """A ticket that the file changes: its row as it is and as it will be."""
+    """A ticket that the file changes: its row before and after."""
 
     line: TicketLine
     before: Record
     after: dict[str, Any]
 
     def status_change(self) -> StatusChange | None:
-        """None where the file leaves its status and the reason of a cancellation."""
+        """None if the file changes neither the status nor the cancellation reason."""
         before, after = state_of(self.before), state_of(self.after)
         told = ("status", "cancellation_reason_code")
         if all(getattr(before, name) == getattr(after, name) for name in told):
@@ -87,11 +87,12 @@ class TicketImport:
         self._named: named.Named = {}
 
     async def prepare(self, batch: Batch[inputs.TicketRow]) -> None:
-        """Finds what the rows name."""
+        """Looks up the records that the rows name."""
         self._named = await named.find(self._database, self._replicas, batch, tuple(_NAMED))
 
     async def save(self, connection: Connection, batch: Batch[inputs.TicketRow]) -> References:
-        """Inserts and updates what differs. No other context keeps anything of a ticket."""
+        """Inserts and updates the rows that differ. No other context has a replica of tickets, so there are no
+        references."""
         for field, column in _NAMED.items():
             batch.resolve(field, self._named[field], column)
         batch.each(self._check_places)
@@ -126,7 +127,7 @@ class TicketImport:
         opened: Sequence[NewTicket],
         changed: Sequence[_Changed],
     ) -> None:
-        """Since when the residents' tickets are quiet, and when they are stale."""
+        """Sets quiet_since and stale_due_at, which only residents' tickets have."""
         rows: list[tuple[Record | None, dict[str, Any]]] = [(None, new.row) for new in opened]
         rows += [(one.before, one.after) for one in changed]
         of_residents = any(row["source"] == staleness.RESIDENT_SOURCE for _, row in rows)
@@ -153,7 +154,7 @@ class TicketImport:
         opened: Sequence[NewTicket],
         moved: Sequence[StatusChange],
     ) -> None:
-        """The events of the tickets that the file opened, and of those whose status it changed."""
+        """Publishes the events of opened tickets and of those whose status changed."""
         ids = [*(new.row["id"] for new in opened), *(made.ticket_id for made in moved)]
         rows = await read.tickets(connection, batch.company_id, ids) if ids else []
         data = {row[0]: self._renderer.json(row) for row in rows}
@@ -167,7 +168,7 @@ class TicketImport:
 
 
 def _check_move(line: TicketLine) -> None:
-    """Raises Refusal where the ticket would leave its unit or asset behind in another property."""
+    """Raises Refusal if the ticket moves to another property and would retain its old unit or asset."""
     if not line.moves("property_id"):
         return
     for kind in ("unit", "asset"):
@@ -176,25 +177,25 @@ def _check_move(line: TicketLine) -> None:
 
 
 def _given(line: TicketLine) -> dict[str, Any]:
-    """The columns that the row gives."""
+    """The changeable columns that the row sets."""
     return {name: line.values[name] for name in q.CHANGEABLE if name in line.values}
 
 
 def _new(line: TicketLine, batch: Batch[inputs.TicketRow]) -> NewTicket:
     row, values = line.row, _given(line)
     created_at = values.get("created_at") or batch.moment
-    # Without a word in the file it is the import's moment: a sync by updated_since must hear of what is backfilled.
+    # Without updated_at in the file, the import's moment counts: a sync by updated_since must see backfilled tickets.
     values["updated_at"] = max(created_at, row.updated_at or batch.moment)
     values["external_id"] = row.external_id
     new = NewTicket.of(batch.company_id, row.source or "import", created_at, values)
-    # The file's last word about it.
+    # The last change that the file reports.
     new.row["quiet_since"] = max(created_at, row.updated_at or created_at)
     new.row.update(_closing(new.row))
     return new
 
 
 def _changed(line: TicketLine, before: Record, batch: Batch[inputs.TicketRow]) -> dict[str, Any] | None:
-    """The whole row as it will be; None where the file says nothing new."""
+    """The whole row after the change; None if the file changes nothing."""
     values = _given(line)
     after: dict[str, Any] = {"company_id": batch.company_id, **before, **values}
     for name, default in _DEFAULTS.items():
@@ -203,7 +204,7 @@ def _changed(line: TicketLine, before: Record, batch: Batch[inputs.TicketRow]) -
     after["source"] = after["source"] or before["source"]
     after["created_at"] = after["created_at"] or before["created_at"]
     if after["status"] != before["status"]:
-        # What belonged to the status that the ticket leaves goes with it, unless the file says otherwise.
+        # The fields of the old status are cleared, unless the file sets them.
         after |= {name: values.get(name) for name in _CLOSING}
     instant = max(instant_after(batch.moment, before["updated_at"]), after["created_at"])
     kept = {"updated_at": before["updated_at"]} if after["status"] == before["status"] else {"updated_at": instant}
@@ -233,7 +234,7 @@ def _closing(ticket: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _number(connection: Connection, opened: Sequence[NewTicket], changed: Sequence[_Changed]) -> None:
-    """Numbers new tickets, and anew those that move to another property, where theirs may be taken."""
+    """Numbers new tickets, and renumbers those that move to another property, where their number may be taken."""
     moved = [one.after for one in changed if one.before["property_id"] != one.after["property_id"]]
     unnumbered = [*(new.row for new in opened), *moved]
     counts = Counter(row["property_id"] for row in unnumbered)

@@ -1,4 +1,4 @@
-"""What requests and rows of imports say of a ticket (spec 4.2)."""
+"""Request bodies and import rows of tickets (spec 4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ticket is opened: its row, and the photo, the event and the audit entry that go with it, whoever opens it."""
+"""Opens tickets for all sources: the row, and the photo, the event and the audit entry that belong to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from svc_tickets.tickets.queries import numbering, opening, read, write
 from svc_tickets.tickets.records import TicketRenderer
 from svc_tickets.tickets.rules import fields, staleness
 
-# A ticket of which nothing is given.
+# A ticket with no values set.
 _BLANK: dict[str, Any] = dict.fromkeys(t.ticket.c.keys()) | {
     "version": 1,
     "status": fields.FIRST_STATUS,
@@ -44,7 +44,7 @@ _AUDITED = (
 
 @dataclass(frozen=True, slots=True)
 class NewTicket:
-    """A ticket that is about to be opened. row: all its columns by name but for `id` and `ticket_number`."""
+    """A ticket to be opened. row: all its columns by name except `id` and `ticket_number`."""
 
     row: dict[str, Any]
 
@@ -57,8 +57,8 @@ class NewTicket:
         given: Mapping[str, Any],
         stale_after_hours: int = 0,
     ) -> NewTicket:
-        """given: columns of the ticket; one that is absent or None has its default. stale_after_hours: the company's
-        threshold, needed for a ticket that a resident files."""
+        """given: column values; a value that is absent or None takes its default. stale_after_hours: the company's
+        threshold, needed for a resident's ticket."""
         row = {**_BLANK, "updated_at": opened_at}
         row |= {name: value for name, value in given.items() if value is not None}
         row |= {"company_id": company_id, "source": source, "created_at": opened_at}
@@ -69,7 +69,7 @@ class NewTicket:
     def created(
         self, outbox: Outbox, ticket_id: int, occurred_at: datetime.datetime, data: bytes, request_id: str
     ) -> dict[str, Any]:
-        """The row of the event. data: the ticket as its GET serves it."""
+        """The event's row. data: the ticket as GET returns it."""
         return outbox.public(
             "ticket.created",
             company_id=self.row["company_id"],
@@ -80,7 +80,7 @@ class NewTicket:
         )
 
     def audited(self) -> dict[str, Any]:
-        """What the audit log keeps of the opening."""
+        """The values that the audit log records of the opening."""
         return {name: self.row[name] for name in _AUDITED if self.row[name] is not None}
 
 
@@ -93,14 +93,15 @@ class TicketOpener:
     async def open(
         self, connection: Connection, call: Call, new: NewTicket, ticket_number: int, author: str
     ) -> Document:
-        """Opens the ticket for the caller. author: who took its photo, where it has one."""
+        """Opens the ticket for the caller. author: of its photo, if it has one."""
         ticket_id = await opening.open_ticket(connection, new.row, ticket_number)
         return await self._follow(connection, call, new, ticket_id, author, new.audited())
 
     async def open_of_row(
         self, connection: Connection, call: Call, new: NewTicket, inspection_row: Mapping[str, int]
     ) -> None:
-        """Opens the ticket of a failed inspection row, as staff; nothing where that row has one already.
+        """Opens the ticket of a failed inspection row, with staff as author; does nothing if the row already has a
+        ticket.
 
         inspection_row: inspection_id and row_id.
         """

@@ -1,4 +1,4 @@
-"""What svc-tickets shows of a ticket: the public record (spec 2.3), an event's change, its history and its comments."""
+"""How svc-tickets renders a ticket: the public record (spec 2.3), an event's change, the history and the comments."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def change(field: str, before: str | None, after: str | None) -> bytes:
 
 
 class HistoryRow(NamedTuple):
-    """An entry of a ticket's history; all null for a ticket without any."""
+    """An entry of a ticket's history; all columns are null for a ticket without entries."""
 
     version: int | None
     occurred_at: datetime.datetime
@@ -132,7 +132,7 @@ class HistoryRow(NamedTuple):
 
 
 class CommentRow(NamedTuple):
-    """A comment of a ticket, or a photo; all null for a ticket without any."""
+    """A comment or a photo of a ticket; all columns are null for a ticket without any."""
 
     id: int | None
     created_at: datetime.datetime
@@ -144,7 +144,7 @@ class CommentRow(NamedTuple):
 
 
 def _actor_of(row: HistoryRow | CommentRow) -> str:
-    """Who did it: the actor where somebody in the back office did, else the key; nobody for an import."""
+    """The actor of a back-office change, else the API key; empty for an import."""
     if row.actor is not None:
         return row.actor
     return "" if row.api_key_id is None else f"caller:{row.api_key_id}"

@@ -1,4 +1,4 @@
-"""The RPCs of svc-tickets' records: identity, rule, statement, record."""
+"""The RPCs of TicketsService. Each checks the identity and the rules, runs statements and renders records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from svc_tickets.tickets.queries.opening import CREATE_TICKET
 from svc_tickets.tickets.rules import fields, status
 from svc_tickets.tickets.status_change import StatusRequest
 
-# What a new ticket is rendered from. Walking the tables for each would cost 15 µs more.
+# The columns that render a new ticket. Walking the tables for each ticket would cost 15 µs more.
 _OF_TICKET: tuple[tuple[Any, str], ...] = tuple((column, column.name) for column in t.ticket.c)
 _OF_PLACE: tuple[tuple[Any, str], ...] = tuple(
     (table.c[name], f"{table.name}_{name}")
@@ -41,7 +41,7 @@ _STATUS_LABELS = dict(enumerate(fields.STATUSES, start=1))
 
 
 class TicketsService:
-    """Lists, fetches and opens tickets, and changes their status (spec 4.2); their history, imports, the policy."""
+    """Lists, fetches and opens tickets and changes their status (spec 4.2); serves history, imports and the policy."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class TicketsService:
         return pb.CreateTicketResponse(reply=await self._open(caller, wanted, place, claim, call.request_id))
 
     async def _place(self, company_id: int, wanted: inputs.TicketCreate) -> NumberedPlace:
-        """The unit with its property and the asset, asked of their owner where a replica lacks one."""
+        """The unit with its property and asset; queries their owner if a replica lacks one."""
         asset_id = wanted.asset_id or 0
         place = await place_and_number(self.database, company_id, wanted.unit_id, asset_id)
         lacking = place is None or (wanted.asset_id is not None and place.asset_id is None)
@@ -129,7 +129,7 @@ class TicketsService:
         new = NewTicket.of(caller.company_id, "api", now, given)
         ticket_id = await self.ids.next()
         row = new.row | {"id": ticket_id, "ticket_number": place.ticket_number}
-        # Rendered from the values that go in: no statement reads them again.
+        # Rendered from the inserted values, so no statement reads them again.
         shown = {column: row[name] for column, name in _OF_TICKET}
         shown |= {column: getattr(place, name) for column, name in _OF_PLACE}
         json = encode(self.renderer.of_values(shown))

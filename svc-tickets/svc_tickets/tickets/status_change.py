@@ -1,4 +1,4 @@
-"""The status of a ticket changes: what it makes of the ticket, and the rows that tell of it, whoever changes it."""
+"""Changes a ticket's status for all callers: the new column values, and the rows of history, comment and event."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ STATE = tuple(status.TicketState.__dataclass_fields__)
 
 
 def state_of(row: Mapping[str, Any] | Record) -> status.TicketState:
-    """Of a row of the table."""
+    """The state of a row of the table."""
     return status.TicketState(*(row[name] for name in STATE))
 
 
 @dataclass(frozen=True, slots=True)
 class TicketFacts:
-    """What decides on a change of a ticket's status, as it is under the ticket's lock."""
+    """The facts that decide a status change, read under the ticket's lock."""
 
     version: int
     updated_at: datetime.datetime
@@ -43,7 +43,7 @@ class TicketFacts:
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """A change that is decided. version, at: those of the ticket once it is made; comment: what came with it."""
+    """A decided change. version, at: of the ticket after the change; comment: the one sent with it."""
 
     company_id: int
     ticket_id: int
@@ -54,7 +54,7 @@ class StatusChange:
     comment: str | None = None
 
     def state(self) -> dict[str, Any]:
-        """The ticket's columns that make up its status."""
+        """The ticket's columns that make up its state."""
         return {name: getattr(self.after, name) for name in STATE}
 
     @property
@@ -62,7 +62,7 @@ class StatusChange:
         return fields.COMMENT_KINDS[self.after.status]
 
     def entry(self, comment_id: int | None, request_id: str) -> dict[str, Any]:
-        """The row of the ticket's history, but for who made it."""
+        """The row of the ticket's history, without the identity that made the change."""
         return {
             "company_id": self.company_id,
             "ticket_id": self.ticket_id,
@@ -76,8 +76,7 @@ class StatusChange:
         }
 
     def events(self, outbox: Outbox, data: bytes, request_id: str) -> Sequence[dict[str, Any]]:
-        """The row of its event; none where the ticket has the status that it had. data: the ticket as its GET serves
-        it from then on."""
+        """The event's row; none if the status stays. data: the ticket as GET returns it after the change."""
         if self.before.status == self.after.status:
             return []
         event = outbox.public(
@@ -95,7 +94,7 @@ class StatusChange:
 def decide(
     company_id: int, ticket_id: int, ticket: TicketFacts, wanted: status.Wanted, clock: datetime.datetime
 ) -> StatusChange | None:
-    """What a request makes of a ticket; None where nothing is new. Raises Refusal 422."""
+    """The change that a request makes; None if nothing changes. Raises Refusal 422."""
     changed = status.change_status(
         ticket.state,
         ticket.updated_at,
@@ -111,11 +110,11 @@ def decide(
 
 
 def staleness_after(ticket: TicketFacts, made: StatusChange) -> dict[str, Any]:
-    """The columns of `staleness.Staleness` once staff or a caller made the change."""
+    """The columns of `staleness.Staleness` after a change by staff or a caller."""
     return staleness.staleness_from(ticket.source, made.after.status, made.at, ticket.stale_after_hours)._asdict()
 
 
-# Where the ticket's own columns stand in a row of its shape.
+# The positions of the ticket's own columns in a row of its shape.
 _AT = TICKET.positions
 _WIDTH = len(TICKET.columns)
 _VERSION = _WIDTH - 1
@@ -123,7 +122,7 @@ _VERSION = _WIDTH - 1
 
 @dataclass(frozen=True, slots=True)
 class StatusRequest:
-    """A request over the API whose fields fit each other. comment_id: of the comment that it brings, where it does."""
+    """A valid request over the API. comment_id: of the comment that the request adds, if it adds one."""
 
     outbox: Outbox
     renderer: TicketRenderer
@@ -134,7 +133,7 @@ class StatusRequest:
     comment_id: int | None
 
     def decide(self, row: Record | None) -> Decision:
-        """row: of `queries.write.CHANGE_STATUS`, held until the commit. Raises Refusal 404 and 422."""
+        """row: of `queries.write.CHANGE_STATUS`, locked until the commit. Raises Refusal 404 and 422."""
         if self.caller.administrator_id is None:
             raise created_by_missing()
         if row is None:
@@ -153,7 +152,7 @@ class StatusRequest:
         made = decide(self.caller.company_id, ticket_id, ticket, self.wanted, self.clock())
         values = {"company_id": self.caller.company_id, "ticket_id": ticket_id}
         if made is None:
-            # The version, which is the ticket's already, keeps the row from being written.
+            # The new version is the ticket's own, so the update changes no row.
             values |= dict.fromkeys(f"new_{name}" for name in ("updated_at", *STATE, *staleness.COLUMNS))
             values["new_version"] = ticket.version
             return Decision(200, encode(self.renderer.record(shown)), {}, values)

@@ -1,7 +1,7 @@
-"""Tickets that have become stale (spec 6.1): residents' tickets that nobody has done anything about for too long.
+"""Announces stale tickets (spec 6.1): residents' tickets that staff and vendors have not worked on for too long.
 
-The instant of a sweep decides what is due. When the event occurred is what the clock says, after the record's last
-change.
+The sweep's instant decides which tickets are due. occurred_at of the event comes from the clock, and always lies after
+the record's last change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from svc_tickets.tickets.rules import staleness
 
 
 class StaleTickets(Announcer):
-    """Publishes `ticket.stale`, and again each time that a further threshold has passed."""
+    """Publishes `ticket.stale`, and again each time another threshold has passed."""
 
     def __init__(self, database: Database, outbox: Outbox, renderer: TicketRenderer, clock: Clock) -> None:
         overdue = Overdue(database, schema.company, t.ticket, stale.due, stale.SHOWN)
@@ -32,7 +32,7 @@ class StaleTickets(Announcer):
         self._renderer = renderer
 
     def _announcement(self, row: Record, now: datetime.datetime, clock: datetime.datetime) -> Announcement:
-        """By the policy of today: where that allows more hours than when it became due, it is due later instead."""
+        """Uses the current policy: if it now allows more hours, the ticket becomes due later instead."""
         quiet_since, hours = row["quiet_since"], row["stale_after_hours"]
         due = staleness.stale_due_at(row["source"], row["status"], quiet_since, hours)
         is_stale = due is not None and due <= now

@@ -1,4 +1,4 @@
-"""The tables of tickets. Constraints make impossible what the rules forbid."""
+"""The tables of tickets. Constraints enforce the rules."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ticket_id = Sequence("ticket_id", metadata=metadata, data_type=BigInteger)
 ticket = Table(
     "ticket",
     metadata,
-    # The key begins with the company: by an index of the ids alone, a planner that knows few companies would page
-    # through everybody's tickets to find one company's.
+    # The key begins with the company: with an index on ids alone, a planner that knows few companies would page through
+    # all companies' tickets to find those of one.
     Column("company_id", BigInteger, primary_key=True, autoincrement=False),
     Column("id", BigInteger, primary_key=True, autoincrement=False, server_default=text("nextval('ticket_id')")),
     Column("version", BigInteger, nullable=False, server_default=text("1")),
@@ -58,10 +58,10 @@ ticket = Table(
     Column("cancellation_reason_code", Text),
     Column("external_id", Text),
     Column("source", Text, nullable=False),
-    # The administrator who minted the key that opened it; null for the other sources.
+    # The administrator who minted the API key that opened the ticket; null for other sources.
     Column("created_by_administrator_id", BigInteger),
-    # When staff or a vendor last did something about it, and when the silence will have lasted too long; null where
-    # that can't be. Defaults of the server, so that a create over the API, which none of it concerns, brings neither.
+    # quiet_since: when staff or a vendor last worked on the ticket. stale_due_at: when the quiet will have lasted too
+    # long. Both are null where that cannot happen. They are server defaults, so a create over the API inserts neither.
     Column("quiet_since", DateTime(timezone=True), server_default=text("NULL")),
     Column("stale_due_at", DateTime(timezone=True), server_default=text("NULL")),
     UniqueConstraint("property_id", "ticket_number", name="ticket_number_in_property"),
@@ -92,7 +92,7 @@ Index(
 
 comment_id = Sequence("ticket_comment_id", metadata=metadata, data_type=BigInteger)
 
-# What people wrote about a ticket, or photographed: the body of a photo is its address.
+# Comments and photos of a ticket: the body of a photo is its URL.
 ticket_comment = Table(
     "ticket_comment",
     metadata,
@@ -102,8 +102,8 @@ ticket_comment = Table(
     Column("kind", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
-    # Who brought it: the administrator, and the key where it came over the API; in the back office whoever acted, as
-    # the audit log names them, and whose words or photo it is.
+    # Who submitted it: the administrator, and the API key if it came over the API. In the back office: actor, as the
+    # audit log names the person, and author, whose words or photo it is.
     Column("administrator_id", BigInteger),
     Column("api_key_id", BigInteger),
     Column("author", Text, server_default=text("NULL")),
@@ -117,8 +117,8 @@ ticket_comment = Table(
     CheckConstraint("api_key_id IS NULL OR administrator_id IS NOT NULL", name="ticket_comment_author"),
 )
 
-# A ticket's history: what became of its status, one row for each version of the ticket that changed it. From and to
-# are equal where a closed ticket got another reason or one more note.
+# A ticket's history: one row for each version that changed its status. from_status equals to_status where a closed
+# ticket got another reason or one more note.
 ticket_status_change = Table(
     "ticket_status_change",
     metadata,
@@ -130,7 +130,7 @@ ticket_status_change = Table(
     Column("to_status", Text, nullable=False),
     Column("cancellation_reason_code", Text),
     Column("comment_id", BigInteger),
-    # As with comments; all null where an import made the change.
+    # As for comments; all null if an import made the change.
     Column("administrator_id", BigInteger),
     Column("api_key_id", BigInteger),
     Column("actor", Text, server_default=text("NULL")),
@@ -151,7 +151,7 @@ ticket_status_change = Table(
         "from_status <> to_status OR to_status IN ('Completed', 'Cancelled')", name="ticket_status_change_says"
     ),
     CheckConstraint("cancellation_reason_code IS NULL OR to_status = 'Cancelled'", name="ticket_status_change_reason"),
-    # What the API asks for, and files may lack.
+    # The API requires these fields; imports may lack them.
     CheckConstraint(
         "api_key_id IS NULL OR to_status <> 'Cancelled' OR cancellation_reason_code IS NOT NULL",
         name="ticket_status_change_reason_given",
@@ -164,7 +164,7 @@ ticket_status_change = Table(
     CheckConstraint("api_key_id IS NULL OR administrator_id IS NOT NULL", name="ticket_status_change_author"),
 )
 
-# The tickets that failed inspection rows opened, each row one.
+# The tickets that failed inspection rows opened, one for each row.
 ticket_of_inspection_row = Table(
     "ticket_of_inspection_row",
     metadata,

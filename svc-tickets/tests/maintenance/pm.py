@@ -15,7 +15,7 @@ from ..companies import Company
 
 
 class Pm:
-    """Calls the RPCs of PmTasksService as a company's staff, unless somebody else is named."""
+    """Calls the RPCs of PmTasksService, as a company's staff by default."""
 
     def __init__(self, service: RunningService, company: Company, who: Any = None) -> None:
         self.service = service
@@ -46,7 +46,7 @@ class Pm:
         return list((await self("ListPmTasks", **fields)).tasks)
 
     async def bring(self, *rows: dict[str, Any], **fields: Any) -> list[Any]:
-        """Imports rows, each whole but for property, task_name and due_date; what became of each."""
+        """Imports rows, filled except for property, task_name and due_date; returns the outcome of each."""
         given = {"property": "P", "task_name": "Filters", "due_date": "2040-03-05"}
         sent = [ImportRow(line=n, json=json.dumps(given | row).encode()) for n, row in enumerate(rows, start=1)]
         operator = Pm(self.service, self.company, self.company.operator)

@@ -31,12 +31,12 @@ from .pm import Pm
 
 HOUR = datetime.timedelta(hours=1)
 MINUTE = datetime.timedelta(minutes=1)
-# Long after the tests, so that the service's own clock makes nothing due.
+# Far in the future, so that no real sweep of the service finds anything due.
 DUE = datetime.date(2040, 3, 5)
 
 
 def six(day: datetime.date, timezone: str = "UTC") -> datetime.datetime:
-    """06:00 on the wall, the day after."""
+    """06:00 local time on the following day."""
     local = datetime.datetime.combine(day, datetime.time(6)) + datetime.timedelta(days=1)
     return local.replace(tzinfo=zoneinfo.ZoneInfo(timezone)).astimezone(datetime.UTC)
 
@@ -70,7 +70,7 @@ async def test_it_fires_on_the_morning_after_and_only_once(service: RunningServi
     for days in range(4):
         await sweep(service, six(DUE) + days * 24 * HOUR)
         assert len(await stale(database, company)) == 1
-    # Not for another date either.
+    # A new due date does not announce it again.
     await pm.update(number, due_date="2040-06-01")
     await sweep(service, six(datetime.date(2040, 6, 1)))
     assert len(await stale(database, company)) == 1
@@ -105,7 +105,7 @@ async def test_what_is_done_or_dropped_does_not_fire_and_its_successor_does(
     ("timezone", "due", "fires_at"),
     [
         ("UTC", "2040-03-05", "2040-03-06T06:00:00Z"),
-        # The clocks go forward in the night before 06:00, and back.
+        # The clocks go forward, and back, in the night before 06:00.
         ("America/Chicago", "2030-03-09", "2030-03-10T11:00:00Z"),
         ("America/Chicago", "2030-03-10", "2030-03-11T11:00:00Z"),
         ("America/Chicago", "2030-11-02", "2030-11-03T12:00:00Z"),
@@ -131,7 +131,7 @@ async def test_it_is_the_companys_morning(
 
 
 async def test_walked_through_a_month_each_fires_on_its_morning(service: RunningService, database: Database) -> None:
-    """In three timezones at once, over the days on which their clocks change, hour by hour but for an outage."""
+    """Sweeps hourly, with an outage, in three timezones at once, over the days on which their clocks change."""
     companies = {zone: await new_company(database, zone) for zone in ("America/New_York", "Europe/Paris", "Asia/Tokyo")}
     days = [datetime.date(2031, 3, 1) + datetime.timedelta(days=n) for n in range(31)]
     expected: dict[tuple[str, str], datetime.datetime] = {}

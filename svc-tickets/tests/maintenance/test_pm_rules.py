@@ -1,4 +1,4 @@
-"""When a preventive-maintenance task comes round, and what may become of it."""
+"""When a preventive-maintenance task repeats, and how its status changes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_task_comes_round_in_one_way_and_is_in_one_place() -> None:
         rules.check_place(unit_id, area)
 
 
-# (status, action) -> what becomes of it: "moves", "stays" where nothing is new, or "refused".
+# (status, action) -> result: "moves", "stays" if nothing changes, or "refused".
 TRANSITIONS = {
     ("Open", "Completed"): "moves",
     ("Open", "Cancelled"): "moves",

@@ -1,4 +1,4 @@
-"""Preventive maintenance in the back office: added, changed, done, coming round; audited, once for each key."""
+"""Preventive maintenance in the back office: adding, changing, completing, repeating; audited, once for each key."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ async def test_killed_on_the_way_it_is_done_once(service: RunningService, databa
     task = await pm.add(repeat_days=7)
     service.stop()
     service.start(MAKEREADY_KILL_AT="write-before-commit")
-    with pytest.raises(Exception):  # noqa: B017 - whatever a lost connection is called
+    with pytest.raises(Exception):  # noqa: B017 - a lost connection raises several kinds
         await pm.complete(task.pm_task_id, idempotency_key="killed")
     service.kill()
     service.start()

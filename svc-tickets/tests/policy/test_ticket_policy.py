@@ -1,4 +1,4 @@
-"""The company's ticket policy: who changes it, what is told of it, and what follows at once."""
+"""The company's ticket policy: who may change it, its audit entry, and its immediate effects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _companies = itertools.count(60_000)
 
 @pytest.fixture
 def company() -> int:
-    """One of the test's own, of which nothing is known here."""
+    """A company of the test's own, without records in svc-tickets."""
     return next(_companies)
 
 

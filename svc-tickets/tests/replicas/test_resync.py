@@ -1,4 +1,4 @@
-"""Replicas made anew: after a database was lost, and after an owner went back to an older backup."""
+"""Resync of replicas: after a lost database, and after an owner's restore of an older backup."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sent(*rows: dict[str, Any]) -> list[common.ImportRow]:
 
 
 class Lost:
-    """A svc-tickets whose database was lost, and made and migrated anew: it knows nothing, and hears nothing."""
+    """A svc-tickets with a new, migrated, empty database in place of the lost one, and without NATS."""
 
     def __init__(self, service: RunningService, database: Database) -> None:
         self.service, self.database = service, database
@@ -59,7 +59,7 @@ class Lost:
             return await self.service.call(getattr(stub(channel), rpc), request, who)
 
     async def rebuild(self, kind: str, overwrite: bool = False) -> list[int]:
-        """The rows of each page."""
+        """The number of rows of each page."""
         pages, request = [], pb.RebuildReplicasRequest(kind=kind, overwrite=overwrite)
         while True:
             page = await self(ReplicasServiceStub, "RebuildReplicas", request)
@@ -102,7 +102,7 @@ async def company(owners: dict[str, RunningService]) -> int:
 
 
 async def make_company(owners: dict[str, RunningService]) -> int:
-    """A company with a member of staff, a vendor, more properties than a page has, a unit and an asset."""
+    """A company with a member of staff, a vendor, more properties than a page holds, a unit and an asset."""
     async with owners["gateway"].channel() as channel:
         made = identity_pb2.CreateCompanyRequest(name=f"Lost {secrets.token_hex(4)}")
         gateway = owners["gateway"]
@@ -190,15 +190,15 @@ async def test_an_owner_tells_every_field_of_its_rows(company: int, owners: dict
                 assert {one.name for one in fields if one.type != FieldDescriptor.TYPE_BOOL} <= told, kind
 
 
-# Out of order, twice, in any batches
+# In any order, twice, in any batches
 
 _companies = iter(range(100_000, 10**9, 10))
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[tuple[str, int]], list[tuple[int, int, int]]]:
-    """What an owner has told: each row's versions; and in which order, how often and how they arrive: (row, version,
-    whether a page of a rebuilding that overwrites)."""
+    """An owner's history: each row's kind and newest version; and the arrivals in order, with repetitions: (row,
+    version, 0 if it is a page of a resync that overwrites)."""
     kinds, versions = st.sampled_from(("properties", "units")), st.integers(1, 4)
     rows = [(draw(kinds), draw(versions)) for _ in range(4)]
     told = [(n, version) for n, (_, newest) in enumerate(rows) for version in range(1, newest + 1)]
@@ -237,7 +237,7 @@ async def test_replicas_end_as_a_model_says_whatever_arrives_when_and_how_often(
                 model[row_id] = newest
         async with lost.database.transaction() as connection:
             await put_references(connection, [told], overwrite)
-    # A normal pass over what the owner has by now: it ends as the owner is, whatever was overwritten meanwhile.
+    # The model may hold older versions after an overwrite; a final pass over the owner's rows brings the newest.
     assert await _stored(lost.database, company_id) == model
     last = References()
     for n, (kind, version) in enumerate(rows):
@@ -255,7 +255,7 @@ async def test_replicas_end_as_a_model_says_whatever_arrives_when_and_how_often(
 
 
 async def _stored(database: Database, company_id: int) -> dict[int, tuple[int, str]]:
-    """What has arrived of a company's properties and units; a parent that only stands in is not among them."""
+    """The company's properties and units that have arrived, without placeholders of parents."""
     found: dict[int, tuple[int, str]] = {}
     for table in (t.property_, t.unit):
         arrived = select(table).where(table.c.company_id == company_id, table.c.version > 0)
@@ -263,7 +263,7 @@ async def _stored(database: Database, company_id: int) -> dict[int, tuple[int, s
     return found
 
 
-# The last: it stops the owners
+# This test is the last one, because it stops the owners.
 
 
 async def test_a_lost_database_has_all_nested_objects_again(
@@ -275,7 +275,7 @@ async def test_a_lost_database_has_all_nested_objects_again(
     pages = {kind: await lost.rebuild(kind) for kind in KINDS}
     assert all(rows == resync.ROWS for some in pages.values() for rows in some[:-1])
     assert sum(pages["properties"]) >= PROPERTIES and len(pages["properties"]) > 1
-    for owner in owners.values():  # from here on nobody can be asked
+    for owner in owners.values():  # from here on no owner can be queried
         owner.stop()
     row = {
         "external_id": "T1",

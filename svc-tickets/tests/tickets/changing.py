@@ -1,4 +1,4 @@
-"""Opening tickets and changing their status, for the tests; and what the contract answers to each body."""
+"""Helpers that open tickets and change their status, and the contract's response to each body."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
 
 NOTE = "Replaced the washer and tested it"
-# A change to each status that is accepted.
+# An accepted change to each status.
 SENT: dict[str, dict[str, Any]] = {
     "Open": {"status": "Open"},
     "In Progress": {"status": "In Progress"},
@@ -27,8 +27,8 @@ SENT: dict[str, dict[str, Any]] = {
     "Cancelled": {"status": "Cancelled", "cancellation_reason_code": "duplicate_ticket"},
 }
 
-# The fields of a change and the answer, written out from spec 4.2: a line for each note, a column for each pair of
-# cancellation_reason_code and cancellation_notes.
+# The fields of a change and the response, written out from spec 4.2: one line for each note, one column for each pair
+# of cancellation_reason_code and cancellation_notes.
 REASONS = (None, "wrong_property", "see_notes")
 NOTES = {"none": None, "short": "four words are few", "good": "these are five whole words"}
 OTHERS = """
@@ -57,7 +57,7 @@ ANSWERS = {
     good   422   422  422   422   422  422   422   422  422
 """,
 }
-# (status, note, cancellation_reason_code, cancellation_notes), and the answer.
+# (status, note, cancellation_reason_code, cancellation_notes), and the response.
 TABLE = [
     ((status, NOTES[line.split()[0]], reason, notes), int(answer))
     for status, block in ANSWERS.items()
@@ -87,18 +87,18 @@ def request_of(ticket_id: int, sent: object, key: str | None = None) -> pb.Chang
 
 
 async def change(client: Any, ticket_id: int, sent: object, key: str | None = None, who: Any = None) -> Any:
-    """The reply. Raises Refusal, or AioRpcError for a fault."""
+    """Returns the reply. Raises Refusal, or AioRpcError for a fault."""
     return (await client("ChangeTicketStatus", request_of(ticket_id, sent, key), who)).reply
 
 
 async def served(client: Any, ticket_id: int, who: Any = None) -> bytes:
-    """The bytes of its GET."""
+    """The bytes of the ticket's GET."""
     found: bytes = (await client("GetTicket", pb.GetTicketRequest(ticket_id=ticket_id), who)).document.json
     return found
 
 
 async def events_of(database: Database, ticket_id: int) -> list[Event]:
-    """Its events, the oldest first."""
+    """The ticket's events, oldest first."""
     rows = await database.rows(Statement(select(t.outbox.c.message)))
     events = [Event.FromString(row["message"]) for row in rows]
     of_tickets = [event for event in events if event.public.event.startswith("ticket.")]
@@ -107,7 +107,7 @@ async def events_of(database: Database, ticket_id: int) -> list[Event]:
 
 
 async def history_of(client: Any, operator: Any, ticket_id: int) -> list[pb.TicketChange]:
-    """The oldest change first."""
+    """Oldest change first."""
     found: list[pb.TicketChange] = []
     request = pb.ListTicketHistoryRequest(ticket_id=ticket_id)
     while True:
@@ -119,7 +119,7 @@ async def history_of(client: Any, operator: Any, ticket_id: int) -> list[pb.Tick
 
 
 async def kept(database: Database, key: str) -> int:
-    """How many replies are kept for the Idempotency-Key."""
+    """The number of replies stored for the Idempotency-Key."""
     found: int = await database.value(Statement(select(func.count()).where(t.idempotency.c.idempotency_key == key)))
     return found
 
@@ -128,14 +128,14 @@ WAITING = Statement(text("SELECT count(*) FROM pg_locks WHERE NOT granted"))
 
 
 async def until_it_waits(database: Database, many: int = 1) -> None:
-    """Until exactly so many transactions wait for a lock."""
+    """Waits until exactly this many transactions wait for a lock."""
     async with asyncio.timeout(10):
         while await database.value(WAITING) != many:  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.01)
 
 
 async def refusal_of(answer: Any) -> Refusal:
-    """What the answer is refused with."""
+    """The refusal of the call."""
     with pytest.raises(Refusal) as refused:
         await answer
     return refused.value

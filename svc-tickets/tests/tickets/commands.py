@@ -1,4 +1,4 @@
-"""What people do in the back office of tickets, for the tests; and what is told of it afterwards."""
+"""Helpers for back-office commands on tickets, and for the records that they leave."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from makeready.tickets.v1 import ticket_commands_pb2 as pb
 from makeready.tickets.v1.tickets_pb2 import TicketStatus
 from svc_tickets import tables as t
 
-# The RPCs that change a ticket that is there, with what they need.
+# The RPCs that change a stored ticket, with the fields that they require.
 CHANGES: dict[str, dict[str, Any]] = {
     "AssignTicket": {"assignee_id": 30},
     "CommentOnTicket": {"body": "The part is ordered"},
@@ -26,7 +26,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 def request_of(rpc: str, **fields: Any) -> Any:
-    """Its request, with a key of its own unless one is given."""
+    """The RPC's request, with a new key unless the fields set one."""
     if "status" in fields:
         fields["status"] = TicketStatus.Value(f"TICKET_STATUS_{fields['status'].upper().replace(' ', '_')}")
     return getattr(pb, f"{rpc}Request")(**{"idempotency_key": secrets.token_hex(8)} | fields)
@@ -37,7 +37,7 @@ def opening(**fields: Any) -> Any:
 
 
 async def run_command(client: Any, rpc: str, who: Any, **fields: Any) -> bytes:
-    """The record that the command answers. Raises Refusal."""
+    """The record that the command returns. Raises Refusal."""
     json_: bytes = (await client(rpc, request_of(rpc, **fields), who)).document.json
     return json_
 
@@ -48,7 +48,7 @@ async def open_ticket(client: Any, who: Any, **fields: Any) -> dict[str, Any]:
 
 
 async def audited(client: Any, administrator: Any, subject: str, subject_id: int) -> list[dict[str, Any]]:
-    """The entries of the audit log about a record, the oldest first, but for their ids and instants."""
+    """The audit entries of a record, oldest first, without their ids and instants."""
     async with client.service.channel() as channel:
         request = audit_pb2.ListAuditRequest(subject=subject, subject_id=subject_id, limit=200)
         answer = await client.service.call(AuditServiceStub(channel).ListAudit, request, administrator)
@@ -79,6 +79,6 @@ async def quiet_of(database: Database, ticket_id: int) -> tuple[Any, Any]:
 
 
 async def comments_of(client: Any, who: Any, ticket_id: int) -> list[tuple[str, str, str, str]]:
-    """kind, body, author and actor, the oldest first."""
+    """kind, body, author and actor, oldest first."""
     answer = await client("ListTicketComments", pb.ListTicketCommentsRequest(ticket_id=ticket_id), who)
     return [(one.kind, one.body, one.author, one.actor) for one in answer.comments]

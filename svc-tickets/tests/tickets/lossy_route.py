@@ -1,5 +1,5 @@
-"""A way to PostgreSQL that loses a connection around a commit: before the server hears of it, or before its answer
-comes back."""
+"""A proxy to PostgreSQL that loses a connection around a commit: before the server receives it, or before its response
+arrives."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ COMMIT = b"COMMIT\0"
 
 
 class LossyRoute:
-    """Stands between a client and PostgreSQL, byte for byte, in a thread of its own. lose: "before" or "after", for
-    the next commit alone; it is "" again once that connection is lost."""
+    """Copies bytes between a client and PostgreSQL, in a thread of its own. lose: "before" or "after", for the next
+    commit only; it becomes "" once that connection is lost."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""What people do with tickets that are there: assign, comment, photograph, move; against a running svc-tickets."""
+"""Back-office commands on stored tickets: assign, comment, photo, status; against a running svc-tickets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def held_vendor(database: Database) -> Any:
     await database.execute(Statement(text("UPDATE vendor SET on_hold = false WHERE id = 40")))
 
 
-# Every change alike
+# All commands
 
 
 @pytest.mark.parametrize("rpc", CHANGES)
@@ -350,7 +350,7 @@ async def test_a_photo_that_the_company_wants_is_wanted_of_staff_and_one_is_enou
         await client("UpdateTicketPolicy", pb.UpdateTicketPolicyRequest(photo_required_to_complete=False), operator)
 
 
-# Silence
+# Staleness
 
 
 @pytest.mark.parametrize(

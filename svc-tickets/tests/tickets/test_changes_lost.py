@@ -1,5 +1,5 @@
-"""What is lost on the way of a change of status: a claim at the last moment, a connection, a process that stands
-still. It happens once, or not at all (spec 4.13)."""
+"""Status changes that lose a claim at the last moment, a connection or a running process. They happen once or not at
+all (spec 4.13)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.usefixtures("places")
 
 @pytest.fixture(scope="module")
 def strikes(service: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A file that says where the next write holds."""
+    """The file that names the failpoint at which the next write stops."""
     file = tmp_path_factory.mktemp("strikes") / "strike"
     service.stop()
     service.start(MAKEREADY_STRIKE_FILE=str(file))
@@ -53,18 +53,18 @@ def strikes(service: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def state_of(pid: int) -> str:
-    """ "T" where the process stands still."""
+    """ "T" while the process is stopped."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def strike(strikes: Path, point: str) -> None:
-    """The next write holds at the point."""
+    """The next write stops at the failpoint."""
     strikes.write_text(f"{point} hold")
 
 
 @asynccontextmanager
 async def stopped(service: Any) -> AsyncIterator[None]:
-    """Within, the process stands still; afterwards it goes on."""
+    """Waits until the process is stopped; resumes it afterwards."""
     async with asyncio.timeout(10):
         while state_of(service.process.pid) != "T":  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.01)
@@ -78,7 +78,7 @@ async def stopped(service: Any) -> AsyncIterator[None]:
 async def test_where_the_claim_is_taken_at_the_last_moment_its_keeper_is_right(
     service: Any, client: Any, database: Database, operator: Any, strikes: Path, same: bool
 ) -> None:
-    """The primary key is the guard, whoever got past the lock: for example a retention that was too early."""
+    """The primary key is the guard if a write gets past the lock, for example after a retention that was too early."""
     ticket_id, key = await opened(client), secrets.token_hex(8)
     _, canonical = bodies.decode(inputs.StatusChange, json.dumps(SENT["Completed" if same else "Open"]).encode())
     caller = Identity("caller", "gateway", 7, 1, "write", 3)
@@ -121,7 +121,7 @@ async def test_a_process_that_stands_still_holds_a_ticket_for_a_moment_only(
     ticket_id, key = await opened(client), secrets.token_hex(8)
     strike(strikes, "write-before-commit")
     first = asyncio.create_task(change(client, ticket_id, SENT["Completed"], key))
-    # By somebody who would wait longer than ours do.
+    # With a longer lock timeout than the service has.
     async with stopped(service), database.transaction("SET LOCAL lock_timeout = '15s'") as connection:
         await connection.execute(Statement(text(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")))
     with pytest.raises(grpc.aio.AioRpcError):
@@ -132,7 +132,7 @@ async def test_a_process_that_stands_still_holds_a_ticket_for_a_moment_only(
 
 @pytest.fixture(scope="module")
 async def lossy(service: Any) -> AsyncIterator[LossyRoute]:
-    """The service's way to its database, which loses a commit where it is told to."""
+    """The service's route to its database, which loses a commit on request."""
     with LossyRoute(service.database_url).open() as route:
         service.stop()
         await asyncio.to_thread(service.start, MAKEREADY_DATABASE_URL=route.url)
@@ -152,7 +152,7 @@ async def test_a_connection_lost_around_the_commit_is_told_as_it_ended(
     except grpc.aio.AioRpcError as fault:
         assert (lost, fault.code()) == ("before", grpc.StatusCode.UNAVAILABLE)
     except Refusal as refused:
-        # The server holds the claim until it has noticed, or until the commit is done.
+        # The server holds the claim until it notices the loss or has committed.
         assert refused.code == "idempotency_in_progress"
     else:
         assert (lost, first.status, first.body) == ("after", 200, await served(client, ticket_id))

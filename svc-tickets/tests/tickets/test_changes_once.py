@@ -1,4 +1,4 @@
-"""A change of status happens once (spec 4.13): replays, mismatches, keys in flight, callers that leave."""
+"""A status change happens once (spec 4.13): replays, mismatches, keys in progress, callers that disconnect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("places")
 
 @asynccontextmanager
 async def held(database: Database, ticket_id: int) -> AsyncIterator[None]:
-    """The ticket's row, locked by somebody else."""
+    """Locks the ticket's row in another transaction."""
     async with database.transaction() as connection:
         await connection.execute(Statement(text(f"SELECT FROM ticket WHERE id = {ticket_id} FOR UPDATE")))
         yield
@@ -47,7 +47,7 @@ async def held(database: Database, ticket_id: int) -> AsyncIterator[None]:
 
 @pytest.fixture
 def quiet(service: Any) -> Iterator[None]:
-    """Nothing that happens to a caller looks like a fault of ours."""
+    """Checks that the log shows no fault of the service, whatever happens to the caller."""
     before = len(service.log.read_text())
     yield
     said = service.log.read_text()[before:]
@@ -134,7 +134,7 @@ async def test_a_key_in_flight_is_told_so_at_once_while_the_first_waits_for_its_
         for target, sent in ((ticket_id, SENT["On Hold"]), (ticket_id, SENT["Open"]), (other, SENT["On Hold"])):
             refused = await refusal_of(change(client, target, sent, key))
             assert (refused.status, refused.code) == (409, "idempotency_in_progress")
-        # Neither other keys nor other tickets wait.
+        # Other keys and other tickets do not wait.
         assert (await change(client, other, SENT["On Hold"])).status == 200
         assert not first.done()
     assert not (await first).replayed
@@ -198,7 +198,7 @@ async def test_a_caller_that_leaves_at_any_moment_leaves_nothing_half_done(
         while reply is None:
             try:
                 reply = await change(client, ticket_id, sent, key)
-            except Refusal as refused:  # the first is on its way still
+            except Refusal as refused:  # the first one is still in progress
                 assert refused.code == "idempotency_in_progress"
         assert reply.body == await served(client, ticket_id)
     told = await history_of(client, operator, ticket_id)

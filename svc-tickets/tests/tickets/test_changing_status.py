@@ -35,7 +35,7 @@ async def test_every_status_follows_every_other(client: Any, database: Database,
     assert (reply.status, reply.replayed, found["status"]) == (200, False, after)
     assert reply.body == await served(client, ticket_id)
     moved = before != after
-    # A note is always new; the same status with nothing new changes nothing.
+    # Each note is new; the same status without anything new changes nothing.
     assert (found["updated_at"] > ticket["updated_at"]) is (moved or after == "Completed")
     closed_at = found["updated_at"] if moved else ticket["completed_at"] or ticket["cancelled_at"]
     assert found == ticket | {
@@ -162,7 +162,7 @@ async def test_checks_come_in_their_order(client: Any, nobody: Any, stranger: An
 
 @pytest.fixture
 async def strict(database: Database, client: Any) -> Identity:
-    """A caller of a company that requires a photo, with units of its own."""
+    """A caller of a company that requires a photo and has units of its own."""
     company_id = secrets.randbelow(10**9) + 1000
     for statement in (
         f"INSERT INTO property (id, version, company_id, name) VALUES ({company_id}, 1, {company_id}, 'Strict')",
@@ -188,14 +188,14 @@ async def test_a_company_that_wants_a_photo_gets_one_before_completion(
         with pytest.raises(Refusal) as refused:
             await change(client, ticket_id, SENT["Completed"], None, strict)
         assert refused.value.status == 422 and "photo_url" in refused.value.message
-    # Every other status needs none, and the note is looked at first.
+    # Other statuses need no photo, and the note is checked first.
     for status in ("On Hold", "Cancelled", "In Progress"):
         assert (await change(client, ticket_id, SENT[status], None, strict)).status == 200
     with pytest.raises(Refusal, match="note"):
         await change(client, ticket_id, {"status": "Completed", "note": "done"}, None, strict)
     await with_photo(database, ticket_id, "https://photos.example/1.jpg")
     assert (await change(client, ticket_id, SENT["Completed"], None, strict)).status == 200
-    # Completed already, it is checked as any other.
+    # A ticket that is already Completed is checked like any other.
     await with_photo(database, ticket_id, None)
     with pytest.raises(Refusal, match="photo_url"):
         await change(client, ticket_id, SENT["Completed"], None, strict)
@@ -207,7 +207,7 @@ async def test_a_company_that_wants_a_photo_gets_one_before_completion(
 async def test_the_policy_holds_as_it_is_when_the_ticket_is_held(
     client: Any, database: Database, strict: Identity
 ) -> None:
-    """The change waits for its ticket; what the policy says meanwhile decides."""
+    """The change waits for its ticket's lock; the policy that changes meanwhile decides."""
     ticket_id = await opened(client, strict, unit_id=strict.company_id)
     async with database.transaction() as holder:
         await holder.execute(Statement(select(t.ticket.c.id).where(t.ticket.c.id == ticket_id).with_for_update()))

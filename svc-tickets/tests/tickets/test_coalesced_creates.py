@@ -1,4 +1,4 @@
-"""Tickets that are created at once share a statement, and every caller gets the reply that is his."""
+"""Concurrent creates share a statement, and every caller gets its own reply."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HELD_LOCK = 4711
 
 
 def a_write(number: int, key: str, **changes: Any) -> tuple[Claim, bytes, dict[Any, dict[str, Any]]]:
-    """A claim, its reply and its rows. number: the ticket's id and its number."""
+    """A claim, its reply and its rows. number: the ticket's id and ticket_number."""
     now = datetime.datetime.now(datetime.UTC)
     ticket = dict.fromkeys(t.ticket.c.keys()) | {
         "id": number,
@@ -49,20 +49,20 @@ def a_write(number: int, key: str, **changes: Any) -> tuple[Claim, bytes, dict[A
         "updated_at": now,
         "source": "api",
     }
-    # A subject that nobody publishes and nobody takes.
+    # The relay publishes no such subject, and no consumer reads it.
     event = {"event_id": uuid7(), "subject": f"events.together.{key}", "message": b""}
     reply = json.dumps({"number": number}).encode()
     return Claim(COMPANY, 77, key, b"f"), reply, {t.ticket: ticket | changes, t.outbox: event}
 
 
 async def write_at_once(database: Database, *writes: tuple[Claim, bytes, dict[Any, dict[str, Any]]]) -> list[Any]:
-    """The first goes alone, all others together."""
+    """Runs the first write alone and all others together."""
     asked = (CREATE_TICKET.write(database, claim, 201, reply, rows) for claim, reply, rows in writes)
     return await asyncio.gather(*asked, return_exceptions=True)
 
 
 async def stored(database: Database, key: str) -> tuple[int, int, int]:
-    """How many tickets, events and claims there are of writes with keys that begin so."""
+    """The number of tickets, events and claims of writes whose keys begin like this."""
     counts = []
     for column in (t.ticket.c.title, t.outbox.c.subject, t.idempotency.c.idempotency_key):
         prefix = {"title": f"Together {key}", "subject": f"events.together.{key}"}.get(column.name, key)
@@ -73,7 +73,7 @@ async def stored(database: Database, key: str) -> tuple[int, int, int]:
 
 @pytest.fixture
 def numbers() -> Iterator[int]:
-    """Ids and numbers of tickets that no other test has."""
+    """Ids and numbers that no other test's ticket has."""
     return itertools.count(secrets.randbelow(10**9) + 10**9)
 
 
@@ -113,7 +113,7 @@ async def test_one_key_with_another_body_is_a_mismatch(
 
 
 class HeldClaim(Claim):
-    """A claim whose lock is another's: as if it were let go of, or taken, between two rows of a statement."""
+    """A claim with another lock, as if its own were released, or taken, between two rows of a statement."""
 
     @property
     def lock(self) -> int:

@@ -1,4 +1,4 @@
-"""What the back office names and no replica has is asked of its owner, once, and kept."""
+"""Back-office commands query the owner once for records that no replica has, and store them."""
 
 from __future__ import annotations
 

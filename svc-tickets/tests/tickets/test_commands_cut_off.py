@@ -1,4 +1,4 @@
-"""Killed here? What somebody does in the back office is done once, however it was cut off."""
+"""Kills the process at each failpoint: a back-office command happens once, wherever it was cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed here? A create that was cut off at any point has one effect and one event after a retry."""
+"""Kills the process at each failpoint: a create has one effect and one event after a retry."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ async def test_fifty_at_once_with_one_key_have_one_effect(client: Any, database:
         (body(status=None), 422, "status"),
         (body(status="Open", nonsense=1), 422, "status"),
         (body(nonsense=1), 400, "keys"),
-        # Ids that nobody can have, then some that nobody has: the owner of units and assets is asked for those.
+        # Impossible ids, then ids that no record has; the service queries the owner of units and assets for the latter.
         (body(unit_id=0), 404, "unit"),
         (body(unit_id=-5), 404, "unit"),
         (body(unit_id=2**63), 404, "unit"),
@@ -159,7 +159,7 @@ async def test_a_key_without_administrator_creates_nothing(client: Any, nobody: 
 async def test_an_earlier_use_of_the_key_is_told_before_a_missing_administrator(
     client: Any, nobody: Any, database: Database
 ) -> None:
-    """Whose administrator is gone may still ask again for what it was told."""
+    """A key whose administrator is gone still gets the stored reply."""
     key = secrets.token_hex(8)
     first = await create(client, body(), key)
     again = await create(client, body(), key, nobody)

@@ -1,4 +1,4 @@
-"""A failed inspection row opens a ticket, once: told over NATS and again, or by the producer's own account."""
+"""A failed inspection row opens one ticket, whether its event arrives over NATS, repeatedly, or by reconciliation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ids = itertools.count(800_000)
 
 @pytest.fixture
 async def tell(own_nats: Any) -> AsyncIterator[Any]:
-    """Publishes events of svc-catalog, as its relay does."""
+    """Publishes events of svc-catalog as its relay does."""
     connection = await nats.connect(own_nats.url)
     stream = connection.jetstream()
 
@@ -73,7 +73,7 @@ def failed(row_id: int | None = None, **fields: Any) -> pb.Event:
 
 
 async def ticket_of(database: Database, event: pb.Event) -> int:
-    """The ticket that it opened, once it has."""
+    """The ticket that the event opened, once it exists."""
     row = event.inspection_row_failed
     statement = Statement(
         text(
@@ -122,9 +122,9 @@ async def test_the_same_row_opens_one_however_often_it_is_told(tell: Any, databa
     last = failed()
     await tell(first, again, other_event, first, last)
     ticket_id = await ticket_of(database, first)
-    await ticket_of(database, last)  # whatever came before it has been applied
+    await ticket_of(database, last)  # all events before it have been applied
     assert len(await events_of(database, ticket_id)) == 1
-    async with asyncio.timeout(20):  # the other event of the row has been taken, and is done with
+    async with asyncio.timeout(20):  # the other event of the row has been consumed
         known = Statement(text(f"SELECT count(*) FROM inbox WHERE event_id = '{other_event.event_id}'"))
         while not await database.value(known):  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.05)
@@ -176,10 +176,10 @@ async def test_rows_of_several_properties_and_a_file_do_not_wait_for_each_other(
                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
             )
         )
-        async with asyncio.timeout(2):  # less than whoever waits may
+        async with asyncio.timeout(2):  # less than the lock timeout
             while not await database.value(waiting):  # noqa: ASYNC110 - polling
                 await asyncio.sleep(0.02)
-        # The other property's numbers are free: whoever waits for the first one holds none.
+        # The counter of the other property is free: a consumer that waits for the first one holds none.
         await numbering.take_numbers(file, {ids[1]: 1})
     await taking
     numbers = Statement(text(f"SELECT count(*) FROM ticket WHERE property_id IN ({ids[0]}, {ids[1]})"))
@@ -200,7 +200,7 @@ async def test_a_service_that_is_killed_over_it_opens_one(
     finally:
         service.kill()
         service.start()
-    await tell(event)  # as whoever reconciles does; the transport's own turn comes half a minute later
+    await tell(event)  # as reconciliation does; NATS itself redelivers only after half a minute
     ticket_id = await ticket_of(database, event)
     assert [one.public.event for one in await events_of(database, ticket_id)] == ["ticket.created"]
     title = event.inspection_row_failed.title

@@ -1,4 +1,4 @@
-"""What the back office may do with a ticket: the rules alone."""
+"""The rules of back-office changes of tickets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idempotency keys of 30 days, as a running service forgets them (spec 4.13): at a start, and when it is asked to."""
+"""A running service forgets idempotency keys after 30 days (spec 4.13): at its start, and on request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _AGE = Statement(
 
 
 async def age(database: Database, key: str, instant: datetime.datetime) -> None:
-    """As if the key had been used then."""
+    """Sets the time at which the key was used."""
     assert await database.execute(_AGE, instant=instant, used=key) == "UPDATE 1"
 
 
@@ -41,7 +41,7 @@ async def create(client: Any, key: str) -> Any:
 
 
 async def sweep(service: Any, operator: Any, now: datetime.datetime) -> int:
-    """How many keys the service has forgotten as of an instant."""
+    """The number of keys that the service has forgotten as of an instant."""
     request = retention_pb2.SweepRetentionRequest()
     request.now.FromDatetime(now)
     async with service.channel() as channel:
@@ -56,7 +56,7 @@ async def test_a_start_forgets_what_fell_due_while_no_service_ran(
     old, young = secrets.token_hex(8), secrets.token_hex(8)
     firsts = {key: await create(client, key) for key in (old, young)}
     now = datetime.datetime.now(datetime.UTC)
-    # The last full hour is what a start sweeps for.
+    # A start sweeps as of the last full hour.
     await age(database, old, now - MONTH - datetime.timedelta(hours=1))
     await age(database, young, now - MONTH + datetime.timedelta(hours=1))
     await asyncio.to_thread(service.stop)

@@ -1,4 +1,4 @@
-"""Imports of tickets: upsert by external_id, rows refused by field, nothing changed the second time."""
+"""Imports of tickets: upsert by external_id, rows refused by field, no change the second time."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ WIPE = [
 
 @pytest.fixture(scope="module", autouse=True)
 async def listed(client: Any, database: Database, places: None, service: Any) -> None:
-    """Forty tickets of company 7, alternately in two units, every fifth Cancelled; one of company 8."""
+    """Forty tickets of company 7, alternating between two units, every fifth Cancelled; one of company 8."""
     from chassis.auth.identity import OPERATOR, Identity
 
     for wipe in WIPE:
@@ -117,7 +117,7 @@ async def test_another_companys_ticket_is_as_unknown_as_none(client: Any, strang
 
 @pytest.fixture(scope="module")
 async def crowd(database: Database) -> None:
-    """Thousands of tickets of two companies around twenty of company 90: statistics that know few companies."""
+    """Thousands of tickets of two companies around twenty of company 90, so that statistics cover few companies."""
     async with database.connection() as connection:
         for company_id, first, many in (
             (91, 9 * 10**9, 4000),

@@ -1,4 +1,4 @@
-"""What a page costs does not grow with the table, the depth or the other companies' rows (spec 4.12)."""
+"""The cost of a page does not grow with the table, the depth or the other companies' rows (spec 4.12)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LISTS = lists_of(read)
 
 @pytest.fixture(scope="module")
 async def crowd(database: Database) -> Database:
-    # What the planner knows before: companies of one unit each.
+    # The planner's earlier statistics: companies of one unit each.
     for table, more in (("property", ""), ("unit", ", property_id")):
         ids = "SELECT n, n, 1, 'x'" + (", n" if more else "") + " FROM generate_series(900001, 900003) n"
         await database.execute(Statement(text(f"INSERT INTO {table} (id, company_id, version, name{more}) {ids}")))
@@ -47,7 +47,7 @@ async def test_a_new_ticket_finds_its_place_by_keys_alone(database: Database) ->
 
 @pytest.mark.parametrize("name", LISTS)
 async def test_a_page_costs_the_same_wherever_it_is(crowd: Database, name: str) -> None:
-    assert await check_pages(crowd, LISTS[name], STATUSES, REQUIRES, with_changes=False)  # by yesterday's statistics
+    assert await check_pages(crowd, LISTS[name], STATUSES, REQUIRES, with_changes=False)  # with outdated statistics
     await analyze(crowd)
     assert await check_pages(crowd, LISTS[name], STATUSES, REQUIRES, with_changes=True)
 

@@ -1,4 +1,4 @@
-"""What every context answers an operator who asks nonsense of its clock or its audit log: a refusal, never a fault."""
+"""Every context refuses an operator's impossible instants and audit filters, without a fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ticket.stale`: fires for residents' tickets that nobody does anything about, and again while that goes on."""
+"""`ticket.stale`: fires for residents' tickets that staff and vendors do not work on, and again while that lasts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .commands import request_of
 
 HOUR = datetime.timedelta(hours=1)
 THRESHOLD = 72 * HOUR
-# Long after the tests, so that the service's own clock makes nothing due.
+# Far in the future, so that no real sweep of the service finds anything due.
 OPENED = datetime.datetime(2040, 1, 1, 9, tzinfo=datetime.UTC)
 FILED = {"source": "resident_portal", "created_at": OPENED.isoformat(), "updated_at": OPENED.isoformat()}
 
@@ -94,7 +94,7 @@ async def test_a_change_of_status_over_the_api_ends_the_silence(client: Any, dat
     await change(client, ticket_id, SENT["In Progress"], who=company.caller)
     ((_, _, updated_at, quiet_since, due),) = await state_of(database, company)
     assert (quiet_since, due) == (updated_at, updated_at + THRESHOLD)
-    # Again the same: nothing happened.
+    # The same change again has no effect.
     await change(client, ticket_id, SENT["In Progress"], who=company.caller)
     assert (await state_of(database, company))[0][2:] == (updated_at, quiet_since, due)
     await change(client, ticket_id, SENT["Completed"], who=company.caller)
@@ -170,7 +170,7 @@ async def test_a_new_threshold_counts_from_when_the_ticket_fell_quiet(
 async def test_the_policy_of_the_day_decides_under_the_lock(
     service: RunningService, client: Any, database: Database
 ) -> None:
-    """Where a change of the policy and a change of the ticket have passed each other."""
+    """After concurrent changes of the policy and the ticket, stale_due_at may still follow the old policy."""
     company = await new_company(database)
     await import_tickets(client, company, FILED, events=True)
     async with database.connection() as connection:
@@ -237,13 +237,13 @@ async def test_what_waited_while_it_fired_happened_after_it(
             await waits(database, len(waiting))
     await asyncio.gather(*waiting)
     told = [(await fired(database, company, f"ticket.{name}"))[0] for name in ("stale", "status_changed")]
-    # The order of the instants is the order of what happened.
+    # The order of the instants is the order of the commits.
     assert [json.loads(event.public.data)["status"] for event in told] == ["Open", "In Progress"]
     assert told[0].occurred_at.ToNanoseconds() < told[1].occurred_at.ToNanoseconds()
 
 
 async def waits(database: Database, count: int) -> None:
-    """Until as many wait for a lock of a row."""
+    """Waits until this many transactions wait for a row's lock."""
     waiting = Statement(
         text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
     )
@@ -253,7 +253,7 @@ async def waits(database: Database, count: int) -> None:
 
 
 async def test_what_a_sweep_costs_grows_with_what_is_stale(database: Database, client: Any) -> None:
-    """Not with the table, and not with the companies' other tickets."""
+    """The cost grows neither with the table nor with the companies' other tickets."""
     company = await new_company(database)
     await import_tickets(client, company, *[FILED] * 5, events=True)
     async with database.connection() as connection:

@@ -1,4 +1,4 @@
-"""When a resident's ticket has been quiet for too long, and when that is told again (spec 6.1)."""
+"""When a resident's ticket is stale, and when it is announced again (spec 6.1)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_it_is_never_due_before_it_was_quiet_for_a_threshold(
 def test_a_sweep_tells_once_of_all_that_passed_since_the_last(
     quiet_since: datetime.datetime, hours: int, steps: list[datetime.timedelta]
 ) -> None:
-    """Whatever the rhythm of the sweeps: as often as they find a multiple passed that none before has seen."""
+    """At any rhythm, sweeps announce as often as they find that a new multiple has passed."""
     due = staleness.stale_due_at("resident_portal", "Open", quiet_since, hours)
     now, seen, fired, expected = quiet_since, 0, 0, 0
     for step in steps:

@@ -1,4 +1,4 @@
-"""The rules of a ticket's status (spec 3.1, 4.2) by themselves: the table of fields, words, what no sequence breaks."""
+"""The rules of a ticket's status (spec 3.1, 4.2) alone: the table of fields, words, and invariants of any sequence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_fields_are_accepted_as_the_contract_says(fields: tuple[str, Any, Any, A
     assert (found.status, found.code) == (answer, "invalid_request")
     assert found.field in ("note", "cancellation_reason_code", "cancellation_notes") and found.field in found.message
     assert found.message.endswith(".") and ". " not in found.message
-    # What is at fault is repaired by doing what the sentence says of the field that it names.
+    # Following the message repairs the field that it names.
     sent = dict(zip(("note", "cancellation_reason_code", "cancellation_notes"), fields[1:], strict=True))
     if "leave it out" in found.message:
         assert sent[found.field] is not None
@@ -105,7 +105,7 @@ def state(status: str, at: datetime.datetime = NOW) -> TicketState:
         ("주방 수도꼭지 와셔를 교체하고 시험함", 5),
         ("Đã thay gioăng vòi nước", 5),
         ("u\u0308ber die o\u0308rtliche", 3),
-        # Scripts without blanks between words: a character, or three letters.
+        # Scripts without blanks between words: one character, or three letters, count as a word.
         ("已更换水龙头", 6),
         ("已修好。", 3),
         ("完成", 1 + 1),
@@ -119,7 +119,7 @@ def state(status: str, at: datetime.datetime = NOW) -> TicketState:
         ("បានជួសជុលរួចរាល់ហើយ", 4),
         ("ရေပိုက်ကို အသစ်လဲပြီးပါပြီ", 5),
         ("ดี\u200bมาก", 2),
-        ("\u0e31\u0e31\u0e31", 0),  # signs that stand on nothing
+        ("\u0e31\u0e31\u0e31", 0),  # marks without a letter
     ],
 )
 def test_words_are_counted_alike_in_every_script(text: str, count: int) -> None:
@@ -145,7 +145,7 @@ def test_texts_side_by_side_have_the_words_of_both(one: str, other: str) -> None
 
 @given(TEXT)
 def test_words_hold_a_letter_or_digit_each(text: str) -> None:
-    # Han of a later Unicode than Python's counts, too.
+    # Han characters of a later Unicode version than Python's count too.
     assert words(text) <= sum(1 for sign in text if sign.isalnum() or ord(sign) > 0x1FFFF)
     assert words(text) > 0 or not any(sign.isalpha() and sign.isascii() for sign in text)
 
@@ -178,7 +178,7 @@ def test_no_sequence_of_changes_breaks_what_always_holds(
         if changed.at is None:
             assert after == now and wanted.comment is None
         else:
-            # It rises although clocks go back, and is the clock's wherever that has gone on.
+            # The instant rises although clocks go back, and equals the clock where that is later.
             assert changed.at == max(clock, updated_at + TICK)
             closed_at = after.completed_at or after.cancelled_at
             if changed.moved:

@@ -1,4 +1,4 @@
-"""A ticket's history: every change of its status, whoever made it; and that no sequence of changes breaks anything."""
+"""A ticket's history: every status change by any caller; no sequence of changes breaks an invariant."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ CHANGES = st.one_of(
 async def test_no_sequence_breaks_what_always_holds(
     client: Any, database: Database, operator: Any, staff: Any, sequence: list[tuple[dict[str, Any], bool]]
 ) -> None:
-    """Over the API and in the back office, in any order."""
+    """Changes over the API and in the back office, in any order."""
     ticket_id = await opened(client)
     shown = [json.loads(await served(client, ticket_id))]
     expected = []

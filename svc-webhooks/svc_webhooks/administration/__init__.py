@@ -1,1 +1,1 @@
-"""What administrators see and change: health, secrets, deliveries and their attempts."""
+"""The view and the changes of administrators: health, secrets, deliveries and their attempts."""

@@ -1,4 +1,4 @@
-"""Fields of requests as values: instants, ids of events, states."""
+"""Converts request fields to values: instants, event ids, states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svc_webhooks.dispatch.rules import DELIVERY_STATES
 
 
 def instant_of(given: Timestamp, name: str) -> datetime.datetime:
-    """Raises Refusal 400 where no calendar has it."""
+    """Raises Refusal 400 if the instant lies outside the years 1 to 9999."""
     try:
         return given.ToDatetime(datetime.UTC)
     except (ValueError, OverflowError):
@@ -21,7 +21,7 @@ def instant_of(given: Timestamp, name: str) -> datetime.datetime:
 
 
 def event_id_of(text: str) -> uuid.UUID | None:
-    """None where the text is not as an event's id is printed."""
+    """None unless the text is an event id in canonical form."""
     try:
         found = uuid.UUID(text)
     except ValueError:
@@ -30,7 +30,7 @@ def event_id_of(text: str) -> uuid.UUID | None:
 
 
 def state_of(number: int) -> str | None:
-    """The state that a request names; None where it names none. Raises Refusal 422."""
+    """The requested state; None if the request names none. Raises Refusal 422."""
     if number == pb.DELIVERY_STATE_UNSPECIFIED:
         return None
     if not 0 < number <= len(DELIVERY_STATES):

@@ -1,4 +1,4 @@
-"""Deliveries and attempts as administrators see them."""
+"""Renders deliveries and attempts for administrators."""
 
 from __future__ import annotations
 

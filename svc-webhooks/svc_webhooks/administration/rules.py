@@ -1,4 +1,4 @@
-"""What an administrator sees and asks for. Pure."""
+"""The rules of administrators' requests. Pure."""
 
 from chassis.refusals import Refusal, invalid_request
 from svc_webhooks.dispatch.rules import PARKED, WAITING
@@ -6,9 +6,9 @@ from svc_webhooks.subscriptions.rules import PAUSED
 
 
 def held_by(state: str, health: str, company_active: bool | None) -> str:
-    """Why a delivery waits though it may be due; empty where nothing holds it back.
+    """Why a waiting delivery is not sent even when it is due; empty if nothing holds it back.
 
-    company_active: None where the company is not known yet, which counts as active.
+    company_active: None if the replica lacks the company, which then counts as active.
     """
     if state != WAITING:
         return ""
@@ -18,14 +18,14 @@ def held_by(state: str, health: str, company_active: bool | None) -> str:
 
 
 def check_retry(state: str, health: str, company_active: bool | None) -> None:
-    """Raises Refusal 422 where a delivery may not be attempted once more."""
+    """Raises Refusal 422 if the delivery may not be retried."""
     if state != PARKED:
         raise _not_retried("Only a parked delivery is retried; this one is waiting or has succeeded.")
     check_retries(health, company_active)
 
 
 def check_retries(health: str, company_active: bool | None) -> None:
-    """Raises Refusal 422 where nothing of a subscription would be attempted."""
+    """Raises Refusal 422 if no delivery of the subscription would be attempted."""
     if health == PAUSED:
         raise _not_retried("The subscription is paused; resume it before a retry.")
     if company_active is False:
@@ -47,7 +47,7 @@ def no_such_event() -> Refusal:
 
 
 def secret_just_rotated() -> Refusal:
-    """Whoever rotates at the same moment is told the secret that signs from now on; a second one would not."""
+    """For the slower of two concurrent rotations: the faster one returned the secret that signs from now on."""
     return invalid_request(
         "The secret was rotated by somebody else at this moment; rotate again if need be.", status=422
     )

@@ -1,1 +1,1 @@
-"""Deliveries on their way: what is due, claimed, sent and recorded."""
+"""Dispatches deliveries: finds due ones, claims, sends and records them."""

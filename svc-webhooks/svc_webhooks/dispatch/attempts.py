@@ -1,4 +1,4 @@
-"""Attempts of deliveries: claimed under a lease, sent, and recorded where the fence allows it."""
+"""Attempts of deliveries: claimed under a lease, sent, and recorded if the fence allows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svc_webhooks.dispatch.recorder import Recorder
 from svc_webhooks.dispatch.sender import Claimed, Sender
 from svc_webhooks.http_client.client import DEADLINE_SECONDS
 
-LEASE_SECONDS = int(DEADLINE_SECONDS) + 5  # until it is sent, the whole attempt, and time to record it
+LEASE_SECONDS = int(DEADLINE_SECONDS) + 5  # covers the wait before the attempt, the attempt and its recording
 
 LOST = Counter("makeready_webhooks_claims_lost_total", "Claims that another dispatcher may have or has", ["before"])
 
@@ -31,18 +31,19 @@ class Attempts:
         self._recorder = Recorder(database)
 
     async def claim_due(self, wanted: Mapping[int, int], now: datetime.datetime) -> list[Claimed]:
-        """Leases what is due as of `now`, up to so many deliveries of each subscription. Raises DatabaseUnavailable."""
+        """Leases deliveries due as of `now`, up to `wanted` of each subscription. Raises DatabaseUnavailable."""
         return self._sender.opened(await queries.claimed_deliveries(self._database, wanted, now, LEASE_SECONDS))
 
     async def claim_one(self, event_id: uuid.UUID, subscription_id: int) -> Claimed | None:
-        """Leases a waiting delivery, due or not; None where there is none to send. Raises DatabaseUnavailable."""
+        """Leases a waiting delivery, due or not; None if it can't be sent now. Raises DatabaseUnavailable."""
         claims = await queries.claimed_delivery(self._database, event_id, subscription_id, LEASE_SECONDS)
         return next(iter(self._sender.opened(claims)), None)
 
     async def make(self, claimed: Claimed, now: datetime.datetime, cause: str | None = None) -> rules.Attempt | None:
-        """Sends a claimed delivery and records it; None where it was not sent, or is gone or another's by now.
+        """Sends and records a claimed delivery. None if it was not sent, or if it was deleted or claimed anew
+        meanwhile.
 
-        cause: what started it; by default what makes it due. Raises DatabaseUnavailable.
+        cause: what started the attempt; by default derived from the delivery's rung. Raises DatabaseUnavailable.
         """
         failpoint("delivery-claimed")
         cause = cause or rules.cause_of_due(claimed.delivery.rung, self._ladder)
@@ -55,5 +56,5 @@ class Attempts:
         return attempt
 
     async def finish(self) -> None:
-        """Waits a moment for what is being recorded."""
+        """Waits a moment for attempts that are being recorded."""
         await self._recorder.finish()

@@ -1,4 +1,4 @@
-"""Records attempts: whatever has ended since the last time goes in one transaction, soon after it ended."""
+"""Records attempts in batches: all that ended since the last batch share a transaction, soon after they ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svc_webhooks.subscriptions.rules import SubscriptionHealth, after_failure, 
 
 ATTEMPTS_AT_ONCE = 500
 GATHER_SECONDS = 0.01  # a transaction costs as much as ten of its rows
-TRIES_MAX = 30  # the fence, not the clock, says whether a late record still counts
+TRIES_MAX = 30  # no limit of time: the fence decides whether a late record counts
 FINISH_SECONDS = 5.0
 TRY_SECONDS = 1.0
 
@@ -38,7 +38,7 @@ class Recorder:
         self._flushing: asyncio.Task[None] | None = None
 
     async def record(self, attempt: Attempt) -> bool:
-        """False where the delivery is gone or another sender's by now. Raises DatabaseUnavailable."""
+        """False if the delivery was deleted or claimed by another sender. Raises DatabaseUnavailable."""
         recorded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(attempt, recorded))
         if self._flushing is None:
@@ -46,7 +46,7 @@ class Recorder:
         return await recorded
 
     async def finish(self) -> None:
-        """Waits a moment for what is being recorded."""
+        """Waits a moment for attempts that are being recorded."""
         if self._flushing is not None:
             await asyncio.wait({self._flushing}, timeout=FINISH_SECONDS)
 
@@ -64,7 +64,8 @@ class Recorder:
             recorded = await self._record_patiently(some)
         except Exception as error:
             if len(some) > 1 and not isinstance(error, DatabaseUnavailable):
-                # One that can't be recorded keeps no other from it: whatever is not recorded is sent again.
+                # An attempt that can't be recorded must not block the others. An attempt that is not recorded is sent
+                # again.
                 for one in some:
                     await self._settle([one])
                 return
@@ -77,7 +78,7 @@ class Recorder:
                 one.recorded.set_result((one.attempt.event_id, one.attempt.subscription_id) in recorded)
 
     async def _record_patiently(self, some: Sequence[_Waiting]) -> set[tuple[object, int]]:
-        """Through a restart of the database: an attempt that was made and not recorded is made again."""
+        """Retries through a restart of the database, because an attempt that is not recorded is sent again."""
         for tries in range(1, TRIES_MAX + 1):
             try:
                 recorded = await self._record(some)
@@ -88,7 +89,7 @@ class Recorder:
                 await asyncio.sleep(TRY_SECONDS)
                 continue
             if tries > 1:
-                # The first try may have been committed and its answer lost: then nothing was left to do.
+                # The first try may have committed although its answer was lost; then this one finds nothing to record.
                 return {(one.attempt.event_id, one.attempt.subscription_id) for one in some}
             return recorded
         raise AssertionError("not reached")
@@ -100,7 +101,7 @@ class Recorder:
         async with self._database.transaction(BY_INDEX) as connection:
             before = await queries.healths_for_update(connection, ids) if any_failed else {}
             recorded = await queries.attempts_recorded(connection, attempts)
-            # Success upon success changes no subscription: no lock on its row, then.
+            # Successive successes change no subscription, so they need no lock on its row.
             if not before and any(recorded.values()):
                 before = await queries.healths_for_update(connection, ids)
             after = dict(before)

@@ -1,4 +1,4 @@
-"""When an attempt is due, and what it makes of its delivery. Pure."""
+"""When an attempt is due, and how it changes its delivery. Pure."""
 
 import datetime
 import uuid
@@ -13,20 +13,20 @@ Ladder = tuple[datetime.timedelta, ...]
 
 
 def first_due(occurred_at: datetime.datetime) -> datetime.datetime:
-    """A sweep attempts what happened up to its slot, to the second: `--now` is often given in seconds."""
+    """The due time of a new event, to the second: a sweep covers its own slot, and `--now` often has whole seconds."""
     return occurred_at.replace(microsecond=0)
 
 
 def due_after(slot: datetime.datetime) -> datetime.datetime:
-    """When to try again after a fault of ours: with the next sweep, whoever starts it, and not twice in this one."""
+    """The due time after an internal fault: the next sweep, scheduled or on request, but not this one again."""
     return slot + datetime.timedelta(microseconds=1)
 
 
 def next_due(slot: datetime.datetime, rung: int, ladder: Ladder) -> datetime.datetime | None:
-    """When to try again after attempt number `rung` on the ladder failed; None: the ladder is used up.
+    """The due time after attempt number `rung` on the ladder failed; None if the ladder is used up.
 
-    The ladder counts from the first attempt's slot. The difference of two rungs is added to this attempt's
-    slot, so that after an outage the later rungs keep their distance instead of burning in one hour.
+    The ladder counts from the first attempt's slot. The difference of two rungs is added to this attempt's slot, so the
+    later rungs retain their distance after an outage instead of being used up within an hour.
     """
     if rung > len(ladder):
         return None
@@ -35,7 +35,7 @@ def next_due(slot: datetime.datetime, rung: int, ladder: Ladder) -> datetime.dat
 
 
 class AfterAttempt(NamedTuple):
-    """What an attempt makes of its delivery. due_at: None unless it waits."""
+    """The delivery after an attempt. due_at: None unless it waits."""
 
     rung: int
     state: str
@@ -45,7 +45,7 @@ class AfterAttempt(NamedTuple):
 def after_attempt(
     rung: int, slot: datetime.datetime, ladder: Ladder, *, succeeded: bool, is_internal_fault: bool
 ) -> AfterAttempt:
-    """rung: steps of the ladder that were done before. A fault of ours takes none; the next sweep tries again."""
+    """rung: steps of the ladder used before. An internal fault uses none; the next sweep tries again."""
     if is_internal_fault:
         return AfterAttempt(rung, WAITING, due_after(slot))
     if succeeded:
@@ -55,12 +55,12 @@ def after_attempt(
 
 
 def cause_of_due(rung: int, ladder: Ladder) -> str:
-    """What started the attempt of a delivery that is due, `rung` steps done: beyond the ladder lead retries alone."""
+    """The cause of a due delivery's attempt after `rung` steps: beyond the ladder only retries make a delivery due."""
     return BY_RETRY if rung > len(ladder) else BY_SWEEP
 
 
 class Attempt(NamedTuple):
-    """One attempt and what it makes of its delivery."""
+    """An attempt and the state of its delivery after it."""
 
     event_id: uuid.UUID
     subscription_id: int
@@ -79,4 +79,4 @@ class Attempt(NamedTuple):
     status: int | None
     error: str
     response_excerpt: bytes
-    is_internal_fault: bool  # not stored: it was on our side, so the subscription's health stays as it is
+    is_internal_fault: bool  # not stored; an internal fault leaves the subscription's health as it is

@@ -1,7 +1,7 @@
-"""Sweeps: every delivery that is due as of an instant is attempted once (spec 6.3).
+"""Sweeps attempt every delivery that is due as of an instant once (spec 6.3).
 
-A sweep's `now` is its slot, or the operator's instant; it decides what is due and the next due time. Leases
-and fences use the database's clock, signatures and recorded times the real one. How a sweep goes about it: sweep.py.
+A sweep's `now` is its slot or the operator's instant. It decides which deliveries are due, and their next due time.
+Leases and fences use the database's clock; signatures and recorded times use the real one. sweep.py has the rest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from svc_webhooks.dispatch.sweep import Counts, Sweep, end_tasks
 
 CATCH_UP_SECONDS = 10.0
 POLL_SECONDS = 0.2
-POLL_SECONDS_MAX = 2.0  # each poll asks for every subscription
+POLL_SECONDS_MAX = 2.0  # each poll queries all subscriptions
 RETRY_SECONDS = 5.0
 WATCH_SECONDS = 60.0
 
@@ -37,7 +37,7 @@ SWEPT = Gauge("makeready_webhooks_sweep_timestamp_seconds", "When a sweep last e
 
 
 class Scheduler:
-    """Sweeps at every slot, and when an operator asks."""
+    """Sweeps at every slot, and on an operator's request."""
 
     def __init__(
         self, database: Database, consumer: Consumer, attempts: Attempts, *, period_seconds: int, clock: Clock
@@ -53,7 +53,7 @@ class Scheduler:
         self._asked_for = asyncio.Lock()
 
     async def run(self) -> None:
-        """Sweeps every slot, beginning with the last one missed, until cancelled."""
+        """Sweeps at every slot, starting with the last missed one, until cancelled."""
         slot = slot_of(self._clock(), self.period_seconds)
         try:
             while True:
@@ -63,7 +63,7 @@ class Scheduler:
                     log.warning("sweep_without_catching_up", reason=str(error))
                 try:
                     is_over = await self._passed(slot, await self._at(slot))
-                except Unavailable as error:  # sweeps that are under way go on
+                except Unavailable as error:  # running sweeps continue
                     log.warning("slot_waits", slot=slot.isoformat(), reason=str(error))
                     is_over = False
                 if is_over:
@@ -74,22 +74,23 @@ class Scheduler:
             await self.stop()
 
     async def sweep(self, now: datetime.datetime) -> tuple[int, Counts]:
-        """Stores what was committed before the call, attempts what is due as of `now`, and returns both counts.
+        """Stores events committed before the call, attempts deliveries due as of `now`, and returns both counts.
 
-        Raises Unavailable where a producer or the database does not answer within ten seconds.
+        Raises Unavailable if a producer or the database does not answer within ten seconds.
         """
         stored = await self._catch_up()
-        # One at a time, beside the slots': each has attempts under way, and their memory, of its own.
+        # Requested sweeps run one at a time, next to the slots' sweep: each has its own attempts and their memory.
         async with self._asked_for:
-            # On its own: a caller that goes away must not cut attempts off between sending and recording.
+            # In a task of its own: a caller that disconnects must not cut attempts off between sending and recording.
             task = self._begin(self._sweep(now))
             return stored, await asyncio.shield(task)
 
     async def attempt_now(self, event_id: uuid.UUID, subscription_id: int) -> bool:
-        """Attempts a waiting delivery at once, due or not, on record as an administrator's retry.
+        """Attempts a waiting delivery at once, due or not, and records the cause `retry`.
 
-        Returns when the attempt is recorded; False where there was none: the delivery does not wait, its subscription
-        is paused or gone, its company inactive, or another dispatcher has it just now. Raises DatabaseUnavailable.
+        Returns once the attempt is recorded. False if there was no attempt: the delivery does not wait, its
+        subscription is paused or deleted, its company is inactive, or another dispatcher has a lease on it. Raises
+        DatabaseUnavailable.
         """
         claimed = await self.attempts.claim_one(event_id, subscription_id)
         if claimed is None:
@@ -100,7 +101,7 @@ class Scheduler:
         return await asyncio.shield(task) is not None
 
     async def watch(self) -> None:
-        """Tells the metrics how much is due, now and then, until cancelled."""
+        """Sets the metrics of due deliveries every WATCH_SECONDS, until cancelled."""
         while True:
             with contextlib.suppress(DatabaseUnavailable):
                 many, since = await queries.backlog(self.database, self._clock())
@@ -116,7 +117,7 @@ class Scheduler:
         return Sweep(self.database, self.attempts, now)
 
     async def _at(self, slot: datetime.datetime) -> asyncio.Task[Counts]:
-        """The sweep of `slot`. One still under way, for some endpoint that hangs, becomes this slot's."""
+        """The sweep of `slot`. A sweep that still runs, perhaps for an endpoint that hangs, takes over this slot."""
         sweep = self._of_slots
         task = next((task for task, one in self._sweeps.items() if one is sweep), None)
         if sweep is not None and task is not None:
@@ -128,10 +129,10 @@ class Scheduler:
         return self._begin(self._of_slots)
 
     async def _passed(self, slot: datetime.datetime, task: asyncio.Task[Counts]) -> bool:
-        """Waits until it is another slot, a later or, where the clock was ahead, an earlier one; False at once where
-        the sweep fails before."""
+        """Waits for another slot, which is an earlier one if the clock was ahead. Returns False at once if the sweep
+        fails before that."""
         while slot_of(now := self._clock(), self.period_seconds) == slot:
-            # In short steps, for clocks are set and machines sleep.
+            # In short steps, because clocks can be set and machines can sleep.
             left = min(self.period_seconds - (now - slot).total_seconds(), 60)
             if not task.done():
                 await asyncio.wait({task}, timeout=left)
@@ -158,7 +159,8 @@ class Scheduler:
             log.info("sweep_done", now=sweep.now.isoformat(), **asdict(sweep.counts))
 
     async def _through(self, sweep: Sweep) -> Counts:
-        """Also waits for what another dispatcher holds, or died holding, as long as a lease lasts."""
+        """Runs the sweep, then waits up to a lease's length for deliveries that another dispatcher holds, or held when
+        it died."""
         counts, pause = await sweep.run(), POLL_SECONDS
         give_up = asyncio.get_running_loop().time() + LEASE_SECONDS + RETRY_SECONDS
         while asyncio.get_running_loop().time() < give_up:
@@ -171,7 +173,7 @@ class Scheduler:
         return counts
 
     async def _catch_up(self) -> int:
-        """Raises Unavailable where the producers can't be asked within the limit."""
+        """Raises Unavailable if the producers do not answer within the limit."""
         reason = "no answer in time"
         try:
             async with asyncio.timeout(CATCH_UP_SECONDS):

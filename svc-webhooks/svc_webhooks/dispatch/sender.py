@@ -1,8 +1,8 @@
-"""One attempt of a claimed delivery: signs, sends, and says what comes next (spec 6.3, 6.4).
+"""One attempt of a claimed delivery: signs, sends, and decides the next state (spec 6.3, 6.4).
 
-A rotation of the secret, a pause and a delete are a hard cut for every attempt that begins after them. An attempt
-begins with its claim: the statement that leases a delivery reads the destination and the secret, and the request
-follows at once, within milliseconds. Where the process is held up in between, nothing is sent: see `Sender.attempt`.
+Every attempt that begins after a rotation of the secret, a pause or a delete obeys it. An attempt begins with its
+claim: the statement that leases a delivery also reads the destination and the secret, and the request follows within
+milliseconds. If the process is delayed in between, it sends nothing: see `Sender.attempt`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from svc_webhooks.dispatch.signature import service_signature
 from svc_webhooks.http_client.client import HttpClient, Outcome
 from svc_webhooks.vault.keyring import Vault, VaultFault
 
-BEGIN_SECONDS_MAX = 2.0  # between a claim and its request; with the whole attempt, less than a lease
+BEGIN_SECONDS_MAX = 2.0  # from claim to request; together with the whole attempt shorter than a lease
 
 log = structlog.stdlib.get_logger(__name__)
 ATTEMPTS = Counter("makeready_webhooks_attempts_total", "Delivery attempts by outcome", ["error"])
@@ -31,7 +31,7 @@ SECONDS = Histogram(
 
 
 class Claimed(NamedTuple):
-    """A delivery that is leased. secret: None where it can't be opened; since: the lease began then or later."""
+    """A leased delivery. secret: None if it can't be opened. since: a lower bound of the lease's start."""
 
     delivery: ClaimedDelivery
     secret: str | None
@@ -47,7 +47,7 @@ class Sender:
         self._clock = clock
 
     def opened(self, claims: Claims) -> list[Claimed]:
-        """Each subscription's secret is opened once, for these rows alone."""
+        """Adds the secrets. Each subscription's secret is opened once for these rows, and not cached."""
         secrets: dict[int, str | None] = {}
         for row in claims.rows:
             if row.subscription_id not in secrets:
@@ -57,7 +57,8 @@ class Sender:
     async def attempt(
         self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str
     ) -> rules.Attempt | None:
-        """None where the claim is so old that the lease might run out meanwhile and another dispatcher send it too."""
+        """None if the claim is so old that the lease could run out during the attempt and another dispatcher send it
+        too."""
         delivery = claimed.delivery
         started_at = self._clock()
         if uptime() - claimed.since > BEGIN_SECONDS_MAX:

@@ -1,4 +1,4 @@
-"""The signature over the bytes that are sent (spec 6.4)."""
+"""The signature over the bytes of a request's body (spec 6.4)."""
 
 import hashlib
 import hmac

@@ -1,9 +1,9 @@
-"""One sweep: how many attempts each subscription may have under way, and which subscription comes next.
+"""One sweep: limits each subscription's concurrent attempts, and schedules subscriptions in turn.
 
-Permits are shared out evenly among the subscriptions with something due, in turns. An attempt that lasts longer than
-SLOW_AFTER_SECONDS gives its permit back while it goes on, and its endpoint shares a smaller number of permits with
-other slow ones until it answers promptly again: endpoints that hang take nothing from those that answer, whatever they
-were before. Only what can be sent at once is claimed, so that memory does not grow with the backlog.
+Subscriptions with due deliveries share the permits evenly, in turns. An attempt that lasts longer than
+SLOW_AFTER_SECONDS returns its permit and continues. Its endpoint then shares a smaller number of permits with other
+slow ones until it answers promptly again, so endpoints that hang take nothing from those that answer, however they
+behaved before. The sweep claims only deliveries that it can send at once, so memory does not grow with the backlog.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from svc_webhooks.subscriptions.rules import HEALTHY
 
 PERMITS_MAX = 512
 SLOW_PERMITS_MAX = 256
-UNDER_WAY_MAX = 1024  # with attempts that gave their permit back and go on
+UNDER_WAY_MAX = 1024  # includes attempts that returned their permit and continue
 OF_A_SUBSCRIPTION_MAX = 16
 OF_A_SUBSCRIPTION_MIN = 2
 SLOW_AFTER_SECONDS = 2.0
 LISTED_AT_ONCE = 1000
-CLAIM_PAUSE_SECONDS = 0.02  # a claim costs 1 ms and 20 µs a row: what ends meanwhile is made up for together
+CLAIM_PAUSE_SECONDS = 0.02  # a claim costs 1 ms and 20 µs a row, so one claim replaces all attempts that end meanwhile
 STOP_SECONDS = 3.0
 
 log = structlog.stdlib.get_logger(__name__)
@@ -41,7 +41,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 @dataclass(slots=True)
 class Counts:
-    """What a sweep did. parked: those of `failed` whose ladder is used up."""
+    """The counts of a sweep. parked: those of `failed` that used up the ladder."""
 
     attempted: int = 0
     succeeded: int = 0
@@ -61,7 +61,7 @@ class _Subscriber:
 
 @dataclass(slots=True, eq=False)
 class _Permit:
-    """Of one attempt under way. slow: of the slow ones' permits; overdue: in use for longer than SLOW_AFTER_SECONDS."""
+    """An attempt's permit. slow: one of the slow ones' permits. overdue: in use for longer than SLOW_AFTER_SECONDS."""
 
     subscriber: _Subscriber
     began: float
@@ -71,12 +71,12 @@ class _Permit:
 
     @property
     def is_held(self) -> bool:
-        """A prompt one's permit is free again once it is overdue; a slow one's when its attempt has ended."""
+        """A prompt subscription's permit is free once it is overdue, a slow one's when its attempt ends."""
         return not self.ended and (self.slow or not self.overdue)
 
 
 class Sweep:
-    """One sweep, as of `now`."""
+    """A sweep as of `now`."""
 
     def __init__(self, database: Database, attempts: Attempts, now: datetime.datetime) -> None:
         self.now = now
@@ -84,9 +84,9 @@ class Sweep:
         self._database = database
         self._attempts = attempts
         self._subscribers: dict[int, _Subscriber] = {}
-        # Those of whom more may be due, in the order of their turns: the prompt ones, the slow ones.
+        # Subscriptions that may have more due deliveries, in the order of their turns: prompt ones, slow ones.
         self._queues: tuple[OrderedDict[int, _Subscriber], ...] = (OrderedDict(), OrderedDict())
-        self._held = [0, 0]  # permits, likewise
+        self._held = [0, 0]  # permits in use: prompt, slow
         self._begun: deque[_Permit] = deque()
         self._under_way: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -94,7 +94,7 @@ class Sweep:
         self._fault: Exception | None = None
 
     async def run(self) -> Counts:
-        """Attempts what is due. Raises Unavailable where the database goes away for longer than a moment."""
+        """Attempts due deliveries. Raises Unavailable if the database stays away for longer than a moment."""
         await self.look()
         while True:
             self._changed.clear()
@@ -111,7 +111,7 @@ class Sweep:
         return self.counts
 
     async def look(self) -> None:
-        """Puts every subscription with something due into its queue."""
+        """Queues every subscription with a due delivery."""
         after_id = 0
         while not self._stopped:
             rows = await queries.subscriptions_due(self._database, self.now, after_id, LISTED_AT_ONCE)
@@ -126,13 +126,14 @@ class Sweep:
             after_id = rows[-1].id
 
     async def stop(self) -> None:
-        """No more claims; attempts under way get a moment to be recorded, then their leases run out."""
+        """Stops claiming, and gives running attempts a moment to be recorded; after that their leases run out."""
         self._stopped = True
         self._changed.set()
         await end_tasks(self._under_way)
 
     def _wanted(self) -> dict[int, int]:
-        """How many deliveries of which subscription can be sent at once; one that is served goes to its queue's end."""
+        """The number of deliveries of each subscription that can be sent at once. A served subscription goes to its
+        queue's end."""
         wanted: dict[int, int] = {}
         if self._stopped:
             return wanted
@@ -154,11 +155,11 @@ class Sweep:
         return wanted
 
     async def _claim(self, wanted: dict[int, int]) -> None:
-        """Begins what it claims at once: see `Sender.attempt`."""
+        """Claims deliveries and sends them at once: see `Sender.attempt`."""
         try:
             claimed = await self._attempts.claim_due(wanted, self.now)
         except Exception as fault:
-            self._fault, self._stopped = fault, True  # raised when what is under way has ended
+            self._fault, self._stopped = fault, True  # raised when the running attempts have ended
             return
         found = Counter(one.delivery.subscription_id for one in claimed)
         for sub_id, many in wanted.items():
@@ -187,11 +188,12 @@ class Sweep:
         except Unavailable as fault:
             self._fault = fault
         except Exception:
-            # This one's alone: the others go on, and it is tried again when its lease has run out.
+            # Only this attempt fails: the others continue, and it is repeated when its lease has run out.
             log.exception("attempt_failed", subscription_id=claimed.delivery.subscription_id)
 
     def _release_overdue(self) -> None:
-        """Takes what has been under way for longer than SLOW_AFTER_SECONDS out of the way of the others."""
+        """Marks attempts that last longer than SLOW_AFTER_SECONDS as overdue, which frees prompt subscriptions'
+        permits."""
         limit = asyncio.get_running_loop().time() - SLOW_AFTER_SECONDS
         while self._begun and (self._begun[0].ended or self._begun[0].began < limit):
             permit = self._begun.popleft()
@@ -214,7 +216,7 @@ class Sweep:
         self._changed.set()
 
     def _requeue(self, one: _Subscriber, *, slow: bool) -> None:
-        """One that changes from prompt to slow, or back, is the last in the other queue."""
+        """A subscription that becomes slow, or prompt again, goes to the end of the other queue."""
         if one.slow != slow:
             waiting = self._queues[one.slow].pop(one.id, None)
             one.slow = slow
@@ -226,7 +228,7 @@ class Sweep:
             self._subscribers.pop(one.id, None)
 
     async def _change(self) -> None:
-        """Waits until an attempt ends, or is overdue."""
+        """Waits until an attempt ends or is overdue."""
         while self._begun and self._begun[0].ended:
             self._begun.popleft()
         left = None
@@ -240,7 +242,7 @@ class Sweep:
 
 
 async def end_tasks(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Gives tasks a moment to end by themselves, then ends them."""
+    """Gives tasks a moment to end by themselves, then cancels them."""
     if tasks:
         _, late = await asyncio.wait(tasks, timeout=STOP_SECONDS)
         for task in late:

@@ -1,5 +1,4 @@
-"""Tables of deliveries and their attempts, partitioned by day: see schema.py. Constraints make impossible what the
-rules forbid."""
+"""Tables of deliveries and their attempts, partitioned by day: see schema.py. Constraints enforce the rules."""
 
 from __future__ import annotations
 
@@ -24,14 +23,14 @@ delivery = Table(
     "delivery",
     metadata,
     Column("event_id", Uuid, nullable=False),
-    # Held to `subscription` by the fan-out, which locks its row, and by `erasure`.
+    # No foreign key: the fan-out, which locks the subscription's row, and `erasure` maintain the reference.
     Column("subscription_id", BigInteger, nullable=False),
     Column("state", Text, nullable=False, server_default=text("'waiting'")),
     Column("due_at", Instant),
-    # Attempts made, and how many of them were steps of the ladder: our own faults are not.
+    # attempts: all that were made. rung: those that were steps of the ladder; internal faults are not.
     Column("attempts", Integer, nullable=False, server_default=text("0")),
     Column("rung", SmallInteger, nullable=False, server_default=text("0")),
-    # Raised by every claim: a sender whose lease ran out can't record over the next one.
+    # Every claim increments it, so a sender whose lease ran out can't record over the next one.
     Column("fence", BigInteger, nullable=False, server_default=text("0")),
     Column("leased_until", Instant),
     Column("settled_at", Instant),
@@ -65,18 +64,18 @@ attempt = Table(
     Column("number", Integer, nullable=False),
     Column("cause", Text, nullable=False, server_default=text("'sweep'")),
     Column("started_at", Instant, nullable=False),
-    # Of the whole attempt; until the connection stood, and from then on for TLS (null with a kept connection); from the
-    # start to the first byte of the response.
+    # duration: of the whole attempt. connect: until the connection stood. tls: from then until TLS was agreed upon.
+    # Both are null for a reused connection. first_byte: from the start to the first byte of the response.
     Column("duration_milliseconds", Integer, nullable=False),
     Column("connect_milliseconds", Integer),
     Column("tls_milliseconds", Integer),
     Column("first_byte_milliseconds", Integer),
-    # What was dialled; null where it did not come to that.
+    # The dialled address; null if no address was dialled.
     Column("address", Text),
     Column("status", SmallInteger),
     Column("error", Text, nullable=False),
     Column("response_excerpt", LargeBinary, nullable=False),
-    # The delivery's, after this attempt.
+    # The delivery's state and due time after this attempt.
     Column("state", Text, nullable=False),
     Column("due_at", Instant),
     PrimaryKeyConstraint("event_id", "subscription_id", "number"),
@@ -84,7 +83,7 @@ attempt = Table(
     CheckConstraint(f"state IN ({listed(rules.DELIVERY_STATES)})", name="attempt_state"),
     CheckConstraint("(state = 'waiting') = (due_at IS NOT NULL)", name="attempt_due_at"),
     CheckConstraint("number > 0", name="attempt_number"),
-    # A 2xx alone is not success: a response that never ended is a timeout.
+    # A 2xx status alone is no success: a response that never ends is a timeout.
     CheckConstraint("error <> '' OR (status IS NOT NULL AND status BETWEEN 200 AND 299)", name="attempt_succeeded"),
     postgresql_partition_by=BY_EVENT_ID,
 )

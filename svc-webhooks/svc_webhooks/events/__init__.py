@@ -1,1 +1,1 @@
-"""Public events as they are stored: their envelopes, and the days that hold them."""
+"""Stores public events: their envelopes, and the daily partitions that hold them."""

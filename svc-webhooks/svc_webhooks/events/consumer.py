@@ -1,4 +1,4 @@
-"""The events that svc-webhooks listens to: public ones to deliver, companies to know."""
+"""The events that svc-webhooks consumes: public events to deliver, and references to companies."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ STORED = Counter("makeready_webhooks_events_stored_total", "Public events stored
 TOO_OLD = Counter("makeready_webhooks_events_too_old_total", "Events of days that are over, dropped")
 
 _company = Replica(company)
-# It becomes a header of every attempt.
+# The request id becomes a header of every attempt.
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
 
 
 async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
-    """Takes rows into the replicas. overwrite: see `Replica`."""
+    """Writes rows to the replicas. overwrite: see `Replica`."""
     await _company.put(connection, (row for one in references for row in one.companies), overwrite)
 
 
 class Feed:
-    """Takes events in."""
+    """Applies events."""
 
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
 
     async def apply(self, connection: Connection, events: Sequence[pb.Event]) -> None:
-        """An event is matched once, now, to the subscriptions that exist now."""
+        """Matches each event once, to the subscriptions that exist at this moment."""
         await put_references(connection, [event.references for event in events])
         stored = []
         for event in events:
@@ -67,7 +67,7 @@ class Feed:
             except CheckViolationError as error:
                 if error.constraint_name:
                     raise
-                # No partition: somebody has dropped a day that this process believed in. Made again, it is tried again.
+                # No partition: another process dropped a day that this one has cached. The retry makes the day again.
                 self._partitions.forget()
                 raise DatabaseUnavailable("a day was dropped at this moment") from error
             for one in stored:
@@ -94,6 +94,6 @@ def _stored(event: pb.Event) -> StoredEvent:
         occurred_at=occurred_at,
         request_id=event.request_id if _REQUEST_ID.fullmatch(event.request_id) else "",
         body=body,
-        # A record that a file has dated into the future changes after that date; its event need not wait for it.
+        # A change of a record that an import dated into the future occurs after that date; its event is due at once.
         due_at=first_due(min(occurred_at, made_at(event_id))),
     )

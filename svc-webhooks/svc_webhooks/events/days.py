@@ -1,23 +1,23 @@
-"""The UTC day in an event's id (UUIDv7): by days events are stored, kept and dropped."""
+"""The UTC day in an event's id (UUIDv7). Events are stored, retained and dropped by day."""
 
 import datetime
 import uuid
 
 DAY = datetime.timedelta(days=1)
 KEPT_DAYS = 30
-# Before all ids and after all of them.
+# Lower than all ids, and higher than all ids.
 OLDEST, NEWEST = uuid.UUID(int=0), uuid.UUID(int=(1 << 128) - 1)
-# Before it, nothing is over: a date that can't be counted back from is none of ours.
+# An earlier `now` counts as this day: no id lies before 1970, so counting 30 days back must not either.
 _FIRST = datetime.date(1970, 3, 1)
 
 
 def made_at(event_id: uuid.UUID) -> datetime.datetime:
-    """When the id was made."""
+    """The instant at which the id was made."""
     return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(milliseconds=event_id.int >> 80)
 
 
 def day_of(event_id: uuid.UUID) -> datetime.date:
-    """The UTC day in which the id was made."""
+    """The UTC day on which the id was made."""
     return made_at(event_id).date()
 
 
@@ -28,11 +28,11 @@ def first_id(day: datetime.date) -> uuid.UUID:
 
 
 def first_day_kept(now: datetime.datetime) -> datetime.date:
-    """Events of the days before are over: 30 days have passed since the end of their day."""
+    """The first day whose events are retained: 30 days have passed since the end of every earlier day."""
     return max(now.date(), _FIRST) - KEPT_DAYS * DAY
 
 
 def expires_at(event_id: uuid.UUID) -> datetime.datetime:
-    """When the event goes with all that hangs on it: its day goes whole, after 30 full days."""
+    """When the event goes together with its deliveries and attempts: whole days go, after 30 full days."""
     day = day_of(event_id)
     return datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.UTC) + (KEPT_DAYS + 1) * DAY

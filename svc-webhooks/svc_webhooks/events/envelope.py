@@ -6,9 +6,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 def envelope(*, event_id: str, event: str, occurred_at: str, company_id: int, data: bytes, change: bytes) -> bytes:
-    """The seven keys in their order. `data` and `change` are laid in byte for byte, an empty change as null.
+    """The seven keys in their order. `data` and `change` go in byte for byte; an empty change becomes null.
 
-    Built once, when the event is stored: every attempt sends the same bytes.
+    The envelope is built once, when the event is stored, so every attempt sends the same bytes.
     """
     return b"".join(
         (

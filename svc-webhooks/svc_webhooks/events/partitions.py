@@ -1,8 +1,8 @@
 """Daily partitions of event, delivery and attempt, by the time in the event's id (UUIDv7).
 
-They are made ahead of time, and on demand before an event is stored. Thirty days after its end a day is dropped as a
-whole, whatever it holds: what that costs does not grow with the rows. An event of a day that is over is not stored,
-even where its partitions are still there: it would vanish with them, unseen.
+They are made ahead of time, and on demand before an event is stored. A day is dropped as a whole thirty days after its
+end, so the cost does not grow with its rows. An event whose day is over is not stored, even if the partitions still
+exist: it would vanish with them unnoticed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from svc_webhooks.events.rules import drop_held_up
 
 AHEAD_DAYS = 3
 LOOK_SECONDS = 3600
-# An id from further ahead is the work of a broken clock; its partitions would stand in the way of every statement.
+# An id further ahead comes from a broken clock; its partitions would hinder every statement.
 FUTURE_DAYS_MAX = 60
 
 log = structlog.stdlib.get_logger(__name__)
@@ -33,7 +33,7 @@ EXPIRING = Gauge("makeready_webhooks_expiring_deliveries", "Undelivered, and gon
 
 
 class Partitions:
-    """Knows which days can be stored, makes the days that can't yet, and drops those that are over."""
+    """Caches which days have partitions, makes missing days, and drops days that are over."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime.datetime]) -> None:
         self._database = database
@@ -43,7 +43,7 @@ class Partitions:
     # Making
 
     async def run(self) -> None:
-        """Keeps some days ahead of the clock, until cancelled."""
+        """Makes some days ahead of the clock, until cancelled."""
         while True:
             await self.ahead()
             await asyncio.sleep(LOOK_SECONDS)
@@ -53,13 +53,13 @@ class Partitions:
         await self._make([today + number * DAY for number in range(AHEAD_DAYS + 1)], queries.PATIENT_SECONDS)
 
     async def hold(self, event_id: uuid.UUID) -> bool:
-        """Makes sure of the partitions of an event that is to be stored; False where its day is over.
+        """Makes sure that the partitions of an event's day exist; False if the day is over.
 
-        Raises ValueError for an id out of the future, DatabaseUnavailable.
+        Raises ValueError for an id too far in the future, and DatabaseUnavailable.
         """
         day, now = day_of(event_id), self._clock()
         if not first_day_kept(now) <= day <= now.date() + FUTURE_DAYS_MAX * DAY:
-            # Lost is what two clocks refuse: the wrong one may be this machine's.
+            # Refuses an event only if two clocks agree: this machine's clock may be the wrong one.
             now = await queries.clock(self._database)
         if day < first_day_kept(now):
             return False
@@ -70,7 +70,7 @@ class Partitions:
         return True
 
     def forget(self) -> None:
-        """What was known of the days: another process has dropped one of them."""
+        """Clears the cache of days, because another process has dropped one."""
         self._held.clear()
 
     async def _make(self, days: list[datetime.date], turn_seconds: float) -> None:
@@ -90,7 +90,8 @@ class Partitions:
     # Dropping
 
     async def every_hour(self, slot: datetime.datetime) -> None:
-        """Drops what is over, by the database's clock too: a machine that wakes in another year deletes nothing."""
+        """Drops days that are over by the database's clock too, so that a machine whose clock jumps a year ahead
+        deletes nothing."""
         try:
             now = min(slot, await queries.clock(self._database))
             await self.drop(now)
@@ -100,21 +101,21 @@ class Partitions:
                 if count:
                     log.warning("deliveries_expire_within_a_day", state=state, deliveries=count)
         except DatabaseUnavailable as error:
-            # The next hour tries again. Whoever asks by hand is told.
+            # The next hour tries again. An operator's request reports the reason instead.
             log.warning("days_not_dropped", reason=str(error))
 
     async def drop_as_asked(self, now: datetime.datetime) -> int:
-        """Likewise for an operator, who is told what holds it up. Raises Refusal."""
+        """For an operator's request: reports what holds up the drop. Raises Refusal."""
         try:
             return await self.drop(now)
         except queries.HeldUp:
             raise drop_held_up() from None
 
     async def drop(self, now: datetime.datetime) -> int:
-        """Drops the days that are over as of `now`, and what an earlier drop left; returns how many days that were.
+        """Drops the days that are over as of `now` and finishes earlier drops; returns the number of days.
 
-        Any number may do so at once. Raises HeldUp where a statement that takes long is in the way: what was begun is
-        ended by the next call.
+        Several processes may call it at once. Raises HeldUp if a long statement is in the way; the next call finishes a
+        drop that was begun.
         """
         kept, days = first_day_kept(now), 0
         while True:
@@ -127,7 +128,7 @@ class Partitions:
             days += len(over.days)
 
     async def _drop(self, connection: Connection, one: DaySet) -> None:
-        """Step by step, none of them in a transaction with another; begun anew, it goes on where it was."""
+        """Drops in steps, without a transaction around them; a repeated call continues where the last one stopped."""
         self.forget()
         for table in DROPPED:
             state = one.states.get(table)

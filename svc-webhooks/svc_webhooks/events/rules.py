@@ -1,4 +1,4 @@
-"""What is refused of days of events. Pure."""
+"""The refusals of events. Pure."""
 
 from chassis.refusals import Refusal
 

@@ -14,9 +14,9 @@ event = Table(
     Column("event", Text, nullable=False),
     Column("entity_id", BigInteger, nullable=False),
     Column("occurred_at", Instant, nullable=False),
-    # The request that caused it; empty where none did.
+    # The id of the request that caused the event; empty if none did.
     Column("request_id", Text, nullable=False),
-    # The envelope, byte for byte what every attempt sends.
+    # The envelope: exactly the bytes that every attempt sends.
     Column("body", LargeBinary, nullable=False),
     Column("stored_at", Instant, nullable=False, server_default=text("clock_timestamp()")),
     postgresql_partition_by=BY_EVENT_ID,

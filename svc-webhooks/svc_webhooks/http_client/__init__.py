@@ -1,1 +1,1 @@
-"""The only way out to receivers: checks addresses, keeps deadlines, takes times."""
+"""The only way out to receivers: checks addresses, enforces deadlines, measures times."""

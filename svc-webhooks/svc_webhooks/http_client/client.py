@@ -1,10 +1,9 @@
-"""The one way out: resolves a destination, refuses what is not public, dials what was checked, sends.
+"""Resolves a destination, refuses addresses that are not public, dials the checked address, sends.
 
-`check` (when a subscription is created) and `post` (when a delivery is sent) share `_endpoints`, so an
-address that validation refuses can't be dialled, and the address dialled is the very one that was
-checked: the request goes to the address, the name only to Host, SNI and the certificate. A kept
-connection is keyed by (address, port, name); it serves a send only if that send's own resolution
-brought its address and found it public.
+`check` (when a subscription is created) and `post` (when a delivery is sent) share `_endpoints`. So an address that
+validation refuses can't be dialled, and the dialled address is the checked one: the request goes to the address; only
+Host, SNI and the certificate's check use the name. A pooled connection has the key (address, port, name). A send uses
+it only if its own resolution returned that address and found it public.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from svc_webhooks.http_client.sockets import Endpoint, Failed
 
 DEADLINE_SECONDS = 10.0
 CONNECT_SECONDS_MAX = 3.0  # until TLS is agreed upon, for an address that has alternatives
-STALLED_SECONDS = 2.0  # so late past its deadline, an attempt says nothing about the receiver
+STALLED_SECONDS = 2.0  # an attempt this late past its deadline says nothing about the receiver
 DESTINATIONS_KEPT_MAX = 1024
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
@@ -43,15 +42,15 @@ log = structlog.stdlib.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one attempt."""
+    """The result of one attempt."""
 
-    status: int | None  # the receiver's, where one arrived
+    status: int | None  # the receiver's, if one arrived
     error: str  # class of the failure; empty after a 2xx
     excerpt: bytes  # the first EXCERPT_BYTES_MAX bytes of the response's body
     duration_milliseconds: int
-    is_internal_fault: bool = False  # it lies on our side: it must not use up the ladder
-    address: str | None = None  # what was dialled, or is connected
-    connect_milliseconds: int | None = None  # None where a kept connection served
+    is_internal_fault: bool = False  # a fault on our side, which must not use up the ladder
+    address: str | None = None  # the dialled or connected address
+    connect_milliseconds: int | None = None  # None if a pooled connection served
     tls_milliseconds: int | None = None
     first_byte_milliseconds: int | None = None
 
@@ -62,7 +61,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Attempt:
-    """What is known of an attempt under way: all that remains of it when the deadline strikes."""
+    """The facts about a running attempt; if the deadline passes, they are all that remains of it."""
 
     started: float
     response: Response = field(default_factory=Response)
@@ -89,7 +88,7 @@ class _Attempt:
 
 
 class HttpClient:
-    """Sends to destinations. One per process; made inside the event loop."""
+    """Sends to destinations. One for each process; made inside the event loop."""
 
     def __init__(
         self,
@@ -125,14 +124,14 @@ class HttpClient:
         self._pool.close()
 
     async def check(self, url: str) -> None:
-        """Raise DestinationRefused where `url` may not be a destination, ResolverFault where unknown."""
+        """Raises DestinationRefused if `url` may not be a destination, ResolverFault if that is unknown."""
         try:
             await self._endpoints(self._parsed(url))
         except NoAddress as error:
             raise DestinationRefused("must have a public host") from error
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
-        """POST `body` as it is; never raises: what goes wrong on our side is an outcome too."""
+        """POSTs `body` unchanged. Never raises: internal faults are outcomes too."""
         attempt = _Attempt(time.monotonic())
         try:
             async with asyncio.timeout(self._deadline_seconds):
@@ -143,7 +142,7 @@ class HttpClient:
         return attempt.outcome()
 
     def _class_of(self, error: Exception, attempt: _Attempt) -> tuple[str, bool]:
-        """The class of what ended an attempt, and whether it is a fault of ours."""
+        """The class of an attempt's error, and whether it is an internal fault."""
         match error:
             case DestinationRefused():
                 found = "destination_refused", False
@@ -172,8 +171,8 @@ class HttpClient:
             try:
                 await connection.exchange(head, body, attempt.response, attempt.times)
             except Failed:
-                # A receiver may close a kept connection at the very moment it is used again: that is no
-                # failure of the delivery, so a fresh connection gets its turn under the same deadline.
+                # A receiver may close a pooled connection at the very moment of its reuse. That is no failure of the
+                # delivery, so a fresh connection is tried within the same deadline.
                 if attempt.times.first_byte is not None:
                     raise
             else:
@@ -184,7 +183,8 @@ class HttpClient:
         self._pool.keep(connection)
 
     async def _dialled(self, name: str, endpoints: Sequence[Endpoint], attempt: _Attempt) -> Connection:
-        """Each address in turn until one shakes hands. Raises Failed: the receiver's fault if one of them was."""
+        """Tries each address in turn until one completes the handshake. Raises Failed, with the receiver's fault if an
+        address had one."""
         found: tuple[Failed, Endpoint] | None = None
         for index, endpoint in enumerate(endpoints):
             attempt.endpoint = endpoint
@@ -204,7 +204,7 @@ class HttpClient:
         raise failed
 
     async def _endpoints(self, destination: Destination) -> Sequence[Endpoint]:
-        """Where `destination` may be dialled. Raises DestinationRefused, NoAddress or ResolverFault."""
+        """The endpoints to dial for `destination`. Raises DestinationRefused, NoAddress or ResolverFault."""
         override = self._overrides.get(destination.host)
         if override is not None:
             return (override,)
@@ -214,13 +214,14 @@ class HttpClient:
 
 
 def allow_many_connections() -> None:
-    """As many descriptors as the machine grants: the usual 1,024 are fewer than attempts may be under way at once."""
+    """Raises the limit of descriptors to the machine's maximum: the usual 1,024 are fewer than concurrent attempts
+    need."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _checked(addresses: Sequence[Address]) -> Sequence[Endpoint]:
-    # One private address behind a name is enough: which one is dialled must not depend on luck.
+    # One private address is enough to refuse a name: the outcome must not depend on which address is dialled.
     if not all(is_public(address) for address in addresses):
         raise DestinationRefused("must have a public host")
     return tuple(Endpoint(address, PORT) for address in addresses)

@@ -1,7 +1,7 @@
-"""A connection to a receiver: TCP, TLS and one HTTP request at a time, each with its time taken.
+"""A connection to a receiver: TCP, TLS and one HTTP request at a time, each timed.
 
-TLS is spoken here, over a plain transport, instead of by the event loop: so connecting and shaking hands are timed and
-told apart when they fail, a connection that is no longer wanted is gone at once, and a request costs less CPU than
+This module speaks TLS itself, over a plain transport, instead of leaving it to the event loop. So connecting and the
+handshake have their own times and errors, an unwanted connection is closed at once, and a request costs less CPU than
 with a general client (docs/decisions/0019).
 """
 
@@ -18,13 +18,14 @@ from svc_webhooks.http_client.response import Malformed, Response
 from svc_webhooks.http_client.sockets import Endpoint, Failed, connected
 
 READ_BYTES = 65536
-# What a receiver does not take stays as the body it is, which the caller holds anyway, and not also encrypted.
+# Bytes that a slow receiver has not taken stay in the body, which the caller holds anyway, and are not also stored
+# encrypted.
 WRITE_BYTES = 32768
 
 
 @dataclass(slots=True)
 class Times:
-    """When what happened, in seconds of the monotonic clock; None where it did not."""
+    """The instants of each step, in seconds of the monotonic clock; None if the step did not happen."""
 
     dialled: float | None = None
     connected: float | None = None
@@ -49,7 +50,7 @@ async def dial(endpoint: Endpoint, name: str, context: ssl.SSLContext, times: Ti
 
 
 class Connection(asyncio.Protocol):
-    """Made by `dial`. Serves one exchange at a time; what comes unasked for closes it."""
+    """Made by `dial`. Serves one exchange at a time; unsolicited data closes it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, endpoint: Endpoint, name: str, context: ssl.SSLContext) -> None:
         self.endpoint = endpoint
@@ -68,13 +69,14 @@ class Connection(asyncio.Protocol):
         self._times: Times | None = None
 
     async def secure(self) -> None:
-        """Shakes hands. Raises Failed where the certificate, the version or the name will not do."""
+        """Performs the TLS handshake. Raises Failed if the certificate, the version or the name is not acceptable."""
         self._waiter = self._loop.create_future()
         self._shake_hands()
         await self._waited()
 
     async def exchange(self, head: bytes, body: bytes, response: Response, times: Times) -> None:
-        """Sends a request and reads until `response` has ended. Raises Failed; `response` keeps what came before."""
+        """Sends a request and reads until `response` has ended. Raises Failed; `response` then has the part that
+        arrived."""
         self._response, self._times = response, times
         self._waiter = self._loop.create_future()
         try:
@@ -89,7 +91,7 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     async def _send(self, head: bytes, body: bytes, ended: asyncio.Future[None]) -> bool:
-        """As the receiver takes it. False where the exchange has ended before the request had."""
+        """Sends at the receiver's pace. False if the exchange ended before the request was sent completely."""
         if len(body) <= WRITE_BYTES:
             self._write(head + body)
             return True
@@ -111,15 +113,15 @@ class Connection(asyncio.Protocol):
             self._flush()
 
     def close(self) -> None:
-        """Says goodbye and closes."""
+        """Sends close_notify and closes."""
         if not self.closed:
-            with contextlib.suppress(ssl.SSLError):  # the receiver's own goodbye is not waited for
+            with contextlib.suppress(ssl.SSLError):  # the receiver's own close_notify is not waited for
                 self._tls.unwrap()
             self._flush()
             self._drop()
 
     def abort(self) -> None:
-        """Closes at once, whatever is under way."""
+        """Closes at once, even during an exchange."""
         self.closed = True
         if self._transport is not None:
             self._transport.abort()
@@ -149,7 +151,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._fail(Failed("disconnected" if self._secured else "tls"), error)
 
-    # Below HTTP
+    # TLS
 
     async def _waited(self) -> None:
         assert self._waiter is not None
@@ -167,7 +169,7 @@ class Connection(asyncio.Protocol):
         except ssl.SSLWantReadError:
             self._flush()
         except ssl.SSLError as error:
-            self._flush()  # the alert that tells the receiver why
+            self._flush()  # sends the alert with the reason to the receiver
             certificate = isinstance(error, ssl.SSLCertVerificationError)
             self._fail(Failed("certificate" if certificate else "tls"), error)
         else:
@@ -187,7 +189,7 @@ class Connection(asyncio.Protocol):
                 self._fail(Failed("tls"), error)
                 return
             if not data:
-                self._drop()  # the receiver says goodbye; connection_lost tells who waits
+                self._drop()  # the receiver sent close_notify; connection_lost fails the waiter
                 return
             self._take(data)
         self._flush()
@@ -225,7 +227,7 @@ class Connection(asyncio.Protocol):
     def _fail(self, failed: Failed, cause: Exception | None) -> None:
         if self._response is not None:
             self._response.closed()
-            if self._response.ended:  # its status came: what follows decides nothing
+            if self._response.ended:  # the status has arrived; later bytes decide nothing
                 self._settled()
         failed.__cause__ = cause
         if self._waiter is not None and not self._waiter.done():

@@ -1,7 +1,7 @@
-"""Which URLs may receive deliveries, and which addresses may be dialled for them (spec 4.11, 6.3).
+"""Decides which URLs may receive deliveries, and which addresses may be dialled for them (spec 4.11, 6.3).
 
-Pure: nothing here opens a socket. client.py resolves the name and dials; it asks `is_public` about
-every address, when a subscription is created and again before every send.
+Pure: it opens no socket. client.py resolves the name and dials; it calls `is_public` for every address, when a
+subscription is created and again before every send.
 """
 
 import re
@@ -16,8 +16,8 @@ Address = IPv4Address | IPv6Address
 
 URL_CHARACTERS_MAX = 2048
 
-# The IANA special-purpose registries, kept here because the standard library's `is_global` changed its
-# answers between patch releases of one Python. What is relayed (6to4) is refused with the rest.
+# The IANA special-purpose registries. They are copied here because the standard library's `is_global` changed its
+# results between patch releases of one Python. Relayed addresses (6to4) are refused too.
 _IPV4_NOT_PUBLIC = tuple(
     IPv4Network(block)
     for block in (
@@ -25,7 +25,7 @@ _IPV4_NOT_PUBLIC = tuple(
         "10.0.0.0/8",
         "100.64.0.0/10",  # carrier-grade NAT; one cloud's metadata is 100.100.100.200
         "127.0.0.0/8",
-        "168.63.129.16/32",  # globally routable by the registry, a cloud's host agent in fact
+        "168.63.129.16/32",  # globally routable by the registry, but a cloud's host agent
         "169.254.0.0/16",  # link-local; most clouds' metadata
         "172.16.0.0/12",
         "192.0.0.0/24",
@@ -39,7 +39,7 @@ _IPV4_NOT_PUBLIC = tuple(
         "240.0.0.0/4",  # reserved, and broadcast
     )
 )
-_IPV6_GLOBAL = IPv6Network("2000::/3")  # the only block that IANA hands out; all else is special
+_IPV6_GLOBAL = IPv6Network("2000::/3")  # the only block that IANA assigns; all others are special
 _IPV6_NOT_PUBLIC = tuple(
     IPv6Network(block)
     for block in (
@@ -53,7 +53,8 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 _IPV4_MAPPED = IPv6Network("::ffff:0:0/96")
 _ISATAP = (0x00005EFE, 0x02005EFE)
 
-# Names that never lead to a public receiver (RFC 6761, 6762, 7686, 8375, what ICANN never delegates, and habit).
+# Names that never lead to a public receiver (RFC 6761, 6762, 7686, 8375, names that ICANN never delegates, and names in
+# common private use).
 _SPECIAL_NAMES = (
     "alt", "arpa", "consul", "corp", "default", "example", "home", "internal", "intranet", "invalid", "lan", "local",
     "localdomain", "localdomain6", "localhost", "localhost6", "mail", "onion", "private", "svc", "test",
@@ -65,7 +66,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _TARGET_SAFE = "/?:@!$&'()*+,;=-._~%[]"
 
 
-class DestinationRefused(Exception):  # noqa: N818 - it is not a fault of ours
+class DestinationRefused(Exception):  # noqa: N818 - a refusal, no fault
     """The URL can never be a destination. `reason` completes "destination_url …"."""
 
     def __init__(self, reason: str) -> None:
@@ -75,18 +76,18 @@ class DestinationRefused(Exception):  # noqa: N818 - it is not a fault of ours
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A URL that passed the rules which need no network."""
+    """A URL that passed the rules that need no network."""
 
     host: str  # lower-case ASCII, an address in its canonical form
     target: str  # path and query as they go on the wire
-    address: Address | None  # where the host is an address itself
+    address: Address | None  # set if the host is an address itself
 
 
 def parse(url: str, *, overridden: Collection[str] = ()) -> Destination:
-    """Check scheme, port, userinfo and host of `url`; raises DestinationRefused.
+    """Checks scheme, port, userinfo and host of `url`; raises DestinationRefused.
 
-    `overridden` names hosts whose address the operator gives: they may be names that no resolver knows.
-    Deliberately narrower than RFC 3986: what two parsers could read differently is refused.
+    overridden: hosts whose address the operator configures; no resolver needs to know them. Deliberately narrower than
+    RFC 3986: refuses what two parsers could read differently.
     """
     if len(url) > URL_CHARACTERS_MAX:
         raise DestinationRefused(f"must be at most {URL_CHARACTERS_MAX} characters long")
@@ -143,7 +144,7 @@ def _host(authority: str) -> str:
 
 def _encoded(host: str) -> str:
     try:
-        if len(host) > 253:  # before the encoder, whose work grows with the square of the length
+        if len(host) > 253:  # before the encoder, whose time grows with the square of the length
             raise DestinationRefused("must have a host name of at most 253 characters")
         encoded = idna.encode(host, uts46=True, std3_rules=True).decode("ascii")
     except (idna.IDNAError, UnicodeError) as error:
@@ -154,7 +155,8 @@ def _encoded(host: str) -> str:
 
 
 def _literal(host: str) -> Address | None:
-    """The address that `host` spells; numbers in any other spelling are refused, as resolvers guess."""
+    """The address that `host` spells. Numbers in any other spelling are refused, because resolvers interpret them
+    differently."""
     if host.startswith("["):
         try:
             address = IPv6Address(host[1:-1])
@@ -174,7 +176,7 @@ def _literal(host: str) -> Address | None:
 def _refuse_special_name(host: str) -> None:
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        # The empty last label of a trailing dot ends here too: no certificate bears it.
+        # Also refuses a trailing dot, whose last label is empty: no certificate has it.
         raise DestinationRefused("must have a well-formed host name, without a final dot")
     if len(labels) < 2 or labels[-1] in _SPECIAL_NAMES:
         raise DestinationRefused("must have a public host")

@@ -1,4 +1,4 @@
-"""Connections kept for the next request to the same address, port and name."""
+"""Retains connections for the next request to the same address, port and name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEPT_MAX = 256
 
 
 class Pool:
-    """One per process; made inside the event loop."""
+    """One for each process; made inside the event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -23,7 +23,7 @@ class Pool:
         self._closed = False
 
     def take(self, endpoints: Iterable[Endpoint], name: str) -> Connection | None:
-        """The connection last used to one of `endpoints`, for this name."""
+        """The most recently used connection to one of `endpoints`, for this name."""
         for endpoint in endpoints:
             while kept := self._by_key.get((endpoint, name)):
                 connection = kept[-1]
@@ -33,7 +33,7 @@ class Pool:
         return None
 
     def keep(self, connection: Connection) -> None:
-        """For the next one; closed where there are too many, the longest idle first."""
+        """Retains the connection for the next request. If there are too many, closes the longest idle one."""
         if connection.closed:
             return
         if self._closed:

@@ -1,7 +1,7 @@
-"""All addresses of a name, as the system knows them, and whose fault it is where there are none.
+"""Resolves names through the system's resolver, and decides whose fault a failure is.
 
-A name whose servers hang takes nothing from the others: a look-up that lasts longer than SLOW_AFTER_SECONDS gives its
-permit back while it goes on, and no name is asked for twice at once.
+A name whose servers hang delays no other: a lookup that lasts longer than SLOW_AFTER_SECONDS returns its permit and
+continues, and no name is looked up twice at once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ class NoAddress(Exception):  # noqa: N818 - the receiver's fault
     """The name does not exist or has no address."""
 
 
-class ResolverFault(Exception):  # noqa: N818 - says whose fault it is
+class ResolverFault(Exception):  # noqa: N818 - names the party at fault
     """The resolver did not answer; nothing is known about the name."""
 
 
 class Names(Generic[Read]):
-    """What `read` makes of a name's addresses. One answer serves all who wait for it, and those of the next moment."""
+    """The results of `read` for the addresses of names. All waiters share one lookup, and its result is cached for
+    KEPT_SECONDS."""
 
     def __init__(self, resolve: Resolve, read: Callable[[Sequence[str]], Read]) -> None:
         self._resolve = resolve
@@ -44,7 +45,7 @@ class Names(Generic[Read]):
         self._asking: dict[str, asyncio.Task[Read]] = {}
 
     async def find(self, host: str) -> Read:
-        """Raises NoAddress, ResolverFault, and what `read` raises."""
+        """Raises NoAddress, ResolverFault, and the errors of `read`."""
         kept = self._kept.get(host)
         if kept is not None and kept[0] > time.monotonic():
             return kept[1]
@@ -86,11 +87,11 @@ class Names(Generic[Read]):
     def _looked_up(self, host: str, task: asyncio.Task[Read]) -> None:
         self._asking.pop(host, None)
         if not task.cancelled():
-            task.exception()  # seen, though every waiter may have met its own deadline
+            task.exception()  # retrieves the exception, even if all waiters have timed out
 
 
 class SystemResolver:
-    """The system's own, in a daemon thread for each name: an executor would make the process wait at exit."""
+    """The system's resolver, in a daemon thread for each name: an executor would delay the process's exit."""
 
     def __init__(self) -> None:
         self._asked: dict[str, asyncio.Future[Sequence[str]]] = {}
@@ -103,7 +104,7 @@ class SystemResolver:
                 raise ResolverFault
             loop = asyncio.get_running_loop()
             found = loop.create_future()
-            found.add_done_callback(asyncio.Future.exception)  # seen, though nobody may wait for it any more
+            found.add_done_callback(asyncio.Future.exception)  # retrieves the exception, even without waiters
             threading.Thread(target=self._look_up, args=(loop, host), name="resolve", daemon=True).start()
             self._asked[host] = found
         return await asyncio.shield(found)
@@ -123,7 +124,7 @@ class SystemResolver:
 
 def _getaddrinfo(host: str) -> Sequence[str] | Exception:
     try:
-        # The final dot keeps the resolver's search list out: the name is meant as it is written.
+        # The final dot disables the resolver's search list: the name is absolute.
         found = socket.getaddrinfo(host + ".", PORT, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     except UnicodeError:
         return NoAddress()

@@ -1,7 +1,7 @@
-"""One HTTP/1.1 response as it comes in: its status, an excerpt of its body, and whether the connection can be kept.
+"""Parses one HTTP/1.1 response as it arrives: status, an excerpt of the body, and whether the connection is reusable.
 
-A receiver that has said 2xx has accepted the delivery. Whatever follows (two lengths, a body that a 204 may not have, a
-malformed chunk, bytes of nobody's) takes that back no more: it only ends the connection.
+A receiver that sends a 2xx has accepted the delivery. Nothing that follows revokes that (two lengths, a body that a 204
+may not have, a malformed chunk, bytes after the end); it only ends the connection.
 """
 
 from __future__ import annotations
@@ -10,25 +10,26 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 EXCERPT_BYTES_MAX = 4096
 HEAD_BYTES_MAX = 65536  # of the status line and headers, interim responses included
-DRAIN_BYTES_MAX = 65536  # beyond it a connection is dropped, not read to its end and kept
+DRAIN_BYTES_MAX = 65536  # a connection with a longer body is dropped, not drained and reused
 
 SWITCHING_PROTOCOLS = 101
 
 
 class Malformed(Exception):  # noqa: N818 - the receiver's fault
-    """What came is no head of a response, or one without end."""
+    """The bytes are no head of a response, or the head has no end."""
 
 
 class Response:
-    """The answer to one request; made anew for each."""
+    """The response to one request; made anew for each."""
 
     __slots__ = ("_body_bytes", "_head_bytes", "_parser", "_status_said", "ended", "excerpt", "reusable", "status")
 
     def __init__(self) -> None:
         self.status: int | None = None
-        """None until the head is there as a whole, or turns out to be malformed after its first line."""
+        """None until the head is complete, or turns out to be malformed after its first line."""
         self.ended = False
-        """Nothing more is read: the response is complete, broken after its head, or longer than what is read."""
+        """True once no more is read: the response is complete, broken after its head, or longer than DRAIN_BYTES_MAX.
+        """
         self.reusable = False
         """Whether the connection may serve another request."""
         self.excerpt = bytearray()
@@ -36,14 +37,14 @@ class Response:
         self._body_bytes = 0
         self._status_said = False
         self._parser = HttpResponseParser(self)
-        # What browsers and clients put up with in responses. It can mix up one connection's responses, never two
-        # receivers'.
+        # Accepts deviations that browsers and other clients accept. They could at most confuse the responses of one
+        # connection, never those of two receivers.
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
 
     def feed(self, data: bytes) -> None:
-        """Takes in what came, cut anywhere. Raises Malformed as long as there is no status."""
+        """Parses bytes, cut anywhere. Raises Malformed while there is no status."""
         if self.ended:
             self.reusable = False
             return
@@ -66,7 +67,8 @@ class Response:
             self._end(reusable=False)
 
     def closed(self) -> None:
-        """The receiver has closed the connection: the end of a body without a length, or of one that is cut off."""
+        """Called when the receiver closes the connection, which ends a body without a length or cuts off one with a
+        length."""
         if self.status is not None:
             self._end(reusable=False)
 
@@ -77,7 +79,7 @@ class Response:
 
     def on_message_begin(self) -> None:
         self._status_said = False
-        if self.ended:  # another response, unasked for, in the same piece
+        if self.ended:  # another, unsolicited response in the same bytes
             self.reusable = False
 
     def on_status(self, _reason: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A socket that is connected to a checked address, and whose fault it is where there is none."""
+"""Connects a socket to a checked address, and decides whose fault a failure is."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from typing import NamedTuple
 
 from svc_webhooks.http_client.destinations import Address
 
-# Whatever the destination: this machine has no descriptor, memory, port or permission to give.
+# Internal faults for any destination: this machine lacks a descriptor, memory, a port or permission.
 _INTERNAL = frozenset(
     (
         errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.EACCES,
         errno.EPERM, errno.ENETDOWN, errno.EAFNOSUPPORT,
     )
 )  # fmt: skip
-# No route where `connect` says so itself. Said later, it is a router on the way that speaks of the receiver's network.
+# Internal only if `connect` itself reports no route. A later report comes from a router and concerns the receiver's
+# network.
 _INTERNAL_AT_ONCE = frozenset((errno.ENETUNREACH, errno.EHOSTUNREACH))
 
 
 class Endpoint(NamedTuple):
-    """A checked address, or the operator's."""
+    """A checked address, or one that the operator configures."""
 
     address: Address
     port: int
 
 
 class Failed(Exception):  # noqa: N818 - a class of errors of attempts
-    """An exchange that brought no response.
+    """An exchange without a response.
 
     error: its class, as recorded. is_internal_fault: the fault is not the receiver's.
     """
@@ -66,7 +67,7 @@ async def connected(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> sock
 
 
 def fault_of(code: int | None, *, at_once: bool) -> Failed:
-    """Of a connection that did not come about. at_once: it was never tried, for the system itself refused."""
+    """The error of a connection that failed. at_once: the system itself refused it before any attempt."""
     is_internal_fault = code in _INTERNAL or (at_once and code in _INTERNAL_AT_ONCE)
     return Failed("egress" if is_internal_fault else "connect", is_internal_fault=is_internal_fault)
 

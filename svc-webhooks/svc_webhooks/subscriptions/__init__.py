@@ -1,1 +1,1 @@
-"""Webhook subscriptions: what integrations create, list and delete."""
+"""Webhook subscriptions, which integrations create, list and delete."""

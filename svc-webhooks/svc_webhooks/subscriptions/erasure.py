@@ -1,6 +1,7 @@
-"""The end of a subscription's history: batch by batch, at once, and by whoever lives after a crash (spec 4.11).
+"""Erases a deleted subscription's history in batches: the first one at once, the rest by any living process (spec
+4.11).
 
-A history of a million deliveries takes longer to delete than a request may take, and would hold its locks as long.
+Deleting a history of a million deliveries takes longer than a request may take, and would hold its locks as long.
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ from svc_webhooks.events.days import OLDEST
 from svc_webhooks.subscriptions.queries import erasure as queries
 
 DELIVERIES_OF_A_BATCH = 1000
-LOOK_SECONDS = 60.0  # for what a process left that is gone
+LOOK_SECONDS = 60.0  # to find erasures of a process that died
 
 log = structlog.stdlib.get_logger(__name__)
 ERASED = Counter("makeready_webhooks_deliveries_erased_total", "Deliveries deleted with their subscription")
 
 
 class Eraser:
-    """Deletes what deleted subscriptions leave. Any number may do so at once."""
+    """Deletes the histories of deleted subscriptions. Several processes may do so at once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._asked = asyncio.Event()
 
     async def begin(self, sub_id: int) -> None:
-        """Deletes one batch now, which is all of a short history; `run` goes on with a longer one."""
+        """Deletes one batch, which is all of a short history; `run` continues a longer one."""
         failpoint("erasure-begun")
-        # The subscription is gone, whatever becomes of this batch.
+        # The subscription is deleted even if this batch fails.
         with contextlib.suppress(DatabaseUnavailable):
             await self._batch(sub_id, OLDEST)
         self._asked.set()
 
     async def run(self) -> None:
-        """Deletes what is noted, until cancelled."""
+        """Processes noted erasures, until cancelled."""
         while True:
             self._asked.clear()
             await self.finish()
@@ -50,7 +51,7 @@ class Eraser:
                 await asyncio.wait_for(self._asked.wait(), LOOK_SECONDS)
 
     async def finish(self) -> None:
-        """Deletes what is noted and nobody else is at. Raises DatabaseUnavailable."""
+        """Processes noted erasures that no other process works on. Raises DatabaseUnavailable."""
         sub_id, after = None, OLDEST
         while True:
             began = time.monotonic()
@@ -58,11 +59,12 @@ class Eraser:
             if taken is None and sub_id is None:
                 return
             sub_id = taken
-            # As long again for everybody else.
+            # Sleeps as long as the batch took, to leave the database to others.
             await asyncio.sleep(time.monotonic() - began)
 
     async def _batch(self, sub_id: int | None, after: uuid.UUID) -> tuple[int | None, uuid.UUID]:
-        """One transaction; returns the subscription while more of it may be left, and where to go on."""
+        """One transaction. Returns the subscription while more of its history may exist, and the event to continue
+        after."""
         async with self._database.transaction(BY_INDEX) as connection:
             taken = await queries.erasure_taken(connection, sub_id)
             if taken is None:

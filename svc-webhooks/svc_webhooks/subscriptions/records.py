@@ -67,7 +67,7 @@ class AdministeredSubscription(Subscription, kw_only=True):
     """Attempts that failed since the last success or resume."""
 
 
-EVENTS = type_coerce(subscription.c.events, NullType()).label("events")  # asyncpg's own list is what is wanted
+EVENTS = type_coerce(subscription.c.events, NullType()).label("events")  # keeps asyncpg's own list
 
 SUBSCRIPTION = Shape(Subscription, subscription, events=EVENTS)
 ADMINISTERED = Shape(AdministeredSubscription, subscription, events=EVENTS)

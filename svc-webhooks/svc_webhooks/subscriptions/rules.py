@@ -1,4 +1,4 @@
-"""What may be subscribed to, and how a subscription fares. Pure."""
+"""The events of a subscription, and its health. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ DEAD_AFTER_FAILURES = 20  # in a row, over all deliveries of the subscription
 
 
 def event_set(events: Sequence[str] | None) -> list[EventKey]:
-    """The events sorted and deduplicated. Raises Refusal 422 where there are none or one is unknown."""
+    """The events, sorted and deduplicated. Raises Refusal 422 if there are none or one is unknown."""
     if not events:
         raise Refusal(422, "events_empty", f"events must name at least one of: {', '.join(EVENTS)}.", "events")
     if not set(events) <= set(EVENTS):
@@ -42,12 +42,12 @@ def event_set(events: Sequence[str] | None) -> list[EventKey]:
 
 
 def invalid_destination_url(reason: str) -> Refusal:
-    """reason: completes "destination_url …"; never a value of the caller's."""
+    """reason: completes "destination_url …"; never contains a value of the caller's."""
     return Refusal(422, "invalid_destination_url", f"destination_url {reason}.", "destination_url")
 
 
 def no_such_subscription() -> Refusal:
-    """For an operator, who has no key that it could be hidden from."""
+    """For callers without an API key: the message mentions none."""
     return Refusal(404, "not_found", "There is no webhook subscription with that id; check the id.")
 
 
@@ -56,7 +56,7 @@ def no_such_subscription() -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionHealth:
-    """How a subscription fares. failures_in_a_row: attempts that failed since the last success or resume."""
+    """A subscription's health. failures_in_a_row: attempts that failed since the last success or resume."""
 
     health: str
     failures_in_a_row: int
@@ -66,22 +66,22 @@ HEALTHY_AGAIN = SubscriptionHealth(HEALTHY, 0)
 
 
 def paused() -> SubscriptionHealth:
-    """Whatever it was: what failed before counts for nothing once it is resumed."""
+    """From every health. Earlier failures do not count after a resume."""
     return SubscriptionHealth(PAUSED, 0)
 
 
 def resumed() -> SubscriptionHealth:
-    """Whatever it was. What became due in the meantime goes with the next sweep."""
+    """From every health. Deliveries that became due meanwhile go with the next sweep."""
     return HEALTHY_AGAIN
 
 
 def after_success(standing: SubscriptionHealth) -> SubscriptionHealth:
-    """An attempt under way while an administrator pauses may still end: it does not resume anything."""
+    """An attempt that runs while an administrator pauses may still succeed: it does not resume the subscription."""
     return standing if standing.health == PAUSED else HEALTHY_AGAIN
 
 
 def after_failure(standing: SubscriptionHealth, *, parked: bool) -> SubscriptionHealth:
-    """healthy → retrying → dead_lettered: on a parked delivery, or on 20 failures in a row."""
+    """healthy → retrying → dead_lettered, when a delivery is parked or after 20 failures in a row."""
     if standing.health == PAUSED:
         return standing
     failures = standing.failures_in_a_row + 1

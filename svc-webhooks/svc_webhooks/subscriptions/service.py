@@ -1,4 +1,5 @@
-"""The RPCs of subscriptions, for integrations: identity, rule, statement, record."""
+"""The RPCs of subscriptions, for integrations. Each checks the identity and the rules, runs a statement, renders a
+record."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ class SubscriptionsService:
         events = rules.event_set(wanted.events)
         same = bodies.canonical({"destination_url": wanted.destination_url, "events": events})
         claim = idempotency.claim(caller, request.idempotency_key, "POST /webhooks", same)
-        # Before the destination is looked at: a replay must not depend on what its name resolves to by now.
+        # Before the destination is checked: a replay must not depend on what the name resolves to now.
         reply = await queries.CREATE_SUBSCRIPTION.kept(self.database, claim)
         if reply is None:
             await self._check(wanted.destination_url)
@@ -104,7 +105,8 @@ class SubscriptionsService:
         reply = await queries.CREATE_SUBSCRIPTION.write(self.database, claim, 201, kept, {subscription: row})
         if reply.body != kept:
             return reply
-        # The body bears this call's own id: whatever the connection went through, this call created it.
+        # The body has this call's own id, so this call created the subscription, even if the connection failed on the
+        # way.
         with_secret = records.NewSubscription(**msgspec.structs.asdict(shown), secret=secret)
         return WriteReply(status=201, body=_encode(with_secret))
 

@@ -1,4 +1,4 @@
-"""Tables of subscriptions. Constraints make impossible what the rules forbid."""
+"""Tables of subscriptions. Constraints enforce the rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ subscription = Table(
     Column("failures_in_a_row", Integer, nullable=False, server_default=text("0")),
     Column("paused_at", Instant, server_default=text("NULL")),
     Column("secret_prefix", Text, nullable=False),
-    # The key of the vault's ring that sealed the secret, for rotation; the key itself is never here.
+    # The id of the vault's key that sealed the secret, for key rotation. The database never holds the key itself.
     Column("secret_key_id", Text, nullable=False),
     Column("secret_sealed", LargeBinary, nullable=False),
     Column("created_at", Instant, nullable=False),
@@ -36,7 +36,7 @@ subscription = Table(
 )
 Index("subscription_page", subscription.c.company_id, subscription.c.id)
 
-# Subscriptions that are gone and whose deliveries and attempts are still being deleted.
+# Deleted subscriptions whose deliveries and attempts are still being deleted.
 erasure = Table(
     "erasure",
     metadata,

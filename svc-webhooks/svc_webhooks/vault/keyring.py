@@ -1,7 +1,7 @@
 """Signing secrets at rest: AES-256-GCM under a keyring from the environment (`WEBHOOKS_VAULT_KEYS`).
 
-The database holds key ids and sealed bytes, never a key. Sealed bytes are bound to their subscription: a
-row copied over another's opens nothing.
+The database holds key ids and sealed bytes, never a key. Sealed bytes are bound to their subscription: copied to
+another subscription's row, they can't be opened.
 """
 
 import base64
@@ -18,11 +18,11 @@ from chassis.runtime.settings import SettingsError
 KEY_BYTES = 32
 NONCE_BYTES = 12
 PREFIX_CHARACTERS = 12
-SECRET_MARK = "whsec_"  # lets people and scanners tell what leaked  # noqa: S105 - a mark, no secret
+SECRET_MARK = "whsec_"  # lets people and scanners recognise a leaked secret  # noqa: S105 - a mark, no secret
 
 
-class VaultFault(Exception):  # noqa: N818 - says whose fault it is
-    """A sealed secret can't be opened: its key is not in the ring, or the bytes are not what was sealed."""
+class VaultFault(Exception):  # noqa: N818 - names the party at fault
+    """A sealed secret can't be opened: its key is not in the ring, or the bytes are not authentic."""
 
 
 def new_secret() -> str:
@@ -31,29 +31,29 @@ def new_secret() -> str:
 
 
 def prefix_of(secret: str) -> str:
-    """What of a secret may be shown (spec 2.12)."""
+    """The part of a secret that may be visible (spec 2.12)."""
     return secret[:PREFIX_CHARACTERS]
 
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """An encrypted secret as it is stored."""
+    """An encrypted secret as stored."""
 
     key_id: str
     sealed: bytes = field(repr=False)
 
 
 class Vault:
-    """Seals with the ring's first key and opens with any."""
+    """Seals with the ring's first key and opens with any key."""
 
     def __init__(self, keys: dict[str, bytes]) -> None:
-        """keys: key material of 32 bytes by key id, the one that encrypts first; at least one."""
+        """keys: 32 bytes of key material by key id, the sealing key first; at least one."""
         self._ring = {key_id: AESGCM(material) for key_id, material in keys.items()}
         self._sealing = next(iter(keys))
 
     @property
     def key_id(self) -> str:
-        """The key that encrypts."""
+        """The id of the sealing key."""
         return self._sealing
 
     def seal(self, subscription_id: int, secret: str) -> Sealed:
@@ -74,7 +74,7 @@ class Vault:
 
 
 def vault_from(setting: str) -> Vault | None:
-    """The vault of `id:base64,…`; None where the setting is empty. Raises SettingsError without the value."""
+    """Parses `id:base64,…`; None if the setting is empty. Raises SettingsError, which never contains the value."""
     if not setting.strip():
         return None
     keys: dict[str, bytes] = {}

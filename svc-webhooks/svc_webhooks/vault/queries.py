@@ -1,4 +1,4 @@
-"""The SQL of the vault: sealed secrets, and which keys seal them."""
+"""The SQL of the vault: sealed secrets, and the keys that seal them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svc_webhooks.subscriptions.tables import subscription
 
 
 class SealedSecret(NamedTuple):
-    """A subscription's secret as it is stored."""
+    """A subscription's secret as stored."""
 
     id: int
     secret_key_id: str
@@ -22,7 +22,7 @@ class SealedSecret(NamedTuple):
 
 
 class KeyInUse(NamedTuple):
-    """A key that seals secrets: how many, and one of them with its subscription's id."""
+    """A key that seals secrets: their number, and one of them with its subscription's id."""
 
     secrets: int
     id: int
@@ -41,11 +41,11 @@ _SECRETS = Query(
 
 
 async def secrets_sealed(database: Database, after_id: int, rows: int) -> list[SealedSecret]:
-    """Ascending by the subscriptions' ids."""
+    """Ascending by subscription id."""
     return await _SECRETS.rows(database, after_id=after_id, rows=rows)
 
 
-# Any one stands for all that its key seals.
+# One secret stands for all that its key seals.
 _one_each = select(subscription.c.secret_key_id, func.count().label("secrets"), func.min(subscription.c.id))
 _keys = _one_each.group_by(subscription.c.secret_key_id).subquery("keys")
 _KEYS = Query(
@@ -61,7 +61,7 @@ async def keys_in_use(database: Database) -> list[KeyInUse]:
 
 
 class Resealed(NamedTuple):
-    """A secret as it was read, and as it shall be."""
+    """A secret as it was read, and as it is to be stored."""
 
     id: int
     old_key_id: str
@@ -71,7 +71,7 @@ class Resealed(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A secret that was sealed anew. id: its subscription's."""
+    """A secret that was sealed anew. id: of its subscription."""
 
     id: int
     company_id: int
@@ -84,7 +84,7 @@ def _reseal() -> Query[Written]:
         {"id": BigInteger, "old_key_id": Text, "old_sealed": LargeBinary, "key_id": Text, "sealed": LargeBinary},
     )
     made = select(*rows.c).cte("made")  # it is used twice
-    # In the order of their ids, as everybody else locks them.
+    # All statements lock subscriptions in the order of ids.
     locked = (
         select(subscription.c.id)
         .where(subscription.c.id.in_(select(made.c.id)))
@@ -92,7 +92,7 @@ def _reseal() -> Query[Written]:
         .with_for_update(key_share=True)
         .cte("locked")
     )
-    # A secret that was rotated since it was read is the new one, and stays.
+    # A secret that was rotated since it was read stays as it is.
     return Query(
         Written,
         update(subscription)
@@ -111,5 +111,5 @@ _RESEAL = _reseal()
 
 
 async def secrets_resealed(connection: Connection, made: Sequence[Resealed]) -> list[Written]:
-    """Writes those that are still what was read, and returns them."""
+    """Writes the secrets that have not changed since they were read, and returns them."""
     return await _RESEAL.rows(connection, **columns_of_tuples(made))

@@ -1,4 +1,4 @@
-"""What is refused where there is no vault. Pure."""
+"""The refusal without a vault. Pure."""
 
 from chassis.refusals import Refusal
 

@@ -1,4 +1,4 @@
-"""The vault's RPC, and its look at which keys are needed."""
+"""The vault's RPC, and the hourly check of the keys in use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRETS = Gauge("makeready_webhooks_secrets", "Signing secrets by the key that s
 
 
 class VaultService:
-    """Keeps the signing secrets under the key that encrypts."""
+    """Seals all signing secrets with the current key."""
 
     def __init__(self, database: Database, audit: Audit, vault: Vault | None) -> None:
         self.database = database
@@ -31,7 +31,8 @@ class VaultService:
         self.vault = vault
 
     async def ResealSecrets(self, _request: pb.ResealSecretsRequest, call: identity.Call) -> pb.ResealSecretsResponse:
-        """Any number may do so at once, beside rotations too: a secret is written where it is still what was read."""
+        """Several calls may run at once, and next to rotations: a secret is written only if it has not changed since it
+        was read."""
         if self.vault is None:
             raise vault_unavailable("nothing was changed")
         response = pb.ResealSecretsResponse(key_id=self.vault.key_id)
@@ -56,7 +57,8 @@ class VaultService:
         return response
 
     async def _save(self, call: identity.Call, made: Sequence[queries.Resealed], key_id: str) -> int:
-        """Writes those that are still what was read, each with its entry in the audit log; returns how many."""
+        """Writes the secrets that have not changed since they were read, each with an audit entry; returns their
+        number."""
         async with self.database.transaction() as connection:
             done = await queries.secrets_resealed(connection, made)
             for row in done:
@@ -74,18 +76,19 @@ class VaultService:
         return len(done)
 
     async def every_hour(self, _slot: datetime.datetime) -> None:
-        """Says at every start, and from then on, what each key seals: a key may have left the ring too early."""
+        """Reports at every start and every hour which keys seal secrets: a key may have been removed from the ring too
+        early."""
         await self.look()
 
     async def look(self) -> list[queries.KeyInUse]:
-        """The keys in use, told to logs and metrics."""
+        """The keys in use; also reports them to logs and metrics."""
         found = await queries.keys_in_use(self.database)
         SECRETS.clear()
         for row in found:
             opens = self._opens(row)
             SECRETS.labels(row.secret_key_id, "yes" if opens else "no").set(row.secrets)
             if not opens:
-                # Their deliveries wait: nothing is lost while the key comes back within the thirty days.
+                # Their deliveries wait: nothing is lost if the key returns within the thirty days.
                 log.error("secrets_not_opened", key_id=row.secret_key_id, secrets=row.secrets)
             elif self.vault is not None and row.secret_key_id != self.vault.key_id:
                 log.info("secrets_under_an_older_key", key_id=row.secret_key_id, secrets=row.secrets)

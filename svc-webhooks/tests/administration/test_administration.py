@@ -1,4 +1,4 @@
-"""Pause, resume, rotate and retry, over the whole service (spec 2.12, 3.2, 6.3)."""
+"""Pause, resume, rotate and retry, through the whole service (spec 2.12, 3.2, 6.3)."""
 
 import asyncio
 import contextlib
@@ -52,7 +52,7 @@ def signs(request: Received, secret: str) -> bool:
 
 
 async def parked(administrator: Administrator, tickets: Producer, receiver: Receiver) -> tuple[str, int]:
-    """Event and subscription of a delivery whose ladder is used up; the receiver answers 500."""
+    """The event and subscription of a delivery whose ladder is used up; the receiver responds with 500."""
     sub_id = await administrator.subscribe()
     event_id = await tickets.ticket_created(administrator.client.company_id)
     receiver.answer = answering(500, b"out of order")
@@ -303,7 +303,7 @@ async def test_a_retry_is_refused_of_what_is_not_parked_and_while_paused(
 ) -> None:
     event_id, sub_id = await parked(administrator, tickets, receivers["receiver.test"])
     other = await tickets.ticket_created(client.company_id)
-    await client.sweep(now() - HOUR)  # stored, nothing due
+    await client.sweep(now() - HOUR)  # stores the event; nothing is due
     await administrator.pause(sub_id)
     for call in (administrator.retry(event_id, sub_id), administrator.retry_parked(sub_id)):
         status, code, message = await refused(call)
@@ -314,7 +314,7 @@ async def test_a_retry_is_refused_of_what_is_not_parked_and_while_paused(
     assert (status, code) == (422, "invalid_request") and "parked" in message
     receivers["receiver.test"].answer = answering(200)
     await administrator.retry(event_id, sub_id)
-    assert (await refused(administrator.retry(event_id, sub_id)))[0] == 422  # it has succeeded
+    assert (await refused(administrator.retry(event_id, sub_id)))[0] == 422  # the retry succeeded
     assert (await refused(administrator.retry(event_id, UNKNOWN)))[0] == 404
 
 
@@ -345,7 +345,7 @@ async def test_two_retries_at_once_are_one_attempt(
 async def test_a_retry_that_a_sweep_takes_first_is_answered_after_that_attempt(
     administrator: Administrator, client: Client, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
-    """Whoever claims it, it is attempted once, and the answer shows it."""
+    """The delivery is attempted once, whichever process claims it, and the response includes that attempt."""
     event_id, sub_id = await parked(administrator, tickets, receivers["receiver.test"])
     receivers["receiver.test"].answer = answering(200)
     receivers["receiver.test"].requests.clear()
@@ -384,7 +384,7 @@ async def test_more_parked_deliveries_than_one_statement_takes_become_due(
     administrator: Administrator, client: Client, tickets: Producer, database: Database
 ) -> None:
     sub_id, other = await administrator.subscribe(), await administrator.subscribe("/other")
-    await client.sweep()  # the partitions are there
+    await client.sweep()  # makes the partitions
     async with database.connection() as connection:
         for one in (sub_id, other):
             await connection.raw.execute(MANY_PARKED, one, 2500)
@@ -402,7 +402,7 @@ FROM generate_series(1, $2::int) n
 """
 
 
-# On record
+# The audit log
 
 
 async def test_each_change_is_on_record_before_and_after_without_a_secret_or_a_url(
@@ -574,7 +574,7 @@ async def test_what_was_not_delivered_is_listed_for_a_company_oldest_first(
     expected = [(event_id, sub_id) for event_id in made for sub_id in (one, two)]
 
     async def keys(**fields: Any) -> list[tuple[str, int]]:
-        """All pages, of three."""
+        """All pages of three rows each."""
         found: list[tuple[str, int]] = []
         while True:
             event_id, sub_id = found[-1] if found else ("", 0)

@@ -1,4 +1,4 @@
-"""What holds a delivery back, and which one may be retried."""
+"""The reasons that hold a delivery back, and the deliveries that may be retried."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What is left when a process, a producer or a server goes away at the wrong moment."""
+"""A process, a producer or a server dies at the wrong moment."""
 
 import asyncio
 import datetime
@@ -75,7 +75,7 @@ async def test_a_receiver_that_hangs_does_not_hold_up_a_stop_and_gets_its_delive
     receivers["receiver.test"].answer = answering(200)
     service.webhooks.start()
     await service.webhooks.serving()
-    await client.sweep()  # returns when the attempt is recorded, be it this sweep's or a slot's
+    await client.sweep()  # returns when the attempt is recorded, by this sweep or a slot's
     (delivery,) = await client.deliveries(sub_id)
     assert [(attempt.number, attempt.error) for attempt in delivery.attempts] == [(1, "")]
 
@@ -115,7 +115,7 @@ async def test_postgresql_killed_during_attempts_loses_none(
     sub_id = (await client.create())[1]["entity_id"]
     for number in range(5):
         await tickets.ticket_created(client.company_id, number)
-    await client.sweep(datetime.datetime.now(datetime.UTC) - HOUR)  # stored, nothing due
+    await client.sweep(datetime.datetime.now(datetime.UTC) - HOUR)  # stores the events; nothing is due
     holding = asyncio.Event()
 
     async def answer(_: object, writer: asyncio.StreamWriter) -> None:
@@ -147,7 +147,7 @@ async def test_without_a_vault_nothing_is_created_and_nothing_is_lost(
         assert (refused.value.status, refused.value.code) == (503, "vault_unavailable")
     assert len(await client.subscriptions()) == 1
     first = datetime.datetime.now(datetime.UTC)
-    for sweeps in range(8):  # more often than the ladder has rungs
+    for sweeps in range(8):  # more sweeps than the ladder has rungs
         assert (await client.sweep(first + datetime.timedelta(seconds=sweeps)))["failed"] == 1
     await restart(service)
     (delivery,) = await client.deliveries(sub_id)
@@ -236,11 +236,11 @@ async def test_a_retry_whose_process_dies_is_made_by_the_next_sweep(
     await service.webhooks.serving()
     (delivery,) = await client.deliveries(sub_id)
     assert (delivery.state, len(delivery.attempts)) == (pb.DELIVERY_STATE_WAITING, 6)
-    async with database.connection() as connection:  # instead of waiting until it runs out
+    async with database.connection() as connection:  # instead of waiting for the lease to run out
         await connection.raw.execute("UPDATE delivery SET leased_until = now() - interval '1 second'")
     assert await client.sweep() == {"attempted": 1, "succeeded": 0, "failed": 1, "parked": 1}
     (delivery,) = await client.deliveries(sub_id)
     assert (delivery.state, len(delivery.attempts)) == (pb.DELIVERY_STATE_PARKED, 7)
     assert delivery.attempts[-1].cause == pb.ATTEMPT_CAUSE_RETRY
     assert len({request.body for request in receivers["receiver.test"].requests}) == 1
-    assert len(receivers["receiver.test"].requests) == 8  # the one that nobody recorded, too
+    assert len(receivers["receiver.test"].requests) == 8  # includes the request that was not recorded

@@ -1,4 +1,4 @@
-"""From a committed event to a signed request, over the whole service (spec 6.2 to 6.4)."""
+"""From a committed event to a signed request, through the whole service (spec 6.2 to 6.4)."""
 
 import asyncio
 import datetime
@@ -36,7 +36,7 @@ def now() -> datetime.datetime:
 
 
 async def subscribe(client: Client, host: str = "receiver.test", *events: str) -> tuple[int, str]:
-    """Id and secret."""
+    """The subscription's id and secret."""
     body = {"destination_url": f"https://{host}/hook?a=b", "events": list(events) or ["ticket.created"]}
     _, found, _ = await client.create(body)
     return found["entity_id"], found["secret"]
@@ -151,7 +151,7 @@ async def test_a_failed_attempt_is_retried_up_the_ladder_with_the_same_bytes_and
     requests = receivers["receiver.test"].requests
     assert len({request.body for request in requests}) == 1
     assert [request.headers["service-attempt"] for request in requests] == ["1", "2", "3", "4", "5", "6"]
-    for request in requests:  # signed with the real clock, whatever `now` the sweeps were given
+    for request in requests:  # signed with the real clock, not with the sweeps' `now`
         timestamp, _ = _signature(request)
         assert abs(timestamp - time.time()) < 30
 
@@ -220,7 +220,7 @@ async def test_deliveries_of_a_paused_subscription_wait_and_the_ladder_stands_st
 async def test_deliveries_of_an_inactive_company_wait(client: Client, tickets: Producer, gateway: Producer) -> None:
     await subscribe(client)
     await gateway.company(client.company_id, 2, active=False)
-    await gateway.company(client.company_id, 1, active=True)  # late and older: the higher version wins
+    await gateway.company(client.company_id, 1, active=True)  # older and late: the higher version wins
     await tickets.ticket_created(client.company_id)
     assert await client.sweep() == NOTHING
     await gateway.company(client.company_id, 3, active=True)
@@ -309,7 +309,7 @@ async def test_a_backlog_larger_than_a_turn_is_emptied_in_one_sweep(
     assert await client.sweep() == {"attempted": 200, "succeeded": 200, "failed": 0, "parked": 0}
     for host in ("receiver.test", "second.test"):
         assert sorted(json.loads(request.body)["event_id"] for request in receivers[host].requests) == sorted(ids)
-        assert receivers[host].connections - before[host] <= 32  # kept ones, not one a request
+        assert receivers[host].connections - before[host] <= 32  # reused connections, not one for each request
 
 
 async def test_two_sweeps_at_once_send_each_delivery_once(
@@ -327,7 +327,7 @@ async def test_two_sweeps_at_once_send_each_delivery_once(
 async def test_an_event_taken_in_twice_is_one_event(
     client: Client, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
-    """NATS and the outbox both bring it, and the sweep compares again each time."""
+    """NATS and the outbox both deliver the event, and each sweep reconciles again."""
     await subscribe(client)
     await tickets.ticket_created(client.company_id)
     await asyncio.gather(client.sweep(), client.sweep(), client.sweep())
@@ -354,7 +354,7 @@ async def test_an_event_of_a_day_that_is_over_is_dropped_and_counted(
 async def test_after_the_days_were_dropped_events_are_stored_as_before(
     client: Client, tickets: Producer, database: Database
 ) -> None:
-    """The process made today's partitions and believes in them; another one drops them, or itself."""
+    """The process has cached that today's partitions exist; another process, or this one, drops them."""
     sub_id, _ = await subscribe(client)
     await tickets.ticket_created(client.company_id)
     assert await client.sweep() == ONE_SUCCEEDED
@@ -475,7 +475,7 @@ async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
 ) -> None:
     sub_id, _ = await subscribe(client)
     await tickets.ticket_created(client.company_id)
-    await client.sweep(now() - HOUR)  # stored, nothing due
+    await client.sweep(now() - HOUR)  # stores the event; nothing is due
     (late,) = (await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=0)).rows
     (holder,) = (await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=60)).rows
     assert (await queries.claimed_deliveries(database, {sub_id: 16}, now(), lease_seconds=60)).rows == []
@@ -487,7 +487,7 @@ async def test_a_sender_whose_lease_ran_out_records_nothing_over_the_next_one(
     assert await health(client, sub_id) == "healthy"
     assert await recorder.record(_failed(holder))
     assert await health(client, sub_id) == "retrying"
-    assert not await recorder.record(_failed(holder))  # the same again
+    assert not await recorder.record(_failed(holder))  # the same attempt again
 
 
 def _failed(claimed: ClaimedDelivery) -> rules.Attempt:

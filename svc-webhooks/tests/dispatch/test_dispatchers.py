@@ -1,4 +1,4 @@
-"""Dispatchers that go by the clock: several, one that was stopped in the middle, one that was away for a day."""
+"""Dispatchers that follow the clock: several at once, one stopped in the middle, one away for a day."""
 
 import asyncio
 import datetime
@@ -59,7 +59,7 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_does_not_send_what_
     process = psutil.Process(service.webhooks.pid)
     await until(lambda: process.status() == psutil.STATUS_STOPPED, 30)
     try:
-        async with database.connection() as connection:  # the lease runs out, as it does after a while
+        async with database.connection() as connection:  # the lease runs out
             await connection.raw.execute("UPDATE delivery SET leased_until = now() - interval '1 second'")
         assert (await Sweep(beside.database, beside.attempts, now()).run()).succeeded == 1
         await asyncio.sleep(BEGIN_SECONDS_MAX + 0.1)
@@ -79,7 +79,7 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_and_was_alone_deliv
     receivers: dict[str, Receiver],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By a machine that slept, say: what it did not send, the same sweep claims again."""
+    """For example after the machine slept: the same sweep claims unsent deliveries again."""
     monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", -1.0)
     monkeypatch.setattr("svc_webhooks.dispatch.attempts.LEASE_SECONDS", 1)
     await subscribed(database, client.company_id, [URL])
@@ -95,7 +95,7 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_and_was_alone_deliv
 async def test_replicas_in_their_slots_make_each_attempt_once(
     client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:
-    """Three of them, a slot a second; each delivery fails once and is due again two slots later."""
+    """Three dispatchers with a slot every second; each delivery fails once and is due again two slots later."""
     receiver = receivers["receiver.test"]
     seen: set[bytes] = set()
 
@@ -124,7 +124,7 @@ async def test_replicas_in_their_slots_make_each_attempt_once(
         for number in range(25):
             await tickets.ticket_created(client.company_id, number)
         await until(lambda: len(receiver.requests) >= 2 * 75, 60)
-        await asyncio.sleep(2.5)  # slots in which nothing is due
+        await asyncio.sleep(2.5)  # slots without due deliveries
     finally:
         for one in others:
             await asyncio.to_thread(one.stop)
@@ -141,7 +141,7 @@ async def test_after_a_day_without_sweeps_there_is_one_attempt_at_once_and_the_n
     receivers: dict[str, Receiver],
     mended: None,
 ) -> None:
-    """As if it had been away for 26 hours: by then, all rungs but the last would have passed."""
+    """As if it had been away for 26 hours, in which all rungs but the last would have passed."""
     receiver = receivers["receiver.test"]
     receiver.answer = answering(500)
     sub_id = (await client.create())[1]["entity_id"]
@@ -154,13 +154,13 @@ async def test_after_a_day_without_sweeps_there_is_one_attempt_at_once_and_the_n
     service.webhooks.start(WEBHOOKS_SWEEP_SECONDS="1")
     await service.webhooks.serving()
     await until(lambda: len(receiver.requests) == 2, 30)
-    await asyncio.sleep(2.5)  # some slots more
+    await asyncio.sleep(2.5)  # some more slots
     assert len(receiver.requests) == 2
     (delivery,) = await client.deliveries(sub_id)
     second = delivery.attempts[1]
     assert (second.number, second.error) == (2, "status")
     due_at = delivery.due_at.ToDatetime(datetime.UTC)
-    assert due_at.microsecond == 0  # a slot, and the rungs' distance
+    assert due_at.microsecond == 0  # a slot plus the distance of the rungs
     assert started - datetime.timedelta(seconds=2) <= due_at - HOUR <= second.started_at.ToDatetime(datetime.UTC)
 
 

@@ -1,4 +1,4 @@
-"""Endpoints that hang, fail or take their time, and those that answer: told by the order of what happens."""
+"""Endpoints that hang, fail or are slow must not delay those that answer; the tests observe the order of events."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,8 @@ FOR_EVER = 3600.0
 
 
 class Endpoints:
-    """Many endpoints of one receiver, by the first word of their paths. Whoever hangs, hangs until `let_go`."""
+    """Many endpoints of one receiver, with behaviour by the first part of the path. Those that hang do so until
+    `let_go`."""
 
     def __init__(self, found: Receiver) -> None:
         self.let_go = asyncio.Event()
@@ -53,7 +54,7 @@ def urls(kind: str, many: int) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine that takes longer for a prompt answer delays its next turn, and fails no test."""
+    """On a busy machine a prompt response may take longer: that delays the endpoint's next turn, but fails no test."""
     monkeypatch.setattr(dispatch_sweep, "SLOW_AFTER_SECONDS", 1.0)
 
 
@@ -61,7 +62,7 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> None:
 async def scheduler(
     service: Harness, database: Database, receivers: dict[str, Receiver], authority: Authority
 ) -> AsyncIterator[Scheduler]:
-    """Its attempts have no end of their own: only what it does meanwhile lets others through."""
+    """Its attempts have no deadline, so only the sweep's own rules let other endpoints through."""
     hosts = {host: ("127.0.0.1", one.port) for host, one in receivers.items()}
     async with dispatcher(database, authority.file, hosts, deadline_seconds=FOR_EVER) as found:
         yield found
@@ -106,7 +107,7 @@ async def test_sixty_that_were_healthy_until_now_hang_and_take_no_place_of_those
     await happened(database, client.company_id, 4)
     async with sweeping(scheduler, endpoints) as sweep:
         await until(lambda: sweep.counts.attempted == 40 * 4, 60)
-        assert endpoints.requests["hangs"] > 60  # they had as many places as the others
+        assert endpoints.requests["hangs"] > 60  # they had as many permits as the others
     assert sweep.counts.succeeded == 100 * 4
 
 
@@ -117,7 +118,7 @@ async def test_more_that_hang_than_there_are_places_give_them_back_after_a_momen
     monkeypatch.setattr(dispatch_sweep, "SLOW_PERMITS_MAX", 8)
     monkeypatch.setattr(dispatch_sweep, "UNDER_WAY_MAX", 48)
     await subscribed(database, client.company_id, urls("hangs", 12))
-    await subscribed(database, client.company_id, urls("answers", 4))  # the last in the line
+    await subscribed(database, client.company_id, urls("answers", 4))  # last in the queue
     await happened(database, client.company_id, 5)
     async with sweeping(scheduler, endpoints) as sweep:
         await until(lambda: sweep.counts.attempted == 4 * 5, 60)
@@ -139,7 +140,7 @@ async def test_what_is_under_way_has_a_bound_however_many_hang(
         assert endpoints.under_way.total() == 24
         async with database.connection() as connection:
             leased = await connection.raw.fetchval("SELECT count(*) FROM delivery WHERE leased_until IS NOT NULL")
-        assert leased == 24  # what can't be sent is not claimed
+        assert leased == 24  # deliveries that can't be sent are not claimed
     assert sweep.counts.succeeded == 80
 
 
@@ -198,7 +199,7 @@ async def test_an_attempt_that_cannot_be_recorded_keeps_nobody_from_theirs(
 ) -> None:
     worn_out, *_ = await subscribed(database, client.company_id, [*urls("answers", 1), *urls("late", 1)])
     await happened(database, client.company_id, 30)
-    async with database.connection() as connection:  # its next attempt would have no number
+    async with database.connection() as connection:  # the number of its next attempt would overflow
         await connection.raw.execute("UPDATE delivery SET attempts = 2147483647 WHERE subscription_id = $1", worn_out)
     async with sweeping(scheduler, endpoints) as sweep:
         await until(lambda: sweep.counts.attempted == 30, 60)

@@ -1,4 +1,4 @@
-"""What an operator's dashboard is told about deliveries."""
+"""The metrics of deliveries for an operator's dashboard."""
 
 import asyncio
 import datetime

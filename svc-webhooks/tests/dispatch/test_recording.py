@@ -1,4 +1,4 @@
-"""What attempts make of their subscription's health, whatever the order in which they come to be recorded."""
+"""How attempts change their subscription's health, in any order of recording."""
 
 import asyncio
 import datetime
@@ -19,7 +19,7 @@ HOUR = datetime.timedelta(hours=1)
 
 
 def ended(claimed: ClaimedDelivery, status: int, **more: Any) -> rules.Attempt:
-    """The attempt of a claimed delivery that the receiver has answered so."""
+    """The attempt of a claimed delivery to which the receiver responded with this status."""
     well = status == 200
     attempt = rules.Attempt(
         event_id=claimed.event_id,

@@ -1,4 +1,4 @@
-"""One delivery attempted at once, because somebody asked."""
+"""One delivery attempted at once, on request."""
 
 import asyncio
 from collections.abc import AsyncIterator

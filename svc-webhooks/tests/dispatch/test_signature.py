@@ -12,7 +12,7 @@ BODY = b'{"schema_version":1}'
 
 
 def test_the_signature_of_a_known_body() -> None:
-    # As `openssl dgst -sha256 -hmac whsec_test` has it; test_vectors.py holds the published ones.
+    # From `openssl dgst -sha256 -hmac whsec_test`; test_vectors.py has the published digests.
     digest = "b5d9ecb4fa52db124298f9b7f5c891b5abd711ce329e7a46e1f9e8c3c1f7d75f"
     assert service_signature("whsec_test", 1767225600, BODY) == f"t=1767225600,v1={digest}"
 

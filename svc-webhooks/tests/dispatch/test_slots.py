@@ -1,4 +1,4 @@
-"""Slots: by a clock that is set, with a database that goes away."""
+"""Slots when the clock is set or the database goes away."""
 
 import asyncio
 import datetime
@@ -63,7 +63,7 @@ async def test_a_database_that_is_away_when_a_slot_begins_cuts_off_no_attempt_of
         sweeps = asyncio.create_task(scheduler.run())
         await until(lambda: len(found.requests) == 1)
         own._pool.terminate()
-        await asyncio.sleep(2.5)  # slots begin meanwhile
+        await asyncio.sleep(2.5)  # new slots begin meanwhile
         await own.open()
         go_on.set()
         async with asyncio.timeout(20):

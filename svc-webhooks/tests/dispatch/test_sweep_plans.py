@@ -1,4 +1,4 @@
-"""What a sweep's statements meet is in proportion to what they return, however many deliveries wait."""
+"""The rows that a sweep's statements read are proportional to those that they return, however many deliveries wait."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from testkit.skewed_rows import analyze
 
 from ..days_of_events import DAY, TODAY, event_id, partitions_of
 
-DAYS, EVENTS, SUBSCRIPTIONS, DUE = 8, 2000, 40, 5  # 80,000 deliveries, of which 5 a subscription are due
+DAYS, EVENTS, SUBSCRIPTIONS, DUE = 8, 2000, 40, 5  # 80,000 deliveries; 5 of each subscription are due
 SUBSCRIBED = """
 INSERT INTO subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id, secret_sealed,
   created_at, source) SELECT id, 1, 'https://receiver.test/', '{ticket.created}', '', '', '', '2020-01-01', 'api'
@@ -40,7 +40,7 @@ FROM unnest($1::uuid[]) WITH ORDINALITY offered (id, number), generate_series(1,
 
 
 async def prepared(postgres_server: PostgresServer, name: str) -> Database:
-    """With days and subscriptions, and nothing stored."""
+    """A database with days and subscriptions, but without events."""
     url = postgres_server.create_database(name)
     await declare(url, t.metadata)
     database = Database(url, application="tests", plans="auto")
@@ -84,7 +84,7 @@ def claim_of(sub_ids: range, *, all_due: bool) -> dict[str, Any]:
 
 
 def record_of(rows: Sequence[ClaimedDelivery]) -> dict[str, Any]:
-    """Of claimed rows, as succeeded."""
+    """The parameters that record claimed rows as succeeded."""
     same = {"number": 1, "rung": 1, "state": "succeeded", "due_at": None, "cause": "sweep", "status": 200, "error": ""}
     same |= dict.fromkeys(("connect_milliseconds", "tls_milliseconds", "first_byte_milliseconds", "address"))
     same |= {"duration_milliseconds": 1, "started_at": now(all_due=False), "response_excerpt": b"thanks"}
@@ -99,7 +99,8 @@ def check_look(plan: Plan) -> None:
 
 
 def check_claim(plan: Plan, subscriptions: int, rows: int) -> None:
-    """Each row when it is found, changed and joined with its event and subscription; and one of each day in between."""
+    """Reads each row when it finds, changes and joins it with its event and subscription, and one row of each day
+    besides."""
     assert plan.returned == rows * subscriptions
     assert plan.rows_met <= (6 * rows + DAYS + 4) * subscriptions and not plan.whole_tables
     assert plan.buffers <= (40 * rows + 4 * DAYS) * subscriptions
@@ -134,7 +135,7 @@ async def test_a_record_meets_what_it_records(waiting: Database) -> None:
 async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
     postgres_server: PostgresServer, known: int
 ) -> None:
-    """As on every new day: nothing is known yet of its partitions, or only of its first events."""
+    """As on every new day: statistics cover none of its partitions, or only its first events."""
     database = await prepared(postgres_server, f"webhooks_sweep_plans_{known}")
     await fill(database, 0, known)
     await analyze(database)

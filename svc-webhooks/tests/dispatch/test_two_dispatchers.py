@@ -1,4 +1,5 @@
-"""Two dispatchers on one database: what one dies with, the other does; while both live, nothing is sent twice."""
+"""Two dispatchers on one database: one finishes the work of the other that died; while both live, nothing is sent
+twice."""
 
 import asyncio
 import datetime
@@ -21,7 +22,7 @@ MANY = 20  # more than one turn claims
 
 @pytest.fixture
 async def others(service: Harness) -> AsyncIterator[list[Process]]:
-    """Two more, not started: the test says where they die."""
+    """Two more processes, not started; each test sets the failpoint at which they die."""
     made = []
     for number in (2, 3):
         target = f"127.0.0.1:{free_port()}"
@@ -34,7 +35,7 @@ async def others(service: Harness) -> AsyncIterator[list[Process]]:
 
 
 async def sweep(client: Client, process: Process, now: datetime.datetime | None = None) -> dict[str, int]:
-    """Of another dispatcher."""
+    """Sweeps on another dispatcher."""
     async with grpc.aio.insecure_channel(process.target) as channel:
         return await Client(client.service, channel, client.company_id).sweep(now)
 
@@ -52,7 +53,7 @@ def paths(receiver: Receiver) -> Counter[str]:
 async def test_what_a_dispatcher_dies_with_another_attempts_when_the_lease_is_over_and_holds_up_nothing_else(
     client: Client, tickets: Producer, others: list[Process], receivers: dict[str, Receiver]
 ) -> None:
-    """One dies with a delivery claimed, one with many sent and none recorded."""
+    """One dies with a delivery claimed, the other with many sent and none recorded."""
     receiver = receivers["receiver.test"]
     claimed = await listen(client, "/claimed", "ticket.created")
     sent = await listen(client, "/sent", "ticket.status_changed")
@@ -73,15 +74,15 @@ async def test_what_a_dispatcher_dies_with_another_attempts_when_the_lease_is_ov
     sweeping = asyncio.create_task(client.sweep())
     await until(lambda: paths(receiver)["/alive"] == 1)
     again = Counter(request.body for request in receiver.requests)
-    assert set(again.values()) == {1}  # the lease of the dead runs on
-    others[0].start()  # anew, beside the one that lived on
+    assert set(again.values()) == {1}  # the leases of the dead dispatchers are still valid
+    others[0].start()  # restarted, next to the dispatcher that survived
     await others[0].serving()
     counts = await asyncio.gather(sweeping, sweep(client, others[0]))
     assert [sum(one[name] for one in counts) for name in ("attempted", "failed")] == [MANY + 2, 0]
     after = paths(receiver)
     assert (after["/claimed"], after["/alive"], after["/sent"]) == (1, 1, MANY + before["/sent"])
     bodies = Counter(request.body for request in receiver.requests)
-    assert len(bodies) == MANY + 2 and sorted(bodies.values())[-1] == 2  # the very same, where sent again
+    assert len(bodies) == MANY + 2 and sorted(bodies.values())[-1] == 2  # a repeated send has identical bytes
     for sub_id, count in ((claimed, 1), (sent, MANY), (alive, 1)):
         found = await client.deliveries(sub_id)
         assert len(found) == count and {one.state for one in found} == {pb.DELIVERY_STATE_SUCCEEDED}
@@ -112,11 +113,11 @@ async def test_dispatchers_that_sweep_at_once_send_each_attempt_once(
 
 
 async def test_dispatchers_claim_one_after_another(client: Client, tickets: Producer, database: Database) -> None:
-    """Rows that two statements change at once are looked at again, and some releases of PostgreSQL 18 crash there."""
+    """A statement rechecks rows that another one changes meanwhile; some releases of PostgreSQL 18 crash then."""
     sub_id = await listen(client, "/", "ticket.created")
     await tickets.ticket_created(client.company_id)
     early = datetime.datetime.now(datetime.UTC) - HOUR
-    assert (await client.sweep(early))["attempted"] == 0  # stored
+    assert (await client.sweep(early))["attempted"] == 0  # stores the event
     waits = (
         f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND objid = {queries.CLAIM_LOCK}"
     )

@@ -1,4 +1,4 @@
-"""The published test vectors: what signs deliveries makes the very digests, and so do two others who were not asked."""
+"""The product's signer, an HMAC written from the RFC and openssl make the digests of the published test vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = [vector["name"] for vector in VECTORS]
 
 
 def by_definition(key: bytes, signed: bytes) -> str:
-    """HMAC as RFC 2104 writes it down."""
+    """HMAC as RFC 2104 defines it."""
     assert len(key) <= 64
     inner, outer = (bytes(byte ^ mask for byte in key.ljust(64, b"\0")) for mask in (0x36, 0x5C))
     return hashlib.sha256(outer + hashlib.sha256(inner + signed).digest()).hexdigest()

@@ -1,4 +1,4 @@
-"""How long an event is kept."""
+"""How long an event is retained."""
 
 import datetime
 import uuid
@@ -31,6 +31,6 @@ def test_everything_is_kept_from_30_to_31_days(instant: datetime.datetime) -> No
 @given(instants, st.one_of(instants, st.integers(-2, 2)))
 def test_what_is_told_to_go_is_what_goes(instant: datetime.datetime, now: datetime.datetime | int) -> None:
     event_id = made(instant)
-    if isinstance(now, int):  # close to the edge, in microseconds
+    if isinstance(now, int):  # close to the limit, in microseconds
         now = expires_at(event_id) + datetime.timedelta(microseconds=now)
     assert (expires_at(event_id) <= now) == (day_of(event_id) < first_day_kept(now))

@@ -1,4 +1,4 @@
-"""Every event reaches every subscription that listens for it, once stored: whatever NATS loses, and whoever dies."""
+"""Every event reaches every matching subscription once it is stored, whatever NATS loses and whichever process dies."""
 
 import asyncio
 import datetime
@@ -22,7 +22,7 @@ NOTHING = {"attempted": 0, "succeeded": 0, "failed": 0, "parked": 0}
 
 
 class Listeners:
-    """Several subscriptions of one company, and what came to them."""
+    """Several subscriptions of one company, and the requests that they received."""
 
     def __init__(self, client: Client, receiver: Receiver) -> None:
         self.client = client
@@ -42,7 +42,7 @@ class Listeners:
         return found
 
     async def each_hears_once(self, event_ids: Sequence[str], paths: Sequence[str] = PATHS) -> None:
-        """Sweeps: each has then heard of each event once, and a later sweep finds nothing left."""
+        """Sweeps; then each subscription has received each event once, and a later sweep finds nothing due."""
         await self.client.sweep()
         assert self.heard() == Counter((path, event_id) for path in paths for event_id in event_ids)
         assert await self.client.sweep(datetime.datetime.now(datetime.UTC) + HOUR) == NOTHING
@@ -55,7 +55,7 @@ def listeners(client: Client, receivers: dict[str, Receiver]) -> Listeners:
 
 @pytest.fixture
 async def jetstream(nats_server: Server) -> AsyncIterator[JetStreamContext]:
-    """What an operator of NATS could do to it."""
+    """The access of an operator of NATS."""
     connection = await nats.connect(nats_server.url)
     yield connection.jetstream()
     await connection.close()
@@ -66,7 +66,7 @@ async def events(tickets: Producer, company_id: int, count: int) -> list[str]:
 
 
 async def published(tickets: Producer) -> None:
-    """Waits until NATS has every event of the producer."""
+    """Waits until NATS has all of the producer's events."""
     async with asyncio.timeout(45), tickets.database.connection() as connection:
         sql = "SELECT count(*) FROM outbox WHERE published_at IS NULL"
         while await connection.raw.fetchval(sql):  # noqa: ASYNC110 - polls a database
@@ -74,7 +74,7 @@ async def published(tickets: Producer) -> None:
 
 
 async def consumed_again(jetstream: JetStreamContext) -> None:
-    """Waits until the stream is there, and the service's consumer in it."""
+    """Waits until the stream exists with the service's consumer."""
     async with asyncio.timeout(45):
         while True:
             try:
@@ -95,7 +95,7 @@ async def test_events_of_a_whole_outage_of_nats_reach_every_subscription_and_its
     finally:
         await asyncio.to_thread(nats_server.start)
     await published(tickets)
-    await listeners.client.acknowledged()  # NATS has brought them now, to no effect
+    await listeners.client.acknowledged()  # NATS has now delivered the events, without effect
     await listeners.each_hears_once(made)
 
 
@@ -105,7 +105,7 @@ async def test_a_consumer_killed_between_store_and_acknowledgement_fans_out_once
 ) -> None:
     await listeners.subscribe(*PATHS)
     await published(tickets)
-    await jetstream.purge_stream(STREAM)  # or what an earlier test left would kill the process too soon
+    await jetstream.purge_stream(STREAM)  # an older test's messages would kill the process too soon
     await asyncio.to_thread(service.webhooks.stop)
     service.webhooks.start(MAKEREADY_KILL_AT=point)
     await service.webhooks.serving()
@@ -122,7 +122,7 @@ async def test_a_dispatcher_that_was_away_for_a_while_delivers_what_happened_mea
     await listeners.subscribe(*PATHS)
     service.webhooks.kill()
     made = await events(tickets, listeners.client.company_id, 10)
-    await asyncio.to_thread(nats_server.kill)  # and what was on its way there has not all arrived
+    await asyncio.to_thread(nats_server.kill)  # NATS may also lose messages that it has not delivered yet
     made += await events(tickets, listeners.client.company_id, 10)
     await asyncio.to_thread(nats_server.start)
     service.webhooks.start()
@@ -144,7 +144,7 @@ async def test_a_stream_and_its_consumer_deleted_by_mistake_take_no_event_with_t
     await service.webhooks.serving()
     made += await events(tickets, listeners.client.company_id, 5)
     await listeners.each_hears_once(made)
-    await consumed_again(jetstream)  # both are made anew, for what follows
+    await consumed_again(jetstream)  # both exist again for later tests
 
 
 async def test_a_consumer_deleted_under_a_running_service_takes_no_event_with_it(
@@ -162,7 +162,7 @@ async def test_a_subscription_hears_what_is_stored_after_it_was_created_and_noth
 ) -> None:
     await listeners.subscribe("/early")
     early = await events(tickets, listeners.client.company_id, 3)
-    await listeners.client.sweep()  # stored now: matched once, and never again
+    await listeners.client.sweep()  # stores the events, which are matched only once
     await listeners.subscribe("/late")
     await asyncio.to_thread(nats_server.kill)
     try:
@@ -171,7 +171,7 @@ async def test_a_subscription_hears_what_is_stored_after_it_was_created_and_noth
         assert listeners.heard() == Counter(
             [("/early", event_id) for event_id in early + later] + [("/late", event_id) for event_id in later]
         )
-        # What no store has seen yet has no past: one who subscribes meanwhile hears it too.
+        # An event that is not stored yet also reaches a subscription created in the meantime.
         unseen = await events(tickets, listeners.client.company_id, 1)
         await listeners.subscribe("/last")
         await listeners.client.sweep()

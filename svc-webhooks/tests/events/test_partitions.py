@@ -1,4 +1,4 @@
-"""Days as partitions."""
+"""Partitions of days."""
 
 import asyncio
 import datetime
@@ -22,7 +22,7 @@ def test_a_day_begins_with_its_first_id(day: datetime.date) -> None:
 
 
 async def covered(database: Database) -> list[tuple[uuid.UUID, uuid.UUID]]:
-    """The bounds of each partition of each table, which must be the same for all three."""
+    """The bounds of each table's partitions, which must be the same for all three tables."""
     found = []
     for table in ("event", "delivery", "attempt"):
         async with database.connection() as connection:
@@ -37,7 +37,7 @@ async def covered(database: Database) -> list[tuple[uuid.UUID, uuid.UUID]]:
 
 
 async def test_days_ahead_are_made_once_for_all_tables(database: Database) -> None:
-    """Also where several processes make them at once, and where the service was away for weeks."""
+    """Also if several processes make them at once, and if the service was away for weeks."""
     later = datetime.datetime.now(datetime.UTC) + 20 * DAY
     makers = [Partitions(database, lambda: later) for _ in range(4)]
     await asyncio.gather(*(maker.ahead() for maker in makers))

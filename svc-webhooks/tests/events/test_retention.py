@@ -1,4 +1,4 @@
-"""Days go 30 days after their end: as a whole, in steps, whoever is in the way and whoever dies (spec 6.3.3)."""
+"""Days are dropped 30 days after their end, as a whole and in steps, despite blockers and crashes (spec 6.3.3)."""
 
 import asyncio
 import datetime
@@ -43,7 +43,7 @@ async def opened(postgres_server: PostgresServer) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def database(opened: Database) -> AsyncIterator[Database]:
-    """Without any day, at the beginning and at the end."""
+    """A database without any day, before and after the test."""
     yield opened
     await partitions_of(opened).drop(NOON + 10_000 * DAY)
     assert await left(opened) == {table: set() for table in t.PARTITIONED}
@@ -57,7 +57,7 @@ def killed_at() -> Iterator[Doomed]:
 
 
 async def stored(database: Database, *days: datetime.date) -> Partitions:
-    """Makes the days as of a time when they could be stored, and puts a delivery in each."""
+    """Makes the days at a time when they could be stored, and adds a delivery to each."""
     maker = partitions_of(database, NOON - 40 * DAY)
     for day in days:
         assert await maker.hold(event_id(day))
@@ -84,7 +84,7 @@ async def test_what_is_over_goes_and_the_rest_stays(database: Database) -> None:
 
 
 async def test_a_partition_that_spans_thirty_days_goes_when_its_last_day_is_over(database: Database) -> None:
-    """As installations have it that began before days were made on demand."""
+    """Installations that are older than the making of days on demand have such a partition."""
     since = TODAY - 60 * DAY
     async with database.connection() as connection:
         for table in t.PARTITIONED:
@@ -114,7 +114,7 @@ async def test_several_at_once_share_the_work(database: Database) -> None:
 
 
 async def claims(database: Database) -> int:
-    """Claims all that is due, as a sweep does, and gives it back; every claimed row has its event."""
+    """Claims all due deliveries as a sweep does, then releases them. Every claimed row must have its event."""
     found = 0
     for due in await queries_claims.subscriptions_due(database, NOON + 10_000 * DAY, 0, 10):
         claimed = (await queries_claims.claimed_deliveries(database, {due.id: 10}, NOON + 10_000 * DAY, 1)).rows
@@ -141,7 +141,7 @@ async def test_killed_at_every_step_the_next_sweep_finishes_and_claims_go_on_mea
 async def test_what_a_killed_sweep_left_is_finished_though_it_is_not_over(
     database: Database, killed_at: Doomed, steps: int
 ) -> None:
-    """`--now` was far ahead; or the day is wanted again before the next sweep."""
+    """`--now` was far ahead, or the day is needed again before the next sweep."""
     partitions = await stored(database, TODAY)
     for step in range(steps):
         await asyncio.to_thread(killed_at, database.url, ("day-detached", "day-dropped")[step % 2], NOON + 40 * DAY)
@@ -165,7 +165,7 @@ async def constraints(database: Database, partition: str) -> set[str]:
 async def test_detaching_adds_no_constraint_to_what_others_write_to(
     database: Database, killed_at: Doomed, by: str
 ) -> None:
-    """A statement that goes on with one constraint more than it began with would crash the server."""
+    """A statement that continues with one constraint more than it began with would crash the server."""
     partitions = await stored(database, OVER)
     name = f"delivery_{OVER:%Y%m%d}"
     before = await constraints(database, name)
@@ -181,10 +181,10 @@ async def test_a_long_query_holds_up_the_drop_and_nobody_else(database: Database
     partitions = await stored(database, OVER, TODAY)
     reader = await asyncpg.connect(database.url)
     await reader.execute("BEGIN; SELECT count(*) FROM delivery")
-    for tries in range(1, 3):  # the second finds what the first left
+    for tries in range(1, 3):  # the second call finds the first one's remains
         with pytest.raises(DatabaseUnavailable):
             await partitions.drop(NOON)
-        assert await claims(database) == tries  # the day that goes is not met any more, the others are
+        assert await claims(database) == tries  # claims no longer read the day that is being dropped, but all others
         another = TODAY + tries * DAY
         assert await partitions.hold(event_id(another))
         await put(database, another)
@@ -230,7 +230,7 @@ async def test_a_day_that_another_process_dropped_is_made_again(database: Databa
     mine, other = partitions_of(database), partitions_of(database)
     assert await mine.hold(event_id(TODAY))
     assert await other.drop(NOON + 40 * DAY) == 1
-    assert await mine.hold(event_id(TODAY))  # believed
+    assert await mine.hold(event_id(TODAY))  # from the cache
     with pytest.raises(asyncpg.CheckViolationError):
         await put(database, TODAY)
     mine.forget()
@@ -239,7 +239,7 @@ async def test_a_day_that_another_process_dropped_is_made_again(database: Databa
 
 
 async def test_makers_and_droppers_side_by_side_end_well(database: Database) -> None:
-    """Each as of its own time: what one makes another drops."""
+    """Each process has its own `now`: some make days that others drop."""
     days = [TODAY + number * DAY for number in range(4)]
 
     async def make(day: datetime.date) -> None:

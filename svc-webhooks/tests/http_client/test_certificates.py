@@ -1,4 +1,4 @@
-"""Whom a receiver's certificate convinces: one that is valid, of an authority that we know, and of that very name."""
+"""A receiver's certificate must be valid, signed by a trusted authority, and issued for the exact name."""
 
 import datetime
 import ssl
@@ -17,13 +17,13 @@ DAY = datetime.timedelta(days=1)
 
 
 async def sent(authority: Authority, context: ssl.SSLContext, host: str) -> tuple[str, int | None, int]:
-    """Error and status of an attempt, and how many requests arrived."""
+    """Error and status of an attempt, and the number of requests that arrived."""
     async with receiver(context, answering(200)) as found:
         url = f"https://{host}/"
         async with http_client(authority, {parse(url).host: ("127.0.0.1", found.port)}) as out:
             outcome = await out.post(url, b"{}", {})
     assert not outcome.is_internal_fault
-    assert outcome.connect_milliseconds is not None  # it was dialled, and that is on record
+    assert outcome.connect_milliseconds is not None  # the address was dialled, and the outcome says so
     return outcome.error, outcome.status, len(found.requests)
 
 
@@ -49,13 +49,13 @@ async def test_a_certificate_of_the_destinations_name_is_taken(
     ("host", "names"),
     [
         ("hooks.acme.com", ["acme.com"]),
-        ("acme.com", ["*.acme.com"]),  # a wildcard stands for one label, no fewer
-        ("eu.hooks.acme.com", ["*.acme.com"]),  # and no more
+        ("acme.com", ["*.acme.com"]),  # a wildcard stands for exactly one label, not none
+        ("eu.hooks.acme.com", ["*.acme.com"]),  # and not two
         ("hooks.acme.com", ["hooks.acme.com.evil.com"]),
         ("hooks.acme.com", ["evilhooks.acme.com"]),
         ("8.8.8.8", ["8.8.4.4"]),
         ("8.8.8.8", ["dns.google"]),
-        ("8.8.8.8", ["127.0.0.1"]),  # what is dialled counts for nothing
+        ("8.8.8.8", ["127.0.0.1"]),  # the dialled address does not count
         ("[2606:4700:4700::1111]", ["2606:4700:4700::1001"]),
     ],
 )
@@ -100,7 +100,7 @@ async def test_a_receiver_that_asks_for_a_certificate_of_ours_gets_none(authorit
 
 
 async def test_one_address_proves_each_of_its_names(authority: Authority) -> None:
-    """A kept connection, or a session of TLS, to one name opens nothing to another behind the same address."""
+    """A pooled connection or a TLS session to one name does not serve another name at the same address."""
     context = authority.context("good.acme.com")
     async with receiver(context, answering(200)) as found:
         address = ("127.0.0.1", found.port)
@@ -114,7 +114,7 @@ async def test_one_address_proves_each_of_its_names(authority: Authority) -> Non
 
 
 async def test_no_session_is_resumed(authority: Authority) -> None:
-    """Each connection proves its name anew, even to a receiver that hands out tickets."""
+    """Each connection verifies the name anew, even if the receiver issues session tickets."""
     context = authority.context("hooks.acme.com")
     async with (
         receiver(context, answering(200, b"", "Connection: close")) as found,

@@ -1,4 +1,4 @@
-"""The way out, against real receivers on loopback and resolvers that lie."""
+"""The HTTP client, against real receivers on loopback and resolvers that lie."""
 
 import asyncio
 import datetime
@@ -32,7 +32,7 @@ from ..wire import URL, Resolver, http_client
 NOW = datetime.datetime.now(datetime.UTC)
 
 
-# The loop of the product; other tests send on the standard library's.
+# These tests use the product's event loop; other tests that send use the standard library's.
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.filterwarnings("ignore:Overriding:pytest.PytestDeprecationWarning"),
@@ -246,7 +246,7 @@ async def test_a_closed_port_is_a_failure_to_connect(authority: Authority) -> No
     [
         ["127.0.0.1"],
         ["10.1.2.3"],
-        ["8.8.8.8", "10.1.2.3"],  # one private address behind several
+        ["8.8.8.8", "10.1.2.3"],  # one private address among several
         ["10.1.2.3", "8.8.8.8"],
         ["2606:4700:4700::1111", "fd00::1"],
         ["::ffff:169.254.169.254"],
@@ -294,7 +294,7 @@ async def test_public_at_create_and_private_at_send_is_refused_at_send(
 async def test_a_kept_connection_does_not_outlive_a_change_to_a_private_address(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The receiver's loopback address counts as public here, and then it does not."""
+    """The receiver's loopback address counts as public at first, then as private."""
     monkeypatch.setattr("svc_webhooks.http_client.resolver.KEPT_SECONDS", 0.0)
     public = [True]
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: public[0])

@@ -1,4 +1,4 @@
-"""Connections of our own to real receivers: what is timed, what is kept, what ends one."""
+"""The client's connections to real receivers: their times, reuse and end."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ async def test_an_attempt_tells_how_long_each_step_took_and_where_it_went(author
 
 async def test_a_handshake_that_never_ends_has_connected_all_the_same(authority: Authority) -> None:
     async with (
-        receiver(None, answering(200)) as found,  # waits for a line of HTTP, and says nothing
+        receiver(None, answering(200)) as found,  # waits for a line of HTTP and sends nothing
         http_client(authority, found.override, deadline_seconds=0.3) as out,
     ):
         outcome = await out.post(URL, b"{}", {})
@@ -151,7 +151,7 @@ async def test_trailers_without_end_are_not_read(authority: Authority) -> None:
 
 
 async def test_what_comes_unasked_for_ends_a_kept_connection(authority: Authority) -> None:
-    """As servers do that say 408 before they hang up; it must not become the answer to the next request."""
+    """Some servers send 408 before they close; it must not become the response to the next request."""
     async with receiver(authority.context(), answering(200)) as found, http_client(authority, found.override) as out:
         assert (await out.post(URL, b"{}", {})).succeeded
         for writer in found.writers:
@@ -176,7 +176,7 @@ async def test_a_receiver_that_hangs_up_on_every_second_request_loses_none(autho
         outcomes = [await out.post(URL, b"{}", {}) for _ in range(6)]
     assert [outcome.error for outcome in outcomes] == [""] * 6
     assert found.connections == 6
-    assert outcomes[1].connect_milliseconds is not None  # of the fresh one that served it
+    assert outcomes[1].connect_milliseconds is not None  # from the fresh connection that served the request
 
 
 async def test_connections_are_closed_when_nothing_was_sent_for_a_while(
@@ -231,7 +231,7 @@ async def test_failures_leave_no_descriptor_open(authority: Authority) -> None:
 async def test_a_kept_connection_to_any_of_the_addresses_is_used_before_one_is_dialled(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that an address that is down costs its wait once, not with every delivery."""
+    """An address that is down then costs its timeout once, not with every delivery."""
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda _: True)
     async with receiver(authority.context("two.example.com"), answering(200)) as found:
         monkeypatch.setattr("svc_webhooks.http_client.client.PORT", found.port)
@@ -283,7 +283,7 @@ async def test_a_large_body_goes_out_whole_and_a_large_answer_comes_in(authority
 
 
 async def test_a_body_that_the_receiver_does_not_take_is_held_once(authority: Authority) -> None:
-    """A thousand attempts may hang at once, with bodies of a hundred kilobytes."""
+    """A thousand attempts may hang at once, with bodies of a hundred kilobytes each."""
     body = os.urandom(16_000_000)
 
     async def deaf(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Which URLs and addresses are refused without a look at the network."""
+"""The URLs and addresses that are refused without network access."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
@@ -34,7 +34,7 @@ PUBLIC = [
 ]
 
 
-# Where special-purpose blocks of IPv6 keep an IPv4 address: the block, and how far from the right the address stands.
+# Special-purpose blocks of IPv6 that embed an IPv4 address: the block, and the address's offset from the right in bits.
 EMBEDDED = {
     "mapped": ("::ffff:0:0/96", 0),
     "compatible": ("::/96", 0),
@@ -91,7 +91,7 @@ def test_a_special_address_is_not_public(address: str) -> None:
 
 
 def embedded(block: str, shift: int, inside: IPv4Address, rest: int) -> IPv6Address:
-    """`inside` at its place in a block, other bits from `rest`."""
+    """Embeds `inside` at its place in a block; the other bits come from `rest`."""
     network = IPv6Network(block)
     kept = rest & int(network.hostmask) & ~(0xFFFFFFFF << shift)
     return IPv6Address(int(network.network_address) | kept | int(inside) << shift)

@@ -1,6 +1,6 @@
-"""Hostile destinations at the moment of sending: never dialled, and on record as refused.
+"""Hostile destinations at the moment of sending are never dialled, and are recorded as refused.
 
-That nothing was dialled is not taken from what is recorded: listeners on loopback count who comes.
+The tests do not rely on the recorded outcome: listeners on loopback count connections.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ NAME = "https://rebound.example.com/"
 
 @contextlib.asynccontextmanager
 async def listening(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[str]]:
-    """Who connected. Listens on all loopback addresses at the port that is dialled for as long."""
+    """The connections made. Listens on all loopback addresses, and makes the client dial its port."""
     came: list[str] = []
 
     def count(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -32,7 +32,7 @@ async def listening(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[str]]
     server = await asyncio.start_server(count, "0.0.0.0", 0)
     port = server.sockets[0].getsockname()[1]
     servers = [server]
-    with contextlib.suppress(OSError):  # where there is no IPv6
+    with contextlib.suppress(OSError):  # on machines without IPv6
         servers.append(await asyncio.start_server(count, "::1", port))
     monkeypatch.setattr("svc_webhooks.http_client.client.PORT", port)
     try:
@@ -82,7 +82,7 @@ async def test_a_name_that_was_public_when_the_subscription_was_made(monkeypatch
 async def test_the_address_that_was_checked_is_the_one_that_is_dialled(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the check and the connection nobody is asked again: an answer that changes by then changes nothing."""
+    """No lookup takes place between the check and the connection, so a changed answer has no effect."""
     monkeypatch.setattr("svc_webhooks.http_client.client.is_public", lambda address: str(address) == "127.0.0.1")
     resolver = Resolver(["127.0.0.1"], ["127.0.0.2"])
     async with receiver(authority.context("rebound.example.com"), answering(200)) as found:
@@ -106,7 +106,7 @@ async def test_a_kept_connection_serves_no_send_whose_name_leads_elsewhere_by_no
             outcomes = [await out.post(NAME, b"{}", {}) for _ in range(3)]
     assert [(one.error, one.address) for one in outcomes] == [
         ("", "127.0.0.1"),
-        ("connect", "127.0.0.2"),  # nobody listens there
+        ("connect", "127.0.0.2"),  # no receiver listens there
         ("destination_refused", None),
     ]
     assert (found.connections, len(found.requests)) == (1, 1)
@@ -127,13 +127,13 @@ async def test_a_redirect_to_a_private_address_leads_nowhere(
     assert came == []
 
 
-# Over the whole service
+# Through the whole service
 
 
 async def test_a_stored_destination_that_is_hostile_is_refused_on_record_and_never_dialled(
     client: Client, tickets: Producer, database: Database, receivers: dict[str, Receiver]
 ) -> None:
-    """As a row may be that older rules let in, or that was written past them."""
+    """Older rules, or a direct write to the table, could have stored such rows."""
     port = receivers["receiver.test"].port
     stored = [
         f"https://127.0.0.1:{port}/",

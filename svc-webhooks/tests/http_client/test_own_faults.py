@@ -1,4 +1,4 @@
-"""Faults of ours: attempts that say nothing about the receiver must not be counted against it."""
+"""Internal faults: attempts that say nothing about the receiver must not count against it."""
 
 import asyncio
 import errno
@@ -15,7 +15,7 @@ from svc_webhooks.http_client.sockets import fault_of
 from ..receivers import HOST, Authority, answering, hanging, receiver
 from ..wire import URL, Resolver, http_client
 
-# In a process of its own, whose descriptors run out: a destination that listens, and a name to look up.
+# Runs in a process of its own, whose descriptors run out: sends to a known address and to a name.
 OUT_OF_DESCRIPTORS = """
 import asyncio, resource, socket, sys
 import uvloop
@@ -42,7 +42,7 @@ print(uvloop.run(attempts(int(sys.argv[1]))))
 
 def test_no_descriptors_is_a_fault_of_ours_until_there_are_some() -> None:
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # and does not listen
+        closed.bind(("127.0.0.1", 0))  # bound, but not listening
         port = str(closed.getsockname()[1])
         done = subprocess.run(
             [sys.executable, "-P", "-c", OUT_OF_DESCRIPTORS, port],
@@ -66,7 +66,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE) == (most, most))
 
 
 def test_as_many_descriptors_are_asked_for_as_the_machine_grants() -> None:
-    """With the usual limit, endpoints that hang would leave none for the others."""
+    """With the usual limit, endpoints that hang would use up the descriptors of the others."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", MORE_DESCRIPTORS], capture_output=True, text=True, timeout=60, check=False
     )
@@ -75,7 +75,7 @@ def test_as_many_descriptors_are_asked_for_as_the_machine_grants() -> None:
 
 @pytest.mark.parametrize("address", ["255.255.255.255", "224.0.0.1"])
 async def test_no_route_of_our_own_is_a_fault_of_ours(address: str) -> None:
-    """The kernel connects nobody to these; nothing leaves the machine."""
+    """The kernel refuses to connect to these, so nothing leaves the machine."""
     async with http_client(None, {HOST: (address, 443)}) as out:
         outcome = await out.post(URL, b"{}", {})
     assert (outcome.status, outcome.error, outcome.is_internal_fault, outcome.address) == (
@@ -115,11 +115,11 @@ async def test_one_address_without_a_route_is_no_fault_at_all_where_another_answ
         (errno.ENOBUFS, True, True),
         (errno.ENOMEM, True, True),
         (errno.EADDRNOTAVAIL, True, True),  # no port left
-        (errno.EPERM, True, True),  # a firewall of ours
+        (errno.EPERM, True, True),  # a local firewall
         (errno.EACCES, True, True),
         (errno.ENETDOWN, False, True),
         (errno.ENETUNREACH, True, True),
-        (errno.ENETUNREACH, False, False),  # a router on the way says so
+        (errno.ENETUNREACH, False, False),  # reported by a router on the way
         (errno.EHOSTUNREACH, True, True),
         (errno.EHOSTUNREACH, False, False),
         (errno.ECONNREFUSED, True, False),
@@ -152,7 +152,7 @@ async def test_whatever_breaks_in_our_own_code_is_a_fault_of_ours() -> None:
 async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when the process was stopped, or starved: the answer may well have come in time."""
+    """For example, the process was stopped or starved: the response may have arrived in time."""
     monkeypatch.setattr("svc_webhooks.http_client.client.STALLED_SECONDS", 0.3)
     async with (
         receiver(authority.context(), hanging) as found,
@@ -160,7 +160,7 @@ async def test_an_attempt_that_we_slept_through_says_nothing_about_the_receiver(
     ):
         attempt = asyncio.create_task(out.post(URL, b"{}", {}))
         await asyncio.sleep(0.05)
-        time.sleep(0.8)  # noqa: ASYNC251 - the loop itself is what stands still
+        time.sleep(0.8)  # noqa: ASYNC251 - stops the loop itself
         outcome = await attempt
         assert (outcome.error, outcome.is_internal_fault) == ("egress", True)
         assert (await out.post(URL, b"{}", {})).error == "timeout"

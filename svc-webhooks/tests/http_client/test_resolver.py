@@ -1,4 +1,4 @@
-"""Asking for names: whose fault silence is, and that a name that hangs delays no other."""
+"""Name lookups: whose fault a missing answer is, and that a name that hangs delays no other."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ from svc_webhooks.http_client.resolver import Names, NoAddress, ResolverFault, S
 
 
 class Servers:
-    """Name servers: names under `hangs` get no answer until they are let go."""
+    """Name servers that answer no name under `hangs` until `let_go` is set."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -42,7 +42,7 @@ def names() -> Names[Sequence[str]]:
 
 async def test_addresses_come_once_each_and_the_name_is_meant_as_it_is_written(servers: Servers) -> None:
     assert await SystemResolver()("hooks.acme.com") == ["8.8.8.8", "8.8.4.4"]
-    assert servers.asked == ["hooks.acme.com."]  # no search list
+    assert servers.asked == ["hooks.acme.com."]  # without a search list
 
 
 async def test_a_name_that_is_missing_is_not_a_resolver_that_fails(servers: Servers) -> None:

@@ -1,4 +1,4 @@
-"""Reading responses: however a response is cut on its way, it is the same response."""
+"""A response is parsed the same, wherever its bytes are cut on the way."""
 
 import itertools
 
@@ -29,7 +29,7 @@ ANYTHING_AFTER = st.sampled_from([b"", b"more", b"HTTP/1.1 500 No\r\nContent-Len
 
 @st.composite
 def responses(draw: st.DrawFn) -> bytes:
-    """Well-formed heads; bodies with a length, in chunks, until the end, or broken."""
+    """Well-formed heads; bodies with a length, in chunks, until the end of the connection, or broken."""
     body = draw(BODIES)
     match draw(st.sampled_from(["length", "short", "chunks", "bad chunk", "end"])):
         case "length":
@@ -51,7 +51,7 @@ def responses(draw: st.DrawFn) -> bytes:
 
 
 def read(pieces: list[bytes]) -> tuple[int | None, bytes, bool, bool]:
-    """Status, excerpt, whether the connection may be kept, and whether it was malformed."""
+    """Status, excerpt, whether the connection is reusable, and whether the response is malformed."""
     response = Response()
     try:
         for piece in pieces:

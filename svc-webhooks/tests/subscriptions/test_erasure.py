@@ -1,4 +1,4 @@
-"""A deleted subscription takes its history along, however long it is and whoever dies meanwhile (spec 4.11)."""
+"""Deleting a subscription erases its history, however long it is and whichever process dies meanwhile (spec 4.11)."""
 
 import asyncio
 import datetime
@@ -23,7 +23,7 @@ LONG = 3 * DELIVERIES_OF_A_BATCH + 1
 
 @pytest.fixture
 async def mended(service: Harness) -> AsyncIterator[None]:
-    """However the test leaves it, the process runs as before afterwards."""
+    """Restores the process after the test, in whatever state the test leaves it."""
     yield
     if not service.webhooks.as_always:
         await asyncio.to_thread(service.webhooks.stop)
@@ -37,7 +37,7 @@ async def subscribed(client: Client) -> int:
 
 
 async def with_history(database: Database, client: Client, tickets: Producer, deliveries: int) -> int:
-    """A subscription with so many deliveries, over several days, each with two attempts, and another one's beside."""
+    """A subscription with so many deliveries over several days, each with two attempts; another one has some too."""
     sub_id, other = await subscribed(client), await subscribed(client)
     for_days = [str(uuid.UUID(await tickets.ticket_created(client.company_id))) for _ in range(2)]
     await client.sweep()
@@ -97,7 +97,7 @@ async def test_a_long_history_goes_after_the_answer_and_nobody_sees_the_rest(
     client: Client, database: Database, tickets: Producer
 ) -> None:
     sub_id = await with_history(database, client, tickets, LONG)
-    async with database.transaction() as connection:  # the batches wait, the answer does not
+    async with database.transaction() as connection:  # the batches wait, but the response does not
         await connection.raw.execute("SELECT FROM delivery WHERE subscription_id = $1 FOR KEY SHARE", sub_id)
         deleting = asyncio.create_task(client.delete(sub_id))
         await asyncio.wait({deleting}, timeout=1)
@@ -130,7 +130,7 @@ async def test_killed_meanwhile_it_is_finished_by_the_next_process(
     await service.webhooks.serving()
     await erased(database, sub_id)
     assert await total(database) == 10
-    with pytest.raises(Refusal) as refused:  # the request that was cut off had been carried out
+    with pytest.raises(Refusal) as refused:  # the cut-off request had already taken effect
         await client.delete(sub_id)
     assert refused.value.status == 404
 
@@ -147,7 +147,7 @@ async def test_several_processes_finish_what_there_is(client: Client, database: 
 async def test_a_delivery_that_is_stored_at_the_same_moment_leaves_no_row(
     client: Client, database: Database, tickets: Producer
 ) -> None:
-    """Matched before the delete, it goes along; after it, it finds nothing to match."""
+    """A delivery matched before the delete is erased with the history; after it, there is no subscription to match."""
     for _ in range(5):
         sub_id = await subscribed(client)
         await asyncio.gather(
@@ -197,7 +197,7 @@ async def test_what_is_still_to_be_erased_is_neither_attempted_nor_shown(
 ) -> None:
     sub_id = await subscribed(client)
     event_id = await tickets.ticket_created(client.company_id)
-    await client.sweep(_long_ago())  # stored, nothing due
+    await client.sweep(_long_ago())  # stores the event; nothing is due
     administrator = Administrator(client)
     assert len((await administrator.event(event_id)).deliveries) == 1
     assert len((await administrator.undelivered()).deliveries) == 1

@@ -1,4 +1,4 @@
-"""What may be subscribed to, and how a subscription fares."""
+"""The events of a subscription, and its health."""
 
 import pytest
 from hypothesis import given
@@ -57,7 +57,7 @@ def happens(what: str, health: SubscriptionHealth) -> SubscriptionHealth:
 
 
 HAPPENINGS = ("success", "failure", "parks", "pause", "resume")
-# Every health, and every happening. Two rows of `retrying`: the twentieth failure in a row makes the difference.
+# Every health and every action. `retrying` has two rows, because the twentieth failure in a row makes a difference.
 TRANSITIONS = {
     SubscriptionHealth(HEALTHY, 0): (HEALTHY, RETRYING, DEAD_LETTERED, PAUSED, HEALTHY),
     SubscriptionHealth(RETRYING, 1): (HEALTHY, RETRYING, DEAD_LETTERED, PAUSED, HEALTHY),
@@ -80,7 +80,7 @@ def test_the_table_of_transitions_names_every_health() -> None:
 
 @given(st.lists(st.sampled_from(HAPPENINGS), max_size=60))
 def test_health_follows_from_what_happened_since_the_last_turning_point(story: list[str]) -> None:
-    """A pause holds until the resume; a success or a resume forgets all before it."""
+    """A pause lasts until the resume; a success or a resume resets all earlier failures."""
     health = rules.HEALTHY_AGAIN
     for what in story:
         health = happens(what, health)

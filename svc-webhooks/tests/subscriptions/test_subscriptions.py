@@ -156,7 +156,7 @@ async def test_a_body_that_is_no_json_object_is_refused(client: Client, raw: byt
 
 
 async def test_a_name_that_does_not_resolve_is_refused_or_a_fault_of_ours(client: Client) -> None:
-    """Which of the two depends on whether this machine has a resolver that answers."""
+    """The outcome depends on whether this machine has a working resolver."""
     body = {"destination_url": "https://makeready-no-such-name.com/", "events": ["ticket.created"]}
     try:
         await client.create(body)
@@ -233,7 +233,7 @@ async def test_no_secret_is_in_the_database_or_the_logs(client: Client, database
     async with database.connection() as connection:
 
         async def rows_with(table: str, text: str) -> Any:
-            """How many rows hold the text in any column, as text or as bytes."""
+            """The number of rows that contain the text in any column, as text or as bytes."""
             found = f"SELECT count(*) FROM {table} AS whole WHERE position($1 IN whole::text) > 0"
             hexadecimal = text.encode().hex()
             return await connection.raw.fetchval(found, text) + await connection.raw.fetchval(found, hexadecimal)
@@ -248,7 +248,7 @@ async def test_no_secret_is_in_the_database_or_the_logs(client: Client, database
 
 
 async def test_a_replay_does_not_look_at_the_destination(service: Harness, client: Client) -> None:
-    """Its name may lead nowhere by now, or to an address that is not public."""
+    """The name may now resolve to nothing, or to an address that is not public."""
     body = {"destination_url": "https://second.test/hook", "events": ["vendor.hold"]}
     _, first, _ = await client.create(body, key="one")
     service.webhooks.stop()

@@ -1,4 +1,4 @@
-"""A key of the vault is replaced while deliveries go on: added, everything encrypted anew, the old one removed."""
+"""Replaces a key of the vault while deliveries continue: adds the new key, reseals all secrets, removes the old key."""
 
 import asyncio
 import base64
@@ -41,7 +41,7 @@ async def mended(service: Harness) -> AsyncIterator[None]:
 
 
 async def with_ring(service: Harness, *keys: str) -> None:
-    """Started anew with these keys, or with those of every test."""
+    """Restarts the service with these keys, or with the usual ones."""
     await asyncio.to_thread(service.webhooks.stop)
     service.webhooks.start(**({"WEBHOOKS_VAULT_KEYS": ",".join(keys)} if keys else {}))
     await service.webhooks.serving()
@@ -59,7 +59,7 @@ async def reseal(client: Client) -> dict[str, Any]:
 
 
 def seals(service: Harness) -> set[tuple[str, str, float]]:
-    """Key, whether it opens, and how many secrets, as the metrics say."""
+    """Key id, whether it opens, and number of secrets, from the metrics."""
     found = set()
     for line in service.webhooks.metrics().splitlines():
         if line.startswith("makeready_webhooks_secrets{"):
@@ -97,7 +97,7 @@ async def test_a_key_is_replaced_without_a_delivery_that_is_not_verified(
     for _ in range(3):
         await subscribed()
     await delivers()
-    await with_ring(service, NEW_KEY)  # too early: nothing has been encrypted anew
+    await with_ring(service, NEW_KEY)  # too early: no secret has been resealed yet
     assert seals(service) == {("k1", "no", 3)}
     assert "secrets_not_opened" in service.webhooks.log.read_text()
     await subscribed()
@@ -107,7 +107,7 @@ async def test_a_key_is_replaced_without_a_delivery_that_is_not_verified(
     await with_ring(service, NEW_KEY, OLD_KEY)
     assert seals(service) == {("k1", "yes", 3), ("k2", "yes", 1)}
     before = len(requests)
-    assert (await client.sweep())["succeeded"] == 3  # what had to wait
+    assert (await client.sweep())["succeeded"] == 3  # the deliveries that had to wait
     assert len(requests) == before + 3
     await delivers()
     assert await reseal(client) == {"key_id": "k2", "resealed": 3, "unopened": 0, "keys_needed": []}

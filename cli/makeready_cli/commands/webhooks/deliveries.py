@@ -22,7 +22,7 @@ _RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
 _LIST = pb.DESCRIPTOR.services_by_name["DeliveriesService"].methods_by_name["ListDeliveries"]
 PAGE = 200
 UNDELIVERED_PAGE = 1000
-RETRY_SECONDS = 60.0  # the attempt's own deadline, and another dispatcher's that may be under way
+RETRY_SECONDS = 60.0  # the attempt's own deadline, and that of another dispatcher's attempt that may be under way
 ALL_PARKED_SECONDS = 3600.0
 
 
@@ -78,7 +78,7 @@ async def list_deliveries(operator: Operator, arguments: argparse.Namespace) -> 
     deliveries = DeliveriesServiceStub(operator.channel(SERVICE))
     found: list[pb.Delivery] = []
     before = arguments.before
-    while (left := arguments.limit + 1 - len(found)) > 0:  # one more tells whether others follow
+    while (left := arguments.limit + 1 - len(found)) > 0:  # one more shows whether others follow
         request = pb.ListDeliveriesRequest(
             sub_id=arguments.sub_id,
             limit=min(left, PAGE),
@@ -136,7 +136,7 @@ async def list_expiring(operator: Operator, arguments: argparse.Namespace) -> An
 async def _undelivered(
     operator: Operator, arguments: argparse.Namespace, request: pb.ListUndeliveredRequest
 ) -> tuple[list[pb.Delivery], bool]:
-    """Up to --limit of them, and whether there are more."""
+    """At most --limit undelivered deliveries, and whether there are more."""
     await ensure_company(operator, arguments.company_id)
     administration = AdministrationServiceStub(operator.channel(SERVICE))
     found: list[pb.Delivery] = []

@@ -1,4 +1,4 @@
-"""`makeready webhooks event …`: from an event's id to everything that was tried with it."""
+"""`makeready webhooks event …`: an event by its id, with all its delivery attempts."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _delivery(one: pb.Delivery) -> Iterator[str]:
 
 
 def _short(excerpt: str) -> str:
-    """In quotes, harmless to a terminal, and of one line's length as it is shown."""
+    """The text in quotes, escaped for a terminal, and cut to one line."""
     shown = printable(excerpt[:EXCERPT_POINTS_MAX])
     is_whole = len(shown) <= EXCERPT_POINTS_MAX and len(excerpt) <= EXCERPT_POINTS_MAX
     return f'"{shown}"' if is_whole else f'"{shown[: EXCERPT_POINTS_MAX - 1]}…"'

@@ -1,4 +1,4 @@
-"""Deliveries and their attempts: as objects for programs, and in few words for people."""
+"""Deliveries and their attempts: as objects for programs, and as short text for people."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _attempt(found: pb.Attempt) -> dict[str, Any]:
 
 
 def minute(found: Timestamp) -> str:
-    """Month, day and minute, UTC: a table has no room for more."""
+    """Month, day and minute in UTC; a table has no room for more."""
     return f"{found.ToDatetime(datetime.UTC):%m-%d %H:%M}"
 
 
@@ -66,21 +66,21 @@ def day(found: Timestamp) -> str:
 
 
 def outcome(found: pb.Attempt) -> str:
-    """The receiver's status where it says all, else the class of the error."""
+    """The receiver's status if it explains the outcome, else the class of the error."""
     if found.HasField("status") and found.error in ("", "status", "redirect"):
         return str(found.status)
     return f"{found.status} {found.error}" if found.HasField("status") else found.error
 
 
 def last(attempts: Sequence[pb.Attempt]) -> str | None:
-    """How many attempts there were, and how the last one ended, in few letters."""
+    """The number of attempts and the outcome of the last one, abbreviated."""
     if not attempts:
         return None
     return f"{attempts[-1].number}x {outcome(attempts[-1]).replace('destination_refused', 'refused')}"
 
 
 def due(found: pb.Delivery) -> str | None:
-    """When it is attempted next, or what holds it back."""
+    """The instant of the next attempt, or the reason why there is none yet."""
     return held(found) or (minute(found.due_at) if found.HasField("due_at") else None)
 
 

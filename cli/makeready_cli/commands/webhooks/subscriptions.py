@@ -22,7 +22,7 @@ _RPCS = pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name
 
 
 def add_listing(commands: Commands) -> None:
-    """`list`."""
+    """Adds `list`."""
     listing = RpcCommand(
         "list",
         _SERVICE,
@@ -35,7 +35,7 @@ def add_listing(commands: Commands) -> None:
 
 
 def add(commands: Commands) -> None:
-    """What is done with one subscription."""
+    """Adds the commands about one subscription."""
     add_commands(
         commands,
         RpcCommand(

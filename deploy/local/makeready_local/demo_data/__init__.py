@@ -1,4 +1,4 @@
-"""The demo company: small believable data, loaded through the operator's command line, and a little over the API."""
+"""The demo company: small, believable data, loaded through the operator's command line and partly over the API."""
 
 import json
 import secrets
@@ -19,15 +19,15 @@ from makeready_local.state import State
 COMPANY = "Makeready Demo"
 EMAIL = "demo.administrator@example.com"
 SCOPES = ("read", "write", "webhook_only")
-# demo.json: where to go and with which keys. demo-story.json: which story these data tell, and since which day.
+# demo.json: the addresses and keys. demo-story.json: the version of the data and the day that they count from.
 PROGRESS, DONE, TOLD = "demo-progress.json", "demo.json", "demo-story.json"
 
 
 def load(state: State, settings: Settings, say: Callable[[str], None], check: Callable[[], None]) -> None:
-    """Loads what is not loaded yet, and writes demo.json. A load that was interrupted is taken up where it stood; the
-    demo of an earlier version gets what that one did not have.
+    """Loads what is missing and writes demo.json. Resumes an interrupted load; a demo of an earlier version gets the
+    records that it lacks.
 
-    `check` raises where a service has ended. Raises LocalError.
+    `check` raises if a service has ended. Raises LocalError.
     """
     done = state.read(DONE)
     if done and not {"company_id", "keys", "administrator"} <= done.keys():
@@ -50,16 +50,16 @@ def load(state: State, settings: Settings, say: Callable[[str], None], check: Ca
             rejected.append(not_opened)
         if rejected and is_new:
             raise LocalError(f"the demo company cannot be loaded: {rejected[0]}")
-        for line in rejected:  # somebody has worked with it: its records need not fit any more
+        for line in rejected:  # people have worked with it: its records need not fit any more
             say(f"Left as it is in the demo company: {line}.")
         state.write(TOLD, {"day": day.isoformat(), "version": version})
-    # Ports and addresses are those of this start.
+    # Ports and addresses of this start.
     state.write(DONE, {"base_url": settings.api_url, "admin_url": settings.admin_url, **_without_addresses(done)})
     state.remove(PROGRESS)
 
 
 def _found(state: State, commands: Commands) -> dict[str, Any]:
-    """Makes the company, its administrator and its keys, as far as they are not there. What demo.json keeps of them."""
+    """Makes the company, its administrator and its keys if they are missing. Returns the content of demo.json."""
     progress = state.read(PROGRESS)
 
     def keep(name: str, value: object) -> None:
@@ -94,8 +94,8 @@ def _found(state: State, commands: Commands) -> dict[str, Any]:
 def _administrator(
     company: str, progress: dict[str, Any], keep: Callable[[str, object], None], commands: Commands
 ) -> str:
-    """Makes the administrator, under an email of the company's own where an earlier demo in this database has the
-    plain one. Its email."""
+    """Makes the administrator and returns the email. If an earlier demo in this database has the plain email, the
+    administrator gets one that names the company."""
     for email in (EMAIL, EMAIL.replace("@", f".{company}@")):
         tried = email in progress.setdefault("emails_tried", [])
         keep("emails_tried", [*progress["emails_tried"], email])
@@ -106,14 +106,14 @@ def _administrator(
         except LocalError as error:
             if "with that email exists" not in str(error):
                 raise
-            # Made just before an interruption: with this very password, which was kept first.
+            # Made just before an interruption, with this very password, which was stored first.
             if tried:
                 return email
     raise LocalError("the demo company cannot be loaded: its administrator's emails are taken")
 
 
 def _import(state: State, commands: Commands, company: str, rows: dict[str, list[story.Row]]) -> list[str]:
-    """Imports every kind; one line for each kind of which rows were rejected."""
+    """Imports every kind; returns one line for each kind with rejected rows."""
     folder = state.folder / "demo"
     folder.mkdir(mode=0o700, exist_ok=True)
     rejected = []
@@ -130,7 +130,7 @@ def _import(state: State, commands: Commands, company: str, rows: dict[str, list
 
 
 def is_of_another_database(done: dict[str, Any], settings: Settings) -> bool:
-    """Whether the gateway has never heard of the demo's key: other servers were named since it was loaded."""
+    """Whether the gateway does not know the demo's key: the settings name other servers than at the load."""
     request = urllib.request.Request(  # noqa: S310
         f"{settings.local_api_url}/whoami",
         headers={"Authorization": f"Bearer {done['keys']['read']}"},
@@ -140,7 +140,7 @@ def is_of_another_database(done: dict[str, Any], settings: Settings) -> bool:
     except urllib.error.HTTPError as error:
         with error, suppress(ValueError, TypeError, LookupError):
             return bool(error.code == HTTPStatus.UNAUTHORIZED and json.load(error)["error"]["code"] == "unauthorized")
-    except OSError:  # it speaks TLS, under a name that is not for us to know
+    except OSError:  # it serves TLS, under a name that the runner does not know
         pass
     return False
 
@@ -150,7 +150,7 @@ def _without_addresses(done: dict[str, Any]) -> dict[str, Any]:
 
 
 def greeting(state: State, settings: Settings) -> str:
-    """What the person at the terminal needs to begin."""
+    """The text that the user at the terminal needs to begin."""
     reference = urljoin(settings.api_url, "/docs")
     lines = [f"API               {settings.api_url}", f"Reference         {reference}"]
     lines.append(f"Administrator     {settings.admin_url}")

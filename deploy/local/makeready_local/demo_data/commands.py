@@ -1,4 +1,4 @@
-"""Runs the operator's command line for the load of the demo, all commands in one process."""
+"""Runs the operator's command line while the demo is loaded, all commands in one process."""
 
 import json
 import os
@@ -19,11 +19,11 @@ CHECK_SECONDS = 0.2
 
 
 class Commands:
-    """`makeready --json WORDS…` against one installation. `check` raises where a service has ended."""
+    """`makeready --json WORDS…` against one installation. `check` raises if a service has ended."""
 
     def __init__(self, state: State, check: Callable[[], None]) -> None:
         self._check = check
-        # It ends with us, however we end; a Ctrl-C at the terminal reaches the runner alone.
+        # The process dies with the runner, however that ends; a Ctrl-C at the terminal reaches only the runner.
         pdeathsig = [sys.executable, "-I", "-S", str(PDEATHSIG), str(os.getpid()), "9", "-1", "-1"]
         self._log = state.log("demo")
         with self._log.open("ab") as log:
@@ -43,11 +43,11 @@ class Commands:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
     ) -> None:
-        # Between two commands there is nothing to end well; within one, an import is as good as interrupted.
+        # Killing it is safe: between commands nothing runs, and within one an import counts as interrupted.
         self._end()
 
     def run(self, *words: str, given: str = "") -> dict[str, Any]:
-        """Its answer. Raises LocalError where it failed."""
+        """The command's answer. Raises LocalError if it failed."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"words": words, "given": given}).encode() + b"\n")

@@ -1,7 +1,7 @@
-"""The operator's command line, many times in one process: each start of it would cost 0.6 s.
+"""Runs the operator's command line many times in one process: each start of it would cost 0.6 s.
 
 Reads requests `{"words": […], "given": text}`, one a line, and answers each with one line `{"status", "out", "err"}`:
-the exit status of `makeready --json WORDS…` and what it printed, with `given` on its standard input.
+the exit status of `makeready --json WORDS…` and its output, with `given` on its standard input.
 """
 
 import io
@@ -20,14 +20,14 @@ def answer(words: list[str], given: str) -> dict[str, Any]:
     with redirect_stdout(out), redirect_stderr(err):
         try:
             status = program.main(["--json", *words])
-        except SystemExit as ended:  # argparse's way to refuse
+        except SystemExit as ended:  # argparse refuses arguments this way
             status = ended.code if isinstance(ended.code, int) else 1
     printed = [stream.buffer.getvalue().decode() for stream in (out, err)]
     return {"status": status, "out": printed[0], "err": printed[1]}
 
 
 def main() -> None:
-    """Answers until there are no more requests."""
+    """Answers until the input ends."""
     requests, answers = sys.stdin, sys.stdout
     for line in requests:
         request = json.loads(line)

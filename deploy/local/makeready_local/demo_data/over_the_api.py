@@ -1,4 +1,4 @@
-"""The few records of the demo that no file brings: opened by a caller of the API, known to no other system by an id."""
+"""The few records of the demo that no file has: a caller of the API opens them, and they have no external_id."""
 
 import json
 import urllib.error
@@ -22,7 +22,7 @@ _ANSWER_SECONDS = 30
 
 
 def open_tickets(api_url: str, key: str) -> str | None:
-    """Opens them, once however often it is called. Why it could not be done, None where it was."""
+    """Opens the tickets, once however often it is called. Returns the reason if it failed, else None."""
     try:
         units = {unit["external_id"]: unit["entity_id"] for unit in _call(f"{api_url}/units?limit=200", key)["data"]}
         for number, (unit, ticket) in enumerate(_TICKETS, 1):
@@ -31,7 +31,7 @@ def open_tickets(api_url: str, key: str) -> str | None:
     except urllib.error.HTTPError as error:
         with error:
             return f"tickets could not be opened over the API: {error.code} {error.reason}"
-    except OSError:  # it speaks TLS, under a name that is not for us to know
+    except OSError:  # it serves TLS, under a name that the runner does not know
         pass
     return None
 

@@ -1,5 +1,5 @@
-"""The demo company's turns: who lives where since when. What is special stands in `rows/turns.jsonl`; everybody else
-moved in some day and stays."""
+"""The demo company's turns: who has lived in which unit since when. `rows/turns.jsonl` has the special cases; every
+other unit has a resident who moved in some day and stays."""
 
 import zlib
 from collections.abc import Collection, Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 Row = dict[str, Any]
 
-# By property: the system that feeds it, null where staff keep the turns; how long ago, at most, people moved in.
+# By property: the system that feeds its turns, None if staff enter them; the most days since a resident moved in.
 _FED_BY = {
     "P-100": ("yardi", 1400),
     "P-200": (None, 1300),
@@ -17,14 +17,14 @@ _FED_BY = {
     "P-600": ("appfolio", 900),
     "P-700": (None, 320),
 }
-# Handed over by the builder, and not in anybody's lists yet; or never rented out.
+# Units that are in no list yet since the builder handed them over, or that were never rented out.
 _NEVER_RENTED = ("P-500-10", "P-500-11", "P-700-5A", "P-700-CH", "P-700-BALL", "P-800")
-# Every third home has seen the resident before, too.
+# Every third unit has had an earlier resident, too.
 _HAD_ANOTHER_ONE_IN = 3
 
 
 def rows(units: Collection[Row], written: Collection[Row]) -> Iterator[Row]:
-    """Turns of the units that the written rows do not tell of, with days counted from the story's day."""
+    """Turns of the units that the written rows do not cover, with days counted from the story's day."""
     told = {row["unit"] for row in written if row["status"] != "Cancelled"}
     for unit in units:
         name = unit["external_id"]

@@ -1,8 +1,8 @@
-"""The demo company's story: what its records say on a given day.
+"""The demo company's story: the content of its records on a given day.
 
-The hand-written records lie in `rows`; units, turns, meters and readings follow rules of their own. What happened
-lately must look so whenever somebody starts the demo, so that dates are counted from a day, the day of the first
-start. The same day always tells the same story.
+The hand-written records lie in `rows`; units, turns, meters and readings follow rules of their own. Recent events must
+look recent whenever the demo starts, so dates are counted from the day of the first start. The same day always gives
+the same story.
 """
 
 import datetime
@@ -37,23 +37,23 @@ _DATES = frozenset(
 )
 _SATURDAY = 5
 _YEARS = frozenset({"year_built", "year"})
-# `-12 09:14` is twelve days before the story's day; `@01-15 08:40` the last 15 January, for what has a season.
+# `-12 09:14` is twelve days before the story's day; `@01-15 08:40` is the last 15 January, for seasonal events.
 _COUNTED = re.compile(r"(?P<days>[+-]\d+)(?: (?P<time>\d\d:\d\d))?")
 _SEASON = re.compile(r"@(?P<date>\d\d-\d\d)(?P<days>[+-]\d+)?(?: (?P<time>\d\d:\d\d))?")
 
 
 def today() -> datetime.date:
-    """The day on which a story begins that begins now."""
+    """The day of a story that begins now."""
     return datetime.datetime.now(ZoneInfo(TIMEZONE)).date()
 
 
 def day_of(kept: str | None) -> datetime.date:
-    """The day of a story that was begun, else today."""
+    """The day of a story that has begun, else today."""
     return datetime.date.fromisoformat(kept) if kept else today()
 
 
 def rows(day: datetime.date) -> dict[str, list[Row]]:
-    """The rows of every kind, in the order in which they are imported: each refers to those before it."""
+    """The rows of every kind, in the order of their import: each refers only to those before it."""
     homes = units.rows()
     turns = _written("turns")
     return {
@@ -71,18 +71,18 @@ def rows(day: datetime.date) -> dict[str, list[Row]]:
 
 
 def _touched(ticket: Row) -> Row:
-    """When it last moved, as far as the story tells; without it, all would have moved on the day of the import."""
+    """The instant of the story's last change; without it all tickets would have changed on the day of the import."""
     moved = max(str(ticket[name]) for name in ("created_at", "completed_at", "cancelled_at") if ticket.get(name))
     return {"updated_at": moved, **ticket}
 
 
 def _by_age(found: list[Row]) -> list[Row]:
-    """Ids follow the order of a file, as if each record had been made when it says."""
+    """Sorted by age: ids follow the order of a file, so they are as if each record had been made when it says."""
     return sorted(found, key=lambda row: str(row["created_at"]))
 
 
 def fingerprint(told: dict[str, list[Row]]) -> str:
-    """Tells one version of the story from another."""
+    """A digest that identifies this version of the story."""
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
@@ -109,7 +109,7 @@ def _value(kind: str, row: Row, name: str, day: datetime.date) -> Any:
     )
     if name in _DATES:
         return (_working_day(date) if kind == "inspections" else date).isoformat()
-    # Nobody opens a ticket on the full minute.
+    # Real tickets are not opened on the full minute.
     second = zlib.crc32(f"{kind} {row['external_id']} {name}".encode()) % 60
     return instant(date, f"{found['time'] or '09:00'}:{second:02}")
 

@@ -8,7 +8,7 @@ Plan = tuple[str, int | None, float | None, int | None]
 
 _ORDINALS = ("1st", "2nd", "3rd", "4th")
 _ETAGES = ("Rez-de-chaussée", "1er étage", "2e étage")
-# In Québec the plan's name is its number of rooms, the bathroom being the half; nobody has measured this house.
+# In Québec a plan's name is its number of rooms, the bathroom counting as half. This house has no measured areas.
 _QUEBEC: dict[str, Plan] = {
     "A": ("3½", 1, 1, None),
     "B": ("4½", 2, 1, None),
@@ -82,7 +82,7 @@ def _sakura_court() -> Iterator[Row]:
 
 
 def _meridian_tower() -> Iterator[Row]:
-    """The floors that the builder has handed over; the others are no units yet."""
+    """The floors that the builder has handed over; the others have no units yet."""
     for floor in range(2, 12):
         for door in range(1, 6):
             number = f"{floor:02}{door:02}"
@@ -100,7 +100,7 @@ def _willow_gardens() -> Iterator[Row]:
 
 
 def _kessler_block() -> Iterator[Row]:
-    """Shops below, lofts above, and rooms that nobody has given a number yet."""
+    """Shops below, lofts above, and rooms without a number."""
     made: Row = {"created_at": "-345 16:20"}
     main: Row = {"building": "Main building", **made}
     for number, name in (("R1", "Retail 1 — Café Crème"), ("R2", 'Retail 2 — "Kessler & Daughter" Shoe Repair')):

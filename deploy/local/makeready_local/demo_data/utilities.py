@@ -1,4 +1,4 @@
-"""The demo company's meters, and what they counted in the last thirteen months."""
+"""The demo company's meters, and their readings of the last thirteen months."""
 
 import datetime
 import itertools
@@ -12,14 +12,14 @@ Row = dict[str, Any]
 Instant = Callable[[datetime.date, str], str]
 
 MONTHS = 13
-# A reading is there three days after its period; the youngest period is one whose reading is there.
+# A reading arrives three days after its period; the youngest period is one whose reading has arrived.
 READ_AFTER_DAYS = 3
 
 
 @dataclass(frozen=True)
 class Meter:
-    """One meter. monthly: what it counts in a month on average, 0 where nothing is on record; winter: how much more
-    that is in January, as a share, negative for what is used in summer; price: of one unit of measure."""
+    """One meter. monthly: its average consumption in a month, 0 if it has no readings; winter: how much higher
+    January's is, as a share, negative for summer consumption; price: of one unit of measure."""
 
     external_id: str
     name: str
@@ -39,7 +39,7 @@ class Meter:
         return f"P-{self.external_id[2:5]}"
 
     def row(self) -> Row:
-        """As a row of an import of meters."""
+        """The meter as a row of an import."""
         shown = ("external_id", "property", "name", "utility_type", "scope", "unit", "meter_number", "unit_of_measure")
         return {name: getattr(self, name) for name in (*shown, "is_active")} | {"created_at": _since(self)}
 
@@ -118,10 +118,10 @@ def _fixed() -> Iterator[Meter]:
 
 
 def meters() -> list[Meter]:
-    """All of them, those of units among them."""
+    """All meters, including those of units."""
     found = list(_fixed())
     for number in range(1, 9):
-        # The fifth has its own sun: in summer it gives back more than it takes.
+        # The fifth has solar panels: in summer it feeds back more than it draws.
         monthly, winter = (120.0, 2.4) if number == 5 else (840.0 + 25 * number, 0.3)
         found.append(
             Meter(

@@ -1,1 +1,1 @@
-"""`make demo`: a running system and a receiver, and the story of a delivery told as it happens."""
+"""`make demo`: a running system and a receiver, with a delivery followed step by step."""

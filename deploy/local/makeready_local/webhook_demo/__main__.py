@@ -1,4 +1,4 @@
-"""`python -m makeready_local.webhook_demo`: what `make demo` runs."""
+"""`python -m makeready_local.webhook_demo`: the program of `make demo`."""
 
 import argparse
 import signal
@@ -6,8 +6,8 @@ import sys
 
 
 def main() -> int:
-    """Returns the exit status: 0 told or stopped, 1 failed, 2 usage."""
-    # Until we listen to signals there is nothing to stop: end at once, without a stack trace.
+    """Returns the exit status: 0 finished or stopped, 1 failed, 2 usage."""
+    # Until the demo handles signals there is nothing to stop: end at once, without a stack trace.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from makeready_local.children import LocalError  # noqa: PLC0415 - only now, for the reason above
     from makeready_local.runner import complain, say  # noqa: PLC0415

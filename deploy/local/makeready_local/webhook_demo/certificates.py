@@ -1,4 +1,4 @@
-"""A certificate for the receiver, and the authority that signed it: made at run time, good for a day."""
+"""A certificate for the receiver, and the authority that signed it: made at run time, valid for a day."""
 
 import datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ DAY = datetime.timedelta(days=1)
 
 
 class Files(NamedTuple):
-    """PEM files: who is to be trusted, and what the receiver shows and keeps to itself."""
+    """PEM files: the authority to trust, and the receiver's certificate and private key."""
 
     authority: Path
     certificate: Path
@@ -21,7 +21,7 @@ class Files(NamedTuple):
 
 
 def made(folder: Path, host: str) -> Files:
-    """Writes them into the folder."""
+    """Makes the files in the folder."""
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Makeready demo authority")])
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])

@@ -1,4 +1,4 @@
-"""The demo's own Makeready: in a folder that goes with it, on ports that are free, beside whatever else runs."""
+"""The demo's own Makeready: in a temporary folder and on free ports, so that it disturbs no other."""
 
 import fcntl
 import json
@@ -31,17 +31,17 @@ class Installation:
         for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
             _remove_left(old)
         self.folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        self.folder.chmod(0o711)  # PostgreSQL's own user passes through, where we are root
+        self.folder.chmod(0o711)  # PostgreSQL's own user must pass through if the demo runs as root
         self.state = self.folder / "state"
         given = {name: value for name, value in os.environ.items() if not name.startswith(("MAKEREADY_", "WEBHOOKS_"))}
         ports = {f"MAKEREADY_{name}_PORT": str(free_port()) for name in ("API", "ADMIN")}
         self._environment = given | ports | {"MAKEREADY_STATE_DIR": str(self.state)}
         self._child: Child | None = None
         self.demo: dict[str, Any] = {}
-        """What `demo.json` says: addresses and keys."""
+        """The content of `demo.json`: addresses and keys."""
 
     def start(self, settings: Mapping[str, str], tell: Callable[[str], None]) -> None:
-        """Returns when it is ready and the demo company loaded. tell: hears what it does. Raises LocalError."""
+        """Returns once the demo company is loaded. tell: called with each progress line. Raises LocalError."""
         program = [sys.executable, "-P", "-m", "makeready_local"]
         log = self.folder / "output"
         environment = {**self._environment, **settings}
@@ -63,12 +63,12 @@ class Installation:
         self.demo = json.loads((self.state / "demo.json").read_text())
 
     def check(self) -> None:
-        """Raises LocalError where it has ended."""
+        """Raises LocalError if it has ended."""
         if self._child is not None and not self._child.alive:
             raise LocalError(self._child.last_words().removeprefix("makeready: "))
 
     def call(self, method: str, path: str, scope: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
-        """The status and what came as JSON. path: below the base URL. Raises LocalError where nobody answers."""
+        """The response's status and JSON. path: below the base URL. Raises LocalError if there is no answer."""
         request = urllib.request.Request(  # noqa: S310 - our own loopback address
             self.demo["base_url"] + path,
             method=method,
@@ -84,7 +84,7 @@ class Installation:
             raise LocalError(f"{method} {path} was not answered: {error}") from None
 
     def makeready(self, *words: str) -> str:
-        """What `makeready WORDS…` prints. Raises LocalError where it fails."""
+        """The output of `makeready WORDS…`. Raises LocalError if it fails."""
         program = [sys.executable, "-P", "-m", "makeready_cli", *words]
         done = subprocess.run(  # noqa: S603
             program, env=self._environment, capture_output=True, text=True, timeout=60, check=False
@@ -94,7 +94,7 @@ class Installation:
         return done.stdout
 
     def stop(self, *, remove: bool = True) -> None:
-        """Stops it and removes all that it kept; what is not removed, the next one removes."""
+        """Stops it and removes all its files; the next demo removes any that remain."""
         if self._child is not None:
             self._child.stop(signal.SIGTERM, STOP_SECONDS)
         if remove:
@@ -102,14 +102,14 @@ class Installation:
 
 
 def _remove_left(folder: Path) -> None:
-    """Removes what a demo left behind that was killed: nobody holds its state any more."""
+    """Removes the folder of a demo that was killed, whose lock is free."""
     with suppress(OSError), (folder / "state" / "lock").open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         _remove(folder)
 
 
 def _remove(folder: Path) -> None:
-    # Where PostgreSQL's user could not reach the folder, its data lie elsewhere.
+    # If PostgreSQL's user could not reach the folder, its data are elsewhere.
     data = folder / "state" / "postgres"
     if data.is_symlink():
         shutil.rmtree(data.resolve(), ignore_errors=True)

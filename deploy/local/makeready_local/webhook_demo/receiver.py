@@ -1,4 +1,4 @@
-"""The receiver of the demo: verifies as the guide's receiver does, and refuses one event once."""
+"""The receiver of the demo: verifies signatures as the guide's receiver does, and answers 500 to one event, once."""
 
 import json
 import queue
@@ -20,7 +20,7 @@ GUIDE = Path(__file__).resolve().parents[4] / "docs" / "webhooks" / "receiver.py
 
 @dataclass(frozen=True)
 class Arrival:
-    """One request that came, and what it was answered."""
+    """One request, and the status of its answer."""
 
     event: dict[str, Any]
     body: bytes
@@ -35,10 +35,10 @@ class Arrival:
 
 
 class Receiver(ThreadingHTTPServer):
-    """https://receiver.test on a loopback port; whatever came waits in `arrivals`. Use it as a context manager."""
+    """https://receiver.test on a loopback port; requests wait in `arrivals`. Use it as a context manager."""
 
     def __init__(self, files: Files, refuse_once: str) -> None:
-        """refuse_once: the key of the event whose first attempt is answered 500."""
+        """refuse_once: the event type whose first attempt gets a 500."""
         super().__init__(("127.0.0.1", 0), _Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(files.certificate, files.key)
@@ -60,7 +60,7 @@ class Receiver(ThreadingHTTPServer):
         self.server_close()
 
     def taken(self, signature: str, attempt: str, body: bytes) -> int:
-        """Judges a delivery; the status to answer."""
+        """Verifies a delivery; returns the status of the answer."""
         genuine = self._verify(self.secret, signature, body, time.time())
         event = json.loads(body) if genuine else {}
         with self._deciding:
@@ -75,7 +75,7 @@ class Receiver(ThreadingHTTPServer):
         return status
 
     def handle_error(self, *_: object) -> None:
-        """Somebody hung up: nothing to tell."""
+        """Ignores a lost connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -92,4 +92,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """The demo tells."""
+        """Logs nothing: the demo's screen shows the requests."""

@@ -1,4 +1,4 @@
-"""What the demo says, a line at a time: with colours at a terminal, plain elsewhere."""
+"""The demo's output, line by line: with colours on a terminal, plain elsewhere."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ COLOURS = {"good": "32", "bad": "31", "dim": "2", "strong": "1"}
 
 
 class Screen:
-    """Tells lines, each with the seconds since the demo began."""
+    """Prints lines, each with the seconds since the demo began."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -23,7 +23,7 @@ class Screen:
         say(text)
 
     def step(self, what: str, outcome: str = "", kind: str = "") -> None:
-        """What was done and what came of it. kind: one of COLOURS, or none."""
+        """Prints a step and its result. kind: one of COLOURS, or none."""
         since = self.shown(f"{time.monotonic() - self._began:6.1f} s", "dim")
         say(f"{since}  {self.shown(f'{what:<22}{outcome}'.rstrip(), kind)}")
 

@@ -1,4 +1,4 @@
-"""The story: a subscription, a ticket, its deliveries, a failure, its retry, staff at their desk, what is on record."""
+"""The story: a subscription, a ticket, its deliveries, a failure, its retry, a change by staff, the record."""
 
 import json
 import queue
@@ -23,7 +23,7 @@ LADDER = ",".join(str(hours * HOUR_SECONDS / 3600) for hours in LADDER_HOURS)
 
 
 class Story:
-    """Told once from begin to end; then, until somebody stops it, whatever arrives."""
+    """Plays once from begin to end; then shows every delivery until the user stops it."""
 
     def __init__(self, screen: Screen, installation: Installation) -> None:
         self._screen = screen
@@ -31,7 +31,7 @@ class Story:
         self._make = Make()
 
     def run(self, *, once: bool) -> None:
-        """Raises LocalError where it takes another course."""
+        """Raises LocalError if a step has another result than the story's."""
         self._screen.title("Makeready: a system of its own, and a receiver that verifies what it is sent.")
         retries = ", ".join(str(hours * HOUR_SECONDS) for hours in LADDER_HOURS)
         self._screen.text(
@@ -46,7 +46,7 @@ class Story:
                 "WEBHOOKS_RETRY_LADDER_HOURS": LADDER,
             }
             self._installation.start(settings, self._screen.step)
-            self._installation.makeready("wait")  # what the demo company's own tickets told: it is before our time
+            self._installation.makeready("wait")  # until the events of the demo company's tickets are done
             self._screen.step("Ready", self._installation.demo["base_url"], "good")
             ticket, sub_id = self._tell(receiver)
             if not once:
@@ -55,7 +55,7 @@ class Story:
                     self._show_next(receiver)
 
     def _tell(self, receiver: Receiver) -> tuple[dict[str, Any], int]:
-        """The ticket and the subscription's id."""
+        """Plays the steps; returns the ticket and the subscription's id."""
         self._screen.title("A company subscribes, and a ticket is opened: the next sweep delivers it")
         destination = {"destination_url": f"https://{HOST}/hooks", "events": EVENTS}
         subscription = self._call("POST", "/webhooks", "webhook_only", destination)
@@ -96,7 +96,7 @@ class Story:
         return found
 
     def _arrival(self, receiver: Receiver, event: str, answered: int) -> Arrival:
-        """The next one, once it has come and is shown. Raises LocalError where it is another."""
+        """Waits for the next delivery and shows it. Raises LocalError if it is not the expected one."""
         deadline = time.monotonic() + ARRIVAL_SECONDS
         while time.monotonic() < deadline:
             if arrival := self._show_next(receiver):
@@ -106,7 +106,7 @@ class Story:
         raise LocalError(f"no delivery of {event} came within {ARRIVAL_SECONDS} s")
 
     def _show_next(self, receiver: Receiver) -> Arrival | None:
-        """Waits for a moment."""
+        """Shows the next delivery; None if none arrives at once."""
         try:
             arrival = receiver.arrivals.get(timeout=0.2)
         except queue.Empty:
@@ -125,9 +125,9 @@ class Story:
         return arrival
 
     def _show_health(self, receiver: Receiver, expected: str = "healthy") -> str:
-        """What GET /webhooks tells once it tells what is expected, or the next delivery has come.
+        """Shows the subscription's health once it is the expected one, or once the next delivery has arrived.
 
-        An attempt is on record a moment after the receiver has answered.
+        An attempt is recorded a moment after the receiver has answered.
         """
         deadline = time.monotonic() + ARRIVAL_SECONDS
         while True:

@@ -1,4 +1,4 @@
-"""The RPC that vouches for a company's people: the operator's command line acts as one of them by its token."""
+"""The RPC that issues tokens for a company's people, so that the operator's command line can act as one of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ActorsService:
 
     async def _administrator(self, company_id: int, email: str) -> Identity:
         address = email.strip().lower()
-        # NUL can't be stored, so nobody has it.
+        # NUL can't be stored, so no email contains it.
         found = None if "\0" in address else await administrators.administrator(self.database, address)
         if found is None or company_id not in (0, found["company_id"]):
             raise Refusal(404, "not_found", "No administrator of that company has that email; create one first.")

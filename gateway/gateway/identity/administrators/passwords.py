@@ -8,12 +8,12 @@ import hashlib
 import hmac
 import os
 
-# 64 MiB and some 150 ms of one core a guess.
+# 64 MiB and some 150 ms of one core for each guess.
 COST, BLOCK_SIZE, PARALLELISM = 2**16, 8, 1
 SALT_BYTES = 16
 DIGEST_BYTES = 32
 
-# A sign-in takes one core and 64 MiB while it is checked: a few at a time, or they starve the API.
+# Checking a sign-in takes one core and 64 MiB: more than a few at a time would starve the API.
 _AT_A_TIME = asyncio.Semaphore(2)
 
 
@@ -30,7 +30,7 @@ def _digest(password: str, salt: bytes, cost: int, block_size: int, parallelism:
 
 
 async def hashed(password: str) -> str:
-    """What is stored of a password."""
+    """The text to store for a password."""
     salt = os.urandom(SALT_BYTES)
     async with _AT_A_TIME:
         digest = await asyncio.to_thread(_digest, password, salt, COST, BLOCK_SIZE, PARALLELISM)
@@ -39,7 +39,7 @@ async def hashed(password: str) -> str:
 
 
 async def matches(password: str, stored: str) -> bool:
-    """Whether it is the password that was stored."""
+    """Whether the password matches the stored text."""
     _, cost, block_size, parallelism, salt, digest = stored.split("$")
     async with _AT_A_TIME:
         found = await asyncio.to_thread(

@@ -36,7 +36,7 @@ async def new_administrator_id(
 
 
 async def administrator(connection: Connection | Database, email: str) -> Record | None:
-    """id and company_id; an email names one administrator alone."""
+    """id and company_id of the administrator with this email; no two have the same."""
     return await connection.row(_ADMINISTRATOR_BY_EMAIL, email=email)
 
 

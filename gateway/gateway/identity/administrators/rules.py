@@ -1,4 +1,4 @@
-"""What an administrator's password may be. Raises ValueError with a sentence."""
+"""The rules for an administrator's password. Raises ValueError with a sentence."""
 
 from __future__ import annotations
 

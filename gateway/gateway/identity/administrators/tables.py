@@ -13,7 +13,7 @@ administrator = Table(
     Column("company_id", BigInteger, ForeignKey("company.id"), nullable=False),
     Column("email", Text, nullable=False),
     Column("name", Text, nullable=False),
-    # Null: can't sign in until one is set.
+    # Null: the administrator can't sign in until a password is set.
     Column("password", Text),
     instant("created_at"),
     UniqueConstraint("email", name="administrator_email"),

@@ -1,4 +1,4 @@
-"""What a company's settings may be. Raises ValueError with a sentence."""
+"""The rules for a company's settings. Raises ValueError with a sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _timezones() -> frozenset[str]:
 
 
 def timezone(value: str) -> str:
-    """An IANA name; empty: UTC."""
+    """An IANA name; empty means UTC."""
     value = value or DEFAULT_TIMEZONE
     if value not in _timezones():
         raise ValueError("The timezone must be an IANA name such as America/Toronto.")

@@ -29,7 +29,8 @@ Fields = Mapping[str, Any]
 
 
 class CompaniesService:
-    """Companies and their administrators. What other contexts keep of a company goes out as a reference."""
+    """Companies and their administrators. Publishes a reference of each company, which other contexts keep as a
+    replica."""
 
     def __init__(self, database: Database, outbox: Outbox, audit: Audit, clock: Clock) -> None:
         self.database = database

@@ -11,7 +11,7 @@ company = Table(
     "company",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
-    # Replicas in the other contexts take a row when its version is higher than theirs.
+    # Replicas in the other contexts accept a row if its version is higher than theirs.
     Column("version", BigInteger, nullable=False, server_default=text("1")),
     Column("name", Text, nullable=False),
     Column("active", Boolean, nullable=False, server_default=text("true")),

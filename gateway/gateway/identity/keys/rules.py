@@ -1,4 +1,4 @@
-"""What an API key looks like, and what it opens."""
+"""The form of an API key, and the scopes that it may have."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from chassis.refusals import Refusal
 Scope = Literal["read", "write", "webhook_only"]
 SCOPES: tuple[str, ...] = get_args(Scope)
 
-# 256 random bits in 43 characters of base64url behind a mark that secret scanners find.
+# 256 random bits as 43 characters of base64url, after a prefix that secret scanners recognize.
 KEY_MARK = "mk_"
 KEY_CHARACTERS = len(KEY_MARK) + 43
 KEY_PREFIX_CHARACTERS = len(KEY_MARK) + 8
 
 
 def new_key() -> str:
-    """A random bearer key. Its first KEY_PREFIX_CHARACTERS are shown to people, the whole to its owner once."""
+    """A random bearer key. Its first KEY_PREFIX_CHARACTERS stay visible; the whole key is returned to its owner
+    once."""
     return KEY_MARK + secrets.token_urlsafe(32)
 
 

@@ -25,7 +25,7 @@ _SCOPE_NUMBERS = {scope: pb.Scope.ValueType(number) for number, scope in SCOPES.
 
 
 class KeysService:
-    """API keys (spec 5). A key is shown once, when it is minted; its SHA-256 is stored."""
+    """API keys (spec 5). A key is returned once, when it is minted; its SHA-256 is stored."""
 
     def __init__(self, database: Database, audit: Audit) -> None:
         self.database = database
@@ -77,7 +77,7 @@ class KeysService:
                 await self.audit.add(
                     connection, call, row["company_id"], "key.revoked", "key", row["id"], before, after
                 )
-            # Also where it was revoked before: who repeats the call wants to be sure.
+            # Also if the key was revoked before: a caller that repeats the call wants to be sure.
             await invalidation.notify(connection, f"key {row['id']}")
         return pb.RevokeKeyResponse(key=_key(row, revoked_at))
 

@@ -24,11 +24,11 @@ api_key = Table(
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("company_id", BigInteger, ForeignKey("company.id"), nullable=False),
-    # Null: no minting administrator on record.
+    # Null: no administrator is on record as its minter.
     Column("administrator_id", BigInteger),
     Column("name", Text, nullable=False),
     Column("prefix", Text, nullable=False),
-    # SHA-256 of the key; the key itself is told once and never stored.
+    # SHA-256 of the key; the key itself is returned once and never stored.
     Column("digest", LargeBinary, nullable=False),
     Column("scope", Text, nullable=False),
     instant("created_at"),

@@ -25,7 +25,8 @@ _SAID = ("name", "email", "title", "external_id")
 
 
 class StaffCommandsService:
-    """Adds, changes and lists members of staff. What other contexts keep of them goes out as references."""
+    """Adds, changes and lists members of staff. Publishes a reference of each, which other contexts keep as a
+    replica."""
 
     def __init__(self, database: Database, commands: CommandRunner) -> None:
         self.database = database
@@ -78,7 +79,7 @@ class StaffCommandsService:
 
 
 def _given(request: Any) -> dict[str, Any]:
-    """What the request says, by name; what it clears is None. Raises Refusal 400."""
+    """The request's fields by name; a cleared field is None. Raises Refusal 400."""
     found = fields(request, *_SAID)
     checked = bodies.check(MemberFields, found)
     values = {name: getattr(checked, name) for name in found}

@@ -1,4 +1,4 @@
-"""Rows of a file become members of staff."""
+"""Imports rows as members of staff."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ async def save(connection: Connection, batch: Batch[StaffRow]) -> References:
 
 
 def _normalize_email(line: ImportRow[StaffRow]) -> None:
-    """Puts the email into the form in which every email is stored. Raises Refusal."""
+    """Changes the email into the form in which every email is stored. Raises Refusal."""
     if (email := line.values.get("email")) is not None:
         line.values["email"] = rules.checked(rules.email, email, "email")

@@ -35,11 +35,11 @@ _REFERENCES = Statement(
 async def staff_references(
     database: Database, company_id: int, ids: Sequence[int], external_ids: Sequence[str]
 ) -> list[Record]:
-    """Those of the company's staff who have one of the ids or external ids."""
+    """The company's members of staff that have one of the ids or external ids."""
     return await database.rows(_REFERENCES, company_id=company_id, ids=ids, external_ids=external_ids)
 
 
-# The back office. What people set of a member of staff:
+# The fields of a member of staff that the back office sets.
 _SET = ("name", "email", "title", "external_id")
 _staff_id = bindparam("staff_id", type_=BigInteger)
 

@@ -14,7 +14,7 @@ from makeready.identity.v1 import staff_pb2 as pb
 
 
 class StaffService:
-    """Members of staff. What other contexts keep of them goes out as references."""
+    """Members of staff. Publishes a reference of each, which other contexts keep as a replica."""
 
     def __init__(self, database: Database, importer: Importer) -> None:
         self.database = database

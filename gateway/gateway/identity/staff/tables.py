@@ -9,11 +9,11 @@ from gateway.identity.schema import instant, metadata
 
 staff_id = Sequence("staff_id", metadata=metadata, data_type=BigInteger)
 
-# Members of a company's staff, to whom tickets and inspections are assigned. They don't sign in with this.
+# Members of a company's staff, to whom tickets and inspections are assigned. They don't sign in with these rows.
 staff = Table(
     "staff",
     metadata,
-    # The company comes first, as in every table that a list or an import reads.
+    # company_id is the first column, as in every table that a list or an import reads.
     Column("company_id", BigInteger, ForeignKey("company.id"), primary_key=True, autoincrement=False),
     Column("id", BigInteger, primary_key=True, autoincrement=False, server_default=text("nextval('staff_id')")),
     Column("version", BigInteger, nullable=False, server_default=text("1")),

@@ -1,4 +1,4 @@
-"""An import of assets (spec 2.7), and of the places other than units that they stand in."""
+"""The import of assets (spec 2.7), and of their locations other than units."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from svc_catalog.places.queries import ASSET_REFERENCES
 
 
 async def save(connection: Connection, batch: Batch[inputs.AssetRow]) -> References:
-    """Saves a batch's rows; returns what other contexts must hear of."""
+    """Saves a batch's rows; returns the changed rows for the contexts that replicate them."""
     named = await PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
     batch.resolve("property", named)
     await batch.lock_existing(connection, q.ASSETS)
@@ -32,7 +32,7 @@ async def save(connection: Connection, batch: Batch[inputs.AssetRow]) -> Referen
 
 
 def _locate(line: ImportRow[inputs.AssetRow], units_named: Mapping[str, Record]) -> None:
-    """Sets unit_id where the row names a unit, and clears what it leaves. Raises Refusal with the field."""
+    """Sets unit_id from the row's unit, or clears it if the asset leaves the unit. Raises Refusal with the field."""
     row, values = line.row, line.values
     if row.location is None:
         if row.location_type is not None:
@@ -54,7 +54,7 @@ def _locate(line: ImportRow[inputs.AssetRow], units_named: Mapping[str, Record])
 
 
 def _other_location(line: ImportRow[inputs.AssetRow]) -> tuple[Any, ...] | None:
-    """The key of the place that the row names, where that is no unit."""
+    """The key of the location that the row names; None if it names a unit or nothing."""
     row = line.row
     if row.location is None or row.location_type in (None, "unit"):
         return None

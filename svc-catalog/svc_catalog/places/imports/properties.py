@@ -1,4 +1,4 @@
-"""An import of properties (spec 2.4)."""
+"""The import of properties (spec 2.4)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from svc_catalog.places.queries import PROPERTY_REFERENCES
 
 
 async def save(connection: Connection, batch: Batch[inputs.PropertyRow]) -> References:
-    """Saves a batch's rows; returns what other contexts must hear of."""
+    """Saves a batch's rows; returns the changed rows for the contexts that replicate them."""
     await batch.lock_existing(connection, q.PROPERTIES)
     return PROPERTY_REFERENCES.made_of(await batch.save(connection, q.PROPERTIES, {}))

@@ -1,4 +1,4 @@
-"""An import of units (spec 2.5), and of the buildings, floors and floorplans that they name."""
+"""The import of units (spec 2.5), and of the buildings, floors and floorplans that they name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from svc_catalog.places.rules import FLOORPLAN_MEASURES
 
 
 async def save(connection: Connection, batch: Batch[inputs.UnitRow]) -> References:
-    """Saves a batch's rows; returns what other contexts must hear of."""
+    """Saves a batch's rows; returns the changed rows for the contexts that replicate them."""
     named = await PROPERTIES_NAMED.by_external_id(connection, batch.company_id, batch.named("property"))
     batch.resolve("property", named)
     await batch.lock_existing(connection, q.UNITS)
@@ -30,19 +30,19 @@ async def save(connection: Connection, batch: Batch[inputs.UnitRow]) -> Referenc
 
 
 def _check_unit_stays(line: ImportRow[inputs.UnitRow]) -> None:
-    # Its tickets, turns and assets name the property too.
+    # A unit cannot change its property: its tickets, turns and assets refer to the property too.
     if line.moves("property_id"):
         raise invalid_request("A unit stays in the property that it was first imported into.", "property")
 
 
 class _Measures:
-    """What the rows of a batch say about the floorplans that they name."""
+    """The floorplan measures in the rows of a batch."""
 
     def __init__(self) -> None:
         self._of: dict[tuple[int, str], dict[str, Any]] = {}
 
     def take(self, line: ImportRow[inputs.UnitRow]) -> None:
-        """Raises Refusal where the row names no floorplan, or an earlier row says otherwise of the same one."""
+        """Raises Refusal if the row has measures without a floorplan, or an earlier row contradicts them."""
         stated = {name: value for name in FLOORPLAN_MEASURES if (value := getattr(line.row, name)) is not None}
         if not stated:
             return
@@ -56,7 +56,7 @@ class _Measures:
         known |= stated
 
     async def save(self, connection: Connection, batch: Batch[inputs.UnitRow]) -> None:
-        """Stores what differs; the units of the batch that are built to such a plan change with it."""
+        """Stores changed measures, and marks the batch's units with such a floorplan as changed."""
         lines = {
             external_id: (line.values["floorplan_id"], stated)
             for external_id, line in batch.good.items()
@@ -76,7 +76,7 @@ class _Measures:
 
 
 async def _find_places(connection: Connection, batch: Batch[inputs.UnitRow]) -> None:
-    """Turns the names of buildings, floors and floorplans into ids; makes those that nobody named before."""
+    """Replaces the names of buildings, floors and floorplans with ids; creates those that do not exist."""
     lines = list(batch.good.values())
 
     def keys(field: str) -> dict[int, tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""The SQL statements of an import of tickets: a batch is a handful of statements, whatever its size."""
+"""The SQL statements of an import of tickets: a few for each batch, whatever its size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from chassis.imports.importer import ImportTable
 from svc_tickets.tickets import tables as t
 from svc_tickets.tickets.rules import staleness
 
-# What a row of a file may change in a ticket that is there already.
+# The columns of a stored ticket that a row may change.
 CHANGEABLE = (
     "title",
     "description",
@@ -34,7 +34,7 @@ CHANGEABLE = (
 )
 TICKETS = ImportTable(t.ticket, "ticket_number", *staleness.COLUMNS, *CHANGEABLE)
 
-# A change that a file brings has neither a comment nor a key.
+# A change by an import has neither a comment nor an API key.
 INSERT_CHANGES = InsertMany(
     t.ticket_status_change,
     (

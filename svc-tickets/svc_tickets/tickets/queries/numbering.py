@@ -1,4 +1,4 @@
-"""Ticket numbers: the next ones of a property; the place of a ticket over the API with the number it takes there."""
+"""Ticket numbers: takes the next ones of a property, and finds an API ticket's place together with its number."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TAKE_NUMBERS = _take_numbers()
 
 
 async def take_numbers(connection: Connection, counts: Mapping[int, int]) -> dict[int, int]:
-    """Takes as many ticket numbers of each property; returns the first of each."""
+    """Takes so many ticket numbers of each property; returns the first of each."""
     rows = await connection.rows(_TAKE_NUMBERS, property_ids=list(counts), counts=list(counts.values()))
     return {row["property_id"]: row["last"] - counts[row["property_id"]] + 1 for row in rows}
 
@@ -45,13 +45,13 @@ async def take_number(connection: Connection, property_id: int) -> int:
     return (await take_numbers(connection, {property_id: 1}))[property_id]
 
 
-# An import holds the counters of its properties until its batch is stored. Who shares a statement with one that waits
-# for such a counter soon goes on without it; alone, it waits as long as any statement does.
+# An import locks the counters of its properties until its batch is stored. A statement that several creates share gives
+# up on such a lock soon, and each create then runs alone, where it waits as long as any statement does.
 TOGETHER_WAIT, ALONE_WAIT = "50ms", "3s"
 
 
 class NumberedPlace(NamedTuple):
-    """The place of a new ticket, and the number that the ticket takes there. asset_id: null where it is not there."""
+    """A new ticket's place and its number there. asset_id: null if the asset does not exist there."""
 
     n: int
     unit_id: int
@@ -66,14 +66,14 @@ class NumberedPlace(NamedTuple):
 
 
 def _places_and_numbers() -> Query[NumberedPlace]:
-    """Of each unit that is there: itself, its property, whether the asset is there, and the property's next number.
+    """For each unit that exists: the unit, its property, its asset if that exists, and the property's next number.
 
-    Numbers are taken as a sequence's are: at once, for good, and unused where the create is refused. Their commit
-    need not wait for the disk: the tickets' own commit, which follows in the log, makes it durable.
+    Numbers are taken as a sequence's are: at once, for good, and unused if the create is refused. Their commit does not
+    wait for the disk: the later commit of the tickets makes it durable.
     """
     keys = dict.fromkeys(("company_id", "unit_id", "asset_id"), BigInteger())
     asked = array_rows("given_asked", keys, prefix="asked_", numbered=True)
-    # By their keys alone: to a planner that knows few of them, the company's index looks as good.
+    # Forces a lookup by primary key: a planner that knows few rows takes the company's index for just as good.
     beside = is_of([(asset.c.property_id, unit.c.property_id), (asset.c.company_id, unit.c.company_id)])
     its_asset = and_(asset.c.id == asked.c.asset_id, *beside, asset.c.version > 0)
     own_unit = and_(unit.c.id == asked.c.unit_id, *is_of([(unit.c.company_id, asked.c.company_id)]))
@@ -101,7 +101,7 @@ def _places_and_numbers() -> Query[NumberedPlace]:
         func.set_config("synchronous_commit", "off", True).label("unhurried"),
         func.set_config("lock_timeout", param("wait", Text), True).label("wait"),
     ).cte("settings")
-    # In the order of the properties, in which everybody takes their locks.
+    # All writers lock counters in the order of property ids.
     counted = (
         select(place.c.property_id, func.count())
         .select_from(place.join(settings, text("true")))
@@ -153,5 +153,5 @@ _COALESCER: Coalescer[_Asked, NumberedPlace | None] = Coalescer(_several, _alone
 
 
 async def place_and_number(database: Database, company_id: int, unit_id: int, asset_id: int) -> NumberedPlace | None:
-    """None where the unit is not in the replica."""
+    """The place and the number of a new ticket; None if the replica lacks the unit."""
     return await _COALESCER.ask(_Asked(database, company_id, unit_id, asset_id))

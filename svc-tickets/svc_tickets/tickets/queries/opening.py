@@ -16,10 +16,10 @@ from svc_tickets.tickets.rules import staleness
 
 _company_id = param("company_id", BigInteger)
 
-# Over the API: the claim, the ticket and the event.
+# A create over the API inserts the claim, the ticket and the event.
 CREATE_TICKET = CoalescingInsert(schema.idempotency, t.ticket, schema.outbox)
 
-# The columns that a new ticket's values fill as they are.
+# The columns that are inserted as the row has them.
 _GIVEN = (
     "title",
     "description",
@@ -40,7 +40,7 @@ _GIVEN = (
 
 
 def _insert_ticket(number: Any) -> Any:
-    """A new ticket on the place that the replicas have: a unit or asset that is not on the property is left out."""
+    """A new ticket's columns and their values. A unit or asset that the replicas lack on the property is left out."""
     property_id = param("property_id", BigInteger)
     on_unit = (schema.unit.c.id == param("unit_id", BigInteger), schema.unit.c.property_id == property_id)
     on_asset = (schema.asset.c.id == param("asset_id", BigInteger), schema.asset.c.property_id == property_id)
@@ -91,13 +91,13 @@ def _arguments(row: Mapping[str, Any], ticket_number: int) -> dict[str, Any]:
 
 
 async def open_ticket(connection: Connection, row: Mapping[str, Any], ticket_number: int) -> int:
-    """Inserts a ticket and returns its id. row: see `opening.NewTicket`; its unit_number is the unit's own."""
+    """Inserts a ticket and returns its id. row: see `opening.NewTicket`; unit_number comes from the unit."""
     ticket_id: int = await connection.value(_OPEN_TICKET, **_arguments(row, ticket_number))
     return ticket_id
 
 
 async def ticket_of_row(connection: Connection, company_id: int, inspection_id: int, row_id: int) -> int | None:
-    """The ticket that the failed row has opened already."""
+    """The ticket that the failed row opened, if it did."""
     found: int | None = await connection.value(
         _OPENED_BY_ROW, company_id=company_id, inspection_id=inspection_id, row_id=row_id
     )
@@ -107,7 +107,7 @@ async def ticket_of_row(connection: Connection, company_id: int, inspection_id: 
 async def open_ticket_of_row(
     connection: Connection, row: Mapping[str, Any], ticket_number: int, inspection_row: Mapping[str, int]
 ) -> int:
-    """As `open_ticket`, and keeps that this is the ticket of the inspection's row. Fails where that row has one.
+    """Like `open_ticket`, and records the ticket as that of the inspection's row. Fails if the row already has one.
 
     inspection_row: inspection_id and row_id.
     """

@@ -1,4 +1,4 @@
-"""The SQL statements that read tickets, their history and their comments. The company comes first in each."""
+"""The SQL statements that read tickets, their history and their comments. Each one filters by company first."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def ticket(database: Database, company_id: int, ticket_id: int) -> Record 
 
 
 async def tickets(connection: Connection, company_id: int, ticket_ids: Sequence[int]) -> list[Record]:
-    """Rows of TICKET ascending by id."""
+    """Rows of TICKETS, ascending by id."""
     return await connection.rows(_TICKETS, company_id=company_id, ticket_ids=ticket_ids)
 
 
@@ -69,13 +69,13 @@ _SERVED = Statement(TICKETS.where(*SAME_TICKET))
 
 
 async def served(connection: Connection, company_id: int, ticket_id: int) -> Record:
-    """The columns of a served ticket, within a transaction."""
+    """The columns of a rendered ticket, read within a transaction."""
     row = await connection.row(_SERVED, company_id=company_id, ticket_id=ticket_id)
     assert row is not None
     return row
 
 
-# As many of them as fit a message with the longest texts: 32 MiB.
+# This many rows with the longest texts fit a message of 32 MiB.
 HISTORY_ROWS = COMMENT_ROWS = 200
 
 
@@ -114,7 +114,7 @@ _HISTORY = _history()
 
 
 async def history(database: Database, company_id: int, ticket_id: int, after_version: int) -> list[HistoryRow] | None:
-    """Up to HISTORY_ROWS + 1 changes, the oldest first; None where there is no such ticket."""
+    """Up to HISTORY_ROWS + 1 changes, oldest first; None if the ticket does not exist."""
     rows = await _HISTORY.rows(database, company_id=company_id, ticket_id=ticket_id, after_version=after_version)
     if not rows:
         return None
@@ -122,7 +122,7 @@ async def history(database: Database, company_id: int, ticket_id: int, after_ver
 
 
 def _comments() -> Query[CommentRow]:
-    """In the order of their instants: ids come from blocks, of which each process has its own."""
+    """Orders by instant, because ids come from blocks that each process reserves."""
     comment, last = t.ticket_comment, t.ticket_comment.alias("last")
     of_ticket = [
         and_(one.c.company_id == t.ticket.c.company_id, one.c.ticket_id == t.ticket.c.id) for one in (comment, last)
@@ -141,6 +141,6 @@ _COMMENTS = _comments()
 
 
 async def comments(database: Database, company_id: int, ticket_id: int, after_id: int) -> list[CommentRow] | None:
-    """Up to COMMENT_ROWS + 1, the oldest first; None where there is no such ticket."""
+    """Up to COMMENT_ROWS + 1 comments, oldest first; None if the ticket does not exist."""
     rows = await _COMMENTS.rows(database, company_id=company_id, ticket_id=ticket_id, after_id=after_id)
     return [row for row in rows if row.id is not None] if rows else None

@@ -1,4 +1,4 @@
-"""The SQL statements around stale tickets: whose threshold, which are due, when they are due next."""
+"""The SQL statements for stale tickets: thresholds, due tickets and their next due instants."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _company_id = param("company_id", BigInteger)
 _default = text(str(STALE_AFTER_HOURS))
 _of_company = select(ticket_policy.c.stale_after_hours).where(ticket_policy.c.company_id == t.ticket.c.company_id)
 _threshold = func.coalesce(_of_company.scalar_subquery(), _default)
-# Of a ticket that a resident filed; the policy is not looked at for any other.
+# The threshold of a resident's ticket; the policy is not read for other tickets.
 THRESHOLD_OF_RESIDENTS = case(
     (t.ticket.c.source == literal_column(f"'{staleness.RESIDENT_SOURCE}'"), _threshold), else_=_default
 ).label("stale_after_hours")
 
 
 def _restart() -> Statement:
-    # In the order of their ids, in which everybody locks many.
+    # All statements that lock several tickets lock them in the order of ids.
     held = (
         select(t.ticket.c.id)
         .where(t.ticket.c.company_id == _company_id, t.ticket.c.stale_due_at.is_not(None))
@@ -50,7 +50,7 @@ _RESTART = _restart()
 
 
 async def restart(connection: Connection, company_id: int, stale_after_hours: int) -> None:
-    """Makes the company's open tickets due by a new threshold, counted from when they fell quiet."""
+    """Recomputes when the company's open tickets become stale, from quiet_since and a new threshold."""
     await connection.execute(_RESTART, company_id=company_id, stale_after_hours=stale_after_hours)
 
 
@@ -59,7 +59,7 @@ def due(_day: Any, now: Any) -> tuple[Any, ...]:
     return (t.ticket.c.stale_due_at <= now,)
 
 
-# Of a ticket that is due: the columns that are served, then what the rules ask.
+# For each due ticket: the rendered columns, then those that the rules need.
 SHOWN = TICKETS.add_columns(
     t.ticket.c.company_id.label("company_id"),
     t.ticket.c.id.label("ticket_id"),
@@ -70,5 +70,5 @@ SHOWN = TICKETS.add_columns(
     THRESHOLD_OF_RESIDENTS,
 )
 
-# Neither version nor updated_at moves: nothing that is served did.
+# version and updated_at stay, because no rendered column changes.
 MARK = UpdateMany(t.ticket, ("stale_due_at",))

@@ -24,15 +24,15 @@ _company_id = param("company_id", BigInteger)
 
 # The status of a ticket, over the API.
 
-# What counts as a photo of a ticket where the company wants one before a ticket is completed.
+# A photo_url that is not blank counts as a photo where the policy requires one.
 HAS_PHOTO = func.coalesce(t.ticket.c.photo_url, text("''")).op("~")(literal_column("'[^[:space:]]'")).label("has_photo")
-# A served ticket, then what the rules ask: the policy as it is while the ticket is locked.
+# The rendered columns, then those that the rules need. The policy is read while the ticket is locked.
 _ticket_to_change = TICKETS.add_columns(PHOTO_REQUIRED, HAS_PHOTO, THRESHOLD_OF_RESIDENTS)
 
-# What a change of status over the API stores, besides the version.
+# The columns that a status change over the API sets, in addition to the version.
 _CHANGED = ("status", "updated_at", "completed_at", "cancelled_at", "cancellation_reason_code", *staleness.COLUMNS)
 
-# A version that is the ticket's already, where nothing is new, changes no row.
+# Where nothing changes, the new version is the ticket's own, so this updates no row.
 _change_ticket = (
     update(t.ticket)
     .where(*SAME_TICKET, t.ticket.c.version < param("new_version", BigInteger))
@@ -63,7 +63,7 @@ EDITABLE = EditableTable(
     "photo_url",
     *staleness.COLUMNS,
 )
-# What an entry of the audit log holds of a change.
+# The columns that the audit log records of a change.
 AUDITED = ("status", "cancellation_reason_code", "assignee_id", "vendor_id", "photo_url")
 EDITED = Statement(
     _ticket_to_change.where(t.ticket.c.company_id == _company_id, t.ticket.c.id == param("entity_id", BigInteger))
@@ -78,12 +78,12 @@ _SAVE_STALENESS = Statement(
 async def save_staleness(
     connection: Connection, company_id: int, ticket_id: int, columns: Mapping[str, datetime.datetime | None]
 ) -> None:
-    """columns: those of `staleness.Staleness`. Nothing that is served changes, nor does the version."""
+    """columns: those of `staleness.Staleness`. Rendered columns and the version stay."""
     values = {f"new_{name}": columns[name] for name in staleness.COLUMNS}
     await connection.execute(_SAVE_STALENESS, company_id=company_id, ticket_id=ticket_id, **values)
 
 
-# Whom a ticket may be given to.
+# Staff and vendors that a ticket can be assigned to.
 
 
 def _known(table: Any) -> Statement:
@@ -95,7 +95,7 @@ _KNOWN = {"assignee_id": _known(schema.staff), "vendor_id": _known(schema.vendor
 
 
 async def lacking(database: Database, company_id: int, named: Mapping[str, int]) -> list[str]:
-    """Which of assignee_id and vendor_id the replicas do not have."""
+    """Those of assignee_id and vendor_id that the replicas lack."""
     async with database.connection() as connection:
         return [
             name
@@ -153,8 +153,8 @@ async def add_comment(
     created_at: datetime.datetime,
     author: str,
 ) -> int:
-    """Inserts a comment of the back office, and returns its id. author: whose words or photo it is; by: who brought
-    it."""
+    """Inserts a back-office comment and returns its id. author: of the words or the photo; by: the identity that
+    submits it."""
     comment_id: int = await connection.value(
         _ADD_COMMENT,
         company_id=company_id,
@@ -170,5 +170,5 @@ async def add_comment(
 
 
 async def add_entry(connection: Connection, by: Identity, entry: Mapping[str, Any]) -> None:
-    """Adds to the history of a ticket's status. entry: see `status_change.StatusChange`."""
+    """Adds an entry to the history of a ticket's status. entry: see `status_change.StatusChange`."""
     await connection.execute(_ADD_ENTRY, administrator_id=by.administrator_id, actor=by.actor, **entry)

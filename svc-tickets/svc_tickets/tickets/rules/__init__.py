@@ -1,1 +1,1 @@
-"""What a ticket may be and what becomes of it. Pure."""
+"""The rules of tickets. Pure."""

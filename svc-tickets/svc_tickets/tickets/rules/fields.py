@@ -1,4 +1,4 @@
-"""What the fields of a ticket may be (spec 2.3, 4.2), and what the back office may put in them. Pure."""
+"""The values of a ticket's fields (spec 2.3, 4.2), and the rules of back-office changes. Pure."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ SOURCES: tuple[str, ...] = get_args(Source)
 FIRST_STATUS: Status = "Open"
 DEFAULT_PRIORITY: Priority = "Medium"
 TITLE_POINTS_MAX = 150
-# What a comment that came with a change of status is, by the status.
+# The kind of a comment that belongs to a status change, by the new status.
 COMMENT_KINDS: dict[str, str] = {"Completed": "closing_note", "Cancelled": "cancellation_notes"}
-# What is added to a ticket by itself; other kinds come with a change of its status.
+# The kinds of comments that are added on their own.
 COMMENT, PHOTO = "comment", "photo"
 
 Author = Literal["staff", "vendor", "resident"]
 AUTHORS: tuple[str, ...] = get_args(Author)
-STAFF: Author = "staff"  # whose words come with a change of status
-# The source of a ticket that the back office opens, by who asked for it.
+STAFF: Author = "staff"  # the author of comments on status changes
+# The source of a ticket opened in the back office, by the person who requested it.
 SOURCES_OF_OPENERS: dict[str, Source] = {"staff": "staff", "resident": "resident_portal"}
 
 UNKNOWN_CATEGORY: Category = "Other"
@@ -68,12 +68,12 @@ UNTITLED = "Failed at an inspection"
 
 
 def no_such_ticket() -> Refusal:
-    """As people of the company are told it."""
+    """The refusal in the back office."""
     return Refusal(404, "not_found", "The company has no ticket with that id.")
 
 
 def check_photo_url(photo_url: str) -> None:
-    """Raises Refusal where it can't be the address of a photo. Pages show it as a link: no other scheme gets in."""
+    """Raises Refusal unless this can be a photo's URL. Pages render it as a link: only http and https are allowed."""
     try:
         parts = urllib.parse.urlsplit(photo_url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -84,7 +84,7 @@ def check_photo_url(photo_url: str) -> None:
 
 
 def check_vendor(before: int | None, after: int | None, *, on_hold: bool) -> None:
-    """Raises Refusal where a vendor on hold would get new work; what a vendor already has, stays."""
+    """Raises Refusal if a vendor on hold would get new work; tickets that the vendor already has stay."""
     if after is not None and after != before and on_hold:
         raise invalid_request(
             "The vendor is on hold and gets no new work; release the vendor or choose another.", "vendor_id", 422
@@ -94,7 +94,7 @@ def check_vendor(before: int | None, after: int | None, *, on_hold: bool) -> Non
 def of_failed_row(title: str, category: str, priority: str) -> tuple[str, str, str]:
     """Title, category and priority of the ticket that a failed inspection row opens.
 
-    The inspection's words are its own service's: what this release does not know must not keep the ticket away.
+    These values belong to svc-catalog: one that this release does not know must not prevent the ticket.
     """
     return (
         (title.strip() or UNTITLED)[:TITLE_POINTS_MAX],

@@ -1,7 +1,7 @@
 """When a ticket is stale (spec 6.1, `ticket.stale`). Pure.
 
-A ticket is quiet since the last thing that staff or a vendor did about it, since its opening at the earliest. What a
-resident does does not end the quiet.
+A ticket is quiet since the last work by staff or a vendor, or since it was opened. A resident's actions do not end the
+quiet.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ CLOSED = ("Completed", "Cancelled")
 
 
 def may_go_stale(source: str, status: str) -> bool:
-    """Only an open ticket that a resident filed."""
+    """True only for an open ticket that a resident filed."""
     return source == RESIDENT_SOURCE and status not in CLOSED
 
 
 class Staleness(NamedTuple):
-    """Two columns of a ticket, both null where no resident filed it; a closed one has the first alone."""
+    """Two columns of a ticket. Both are null unless a resident filed it; a closed ticket has no stale_due_at."""
 
     quiet_since: datetime.datetime | None
     stale_due_at: datetime.datetime | None
@@ -30,8 +30,7 @@ NEVER_STALE = Staleness(None, None)
 
 
 def staleness_from(source: str, status: str, at: datetime.datetime, stale_after_hours: int) -> Staleness:
-    """Of a ticket that is opened at this instant, or that staff or a vendor then did something about. source, status:
-    as they are from then on."""
+    """For a ticket that is opened, or that staff or a vendor worked on, at this instant. source, status: after that."""
     if source != RESIDENT_SOURCE:
         return NEVER_STALE
     return Staleness(at, stale_due_at(source, status, at, stale_after_hours))
@@ -40,30 +39,30 @@ def staleness_from(source: str, status: str, at: datetime.datetime, stale_after_
 def staleness_after(
     author: str, source: str, status: str, at: datetime.datetime, stale_after_hours: int
 ) -> Staleness | None:
-    """Of a ticket that somebody did something about; None where a resident did, which changes nothing."""
+    """After a change by the author; None for a resident, whose changes have no effect."""
     return None if author == "resident" else staleness_from(source, status, at, stale_after_hours)
 
 
 def stale_due_at(
     source: str, status: str, quiet_since: datetime.datetime, stale_after_hours: int
 ) -> datetime.datetime | None:
-    """When it will have been quiet past the threshold; None for a ticket that can't go stale."""
+    """When the ticket will have been quiet past the threshold; None if it can't go stale."""
     return quiet_since + datetime.timedelta(hours=stale_after_hours) if may_go_stale(source, status) else None
 
 
 def next_stale_due_at(
     quiet_since: datetime.datetime, stale_after_hours: int, now: datetime.datetime
 ) -> datetime.datetime:
-    """The first multiple of the threshold after `quiet_since` that lies after `now`: however many have passed by then,
-    they are announced once."""
+    """The first multiple of the threshold after `quiet_since` that lies after `now`. All multiples that have passed by
+    then are announced once."""
     threshold = datetime.timedelta(hours=stale_after_hours)
     passed = max((now - quiet_since) // threshold, 0)
     return quiet_since + (passed + 1) * threshold
 
 
 class Imported(NamedTuple):
-    """A resident's ticket as a file leaves it. worked_on: whether the file says what staff or a vendor did.
-    quiet_since: when they did so, else since when the ticket is quiet. due_before: as it was due before the file."""
+    """A resident's ticket after an import. worked_on: whether the file reports work by staff or a vendor. quiet_since:
+    when that work was done, else since when the ticket is quiet. due_before: stale_due_at before the import."""
 
     status: str
     worked_on: bool
@@ -74,7 +73,7 @@ class Imported(NamedTuple):
 def staleness_on_import(
     ticket: Imported, stale_after_hours: int, moment: datetime.datetime, *, events: bool
 ) -> Staleness:
-    """moment: of the import. Without events, a ticket that is stale already counts as announced."""
+    """moment: of the import. Without events, a ticket that is already stale counts as announced."""
     if ticket.status in CLOSED:
         return Staleness(ticket.quiet_since, None)
     if ticket.due_before is not None and not ticket.worked_on:

@@ -29,9 +29,9 @@ def state_on_import(
     cancellation_reason_code: str | None,
     updated_at: datetime.datetime,
 ) -> TicketState:
-    """The state that a row of a file describes; a closed ticket without its instant closed when last updated.
+    """The state that an import row describes. A closed ticket without an instant closed when it was last updated.
 
-    Raises Refusal, with the field, where a field belongs to another status.
+    Raises Refusal, with the field, if a field belongs to another status.
     """
     if completed_at is not None and status != "Completed":
         raise invalid_request("completed_at belongs to status Completed alone.", "completed_at")
@@ -49,7 +49,7 @@ def state_on_import(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A change of status whose fields fit each other. comment: the note, or the notes of a cancellation."""
+    """A valid change of status. comment: the note, or the notes of a cancellation."""
 
     status: str
     cancellation_reason_code: str | None
@@ -59,8 +59,10 @@ class Wanted:
 def wanted_change(
     status: str, note: str | None, cancellation_reason_code: str | None, cancellation_notes: str | None
 ) -> Wanted:
-    """What a request asks for, from what stands in it alone (the field table of spec 4.2). Raises Refusal with the
-    first field at fault, in their order; None stands for a field that was not sent.
+    """The change that a request asks for, checked without the ticket (the field table of spec 4.2). None stands for a
+    field that was not sent.
+
+    Raises Refusal with the first invalid field, in the order of the parameters.
     """
     completes, cancels = status == "Completed", status == "Cancelled"
     if note is not None and not completes:
@@ -100,7 +102,7 @@ def _check_words(field: str, text: str | None, needed_with: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What becomes of a ticket. at: the one instant of the change; None where nothing is new."""
+    """The result of a change. at: the instant of the change; None if nothing changes."""
 
     state: TicketState
     at: datetime.datetime | None
@@ -116,10 +118,10 @@ def change_status(
     photo_required: bool,
     has_photo: bool,
 ) -> Changed:
-    """Every status follows every other, itself too. What belongs to the status that the ticket leaves goes with it:
-    its past is in its history. The instant lies after the last change, whatever the clock says.
+    """Every status can follow every status, itself included. The fields of the old status are cleared; the history
+    retains them. The instant lies after the last change, even if the clock does not.
 
-    Raises Refusal where the company wants a photo of what is completed.
+    Raises Refusal if the company requires a photo of a completed ticket.
     """
     if wanted.status == "Completed" and photo_required and not has_photo:
         raise invalid_request(

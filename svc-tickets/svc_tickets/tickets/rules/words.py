@@ -1,9 +1,10 @@
-"""How many words a note has, fair to every way of writing. Pure.
+"""Counts the words of a note, in all scripts. Pure.
 
-What stands between blanks is a word where it holds a letter or a digit; punctuation and signs alone say nothing.
-Scripts without blanks between words would make one word of a whole sentence. There each Chinese or Japanese character
-counts as a word, as in word processors, and so do every three letters of a South-East Asian script, vowel signs and
-tones aside, or what is left of a run: a short word of those languages, so that the count errs in the writer's favour.
+Text between blanks is a word if it contains a letter or a digit; punctuation and signs alone do not count. In scripts
+without blanks between words a whole sentence would be one word. There each Chinese or Japanese character counts as a
+word, as in word processors. In South-East Asian scripts every three letters count as a word, and so does the rest of a
+run; vowel signs and tones do not count. Three letters are a short word of those languages, so the count errs in the
+writer's favour.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ _UNSPACED = re.compile(
     "]+"
 )
 LETTERS_A_WORD = 3
-# A blank that is not seen; it stands between words of those scripts.
+# An invisible blank between words of those scripts.
 _ZERO_WIDTH_SPACE = "\u200b"
 
 
 def words(text: str) -> int:
-    """How many words the text has."""
-    # In order of length: every step is one walk over the text, whatever it holds.
+    """The number of words in the text."""
+    # Each step is one pass over the text, so the time is linear whatever the text contains.
     text = _CHARACTERS.sub(" x ", text.replace(_ZERO_WIDTH_SPACE, " "))
     text = _UNSPACED.sub(lambda run: _as_words(run[0]), text)
     return sum(1 for run in text.split() if any(map(str.isalnum, run)))
 
 
 def _as_words(run: str) -> str:
-    """A run of an unspaced script, as so many words of one letter."""
+    """A run of an unspaced script as that many one-letter words."""
     letters = sum(1 for sign in run if unicodedata.category(sign) == "Lo")
     digits = any(unicodedata.category(sign) == "Nd" for sign in run)
     return " x" * (-(-letters // LETTERS_A_WORD) + digits) + " "

@@ -1,1 +1,1 @@
-"""The SQL of what administrators change, and of lists of deliveries."""
+"""The SQL of administrators' changes and of lists of deliveries."""

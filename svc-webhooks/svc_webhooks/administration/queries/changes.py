@@ -1,4 +1,4 @@
-"""The SQL statements of what an administrator changes: pause, resume, rotate, retry."""
+"""The SQL statements of administrators' changes: pause, resume, rotate, retry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _shown = ADMINISTERED.renderer().record
 
 
 class LockedHealth(NamedTuple):
-    """How a subscription fares; its row is locked, while fan-outs go on beside."""
+    """A subscription's health; its row is locked, but fan-outs proceed."""
 
     company_id: int
     health: str
@@ -32,7 +32,7 @@ class LockedHealth(NamedTuple):
 
 
 class SecretInUse(NamedTuple):
-    """What is shown of a subscription's secret."""
+    """The visible part of a subscription's secret."""
 
     company_id: int
     secret_prefix: str
@@ -40,7 +40,7 @@ class SecretInUse(NamedTuple):
 
 
 class Owned(NamedTuple):
-    """A subscription's company and health. active: of the company; null while it is not known."""
+    """A subscription's company and health. active: of the company; null if the replica lacks the company."""
 
     company_id: int
     health: str
@@ -97,7 +97,7 @@ async def health_for_update(connection: Connection, sub_id: int) -> LockedHealth
 async def health_saved(
     connection: Connection, sub_id: int, health: SubscriptionHealth, paused_at: datetime.datetime | None
 ) -> AdministeredSubscription:
-    """The subscription as it is then."""
+    """Saves the health and returns the subscription after that."""
     row = await connection.row(
         _SAVE_HEALTH,
         sub_id=sub_id,
@@ -116,9 +116,9 @@ async def secret_known(database: Database, sub_id: int) -> SecretInUse | None:
 async def secret_replaced(
     connection: Connection, sub_id: int, known_prefix: str, *, prefix: str, key_id: str, sealed: bytes
 ) -> AdministeredSubscription | None:
-    """The subscription with its new secret; None where that of `known_prefix` is not its secret any more.
+    """The subscription with its new secret; None if `known_prefix` no longer belongs to its secret.
 
-    All that belongs to a secret is replaced at once. A secret that was merely encrypted anew has its prefix still.
+    All columns of a secret change together. A secret that was only encrypted anew retains its prefix.
     """
     row = await connection.row(
         _SAVE_SECRET,
@@ -139,7 +139,7 @@ async def company_of(database: Database, sub_id: int) -> Owned | None:
 
 
 class LockedDelivery(NamedTuple):
-    """A delivery that is locked, with its subscription's health and its company. active: as of `Owned`."""
+    """A locked delivery, with its subscription's health and its company. active: as in `Owned`."""
 
     state: str
     attempts: int
@@ -165,7 +165,7 @@ _DELIVERY = Query(
     .where(delivery.c.event_id == param("event_id", Uuid), delivery.c.subscription_id == param("sub_id", BigInteger))
     .with_for_update(of=delivery),
 )
-# The ladder stays used up: an attempt that fails parks the delivery again.
+# The ladder stays used up, so an attempt that fails parks the delivery again.
 _due = {"state": text("'waiting'"), "due_at": param("now", Instant), "settled_at": null()}
 _MAKE_DUE = Statement(
     update(delivery)
@@ -204,13 +204,14 @@ async def delivery_for_update(connection: Connection, event_id: uuid.UUID, sub_i
 
 
 async def make_due(connection: Connection, event_id: uuid.UUID, sub_id: int, now: datetime.datetime) -> None:
-    """A parked delivery waits again."""
+    """Returns a parked delivery to waiting, due at `now`."""
     await connection.execute(_MAKE_DUE, event_id=event_id, sub_id=sub_id, now=now)
 
 
 async def parked_made_due(
     connection: Connection, sub_id: int, now: datetime.datetime, after_event_id: uuid.UUID, rows: int
 ) -> list[uuid.UUID]:
-    """The events of up to `rows` deliveries that were parked and wait again, oldest first after an event."""
+    """Returns up to `rows` parked deliveries of events after `after_event_id` to waiting, oldest first; returns their
+    events."""
     found = await connection.rows(_MAKE_PARKED_DUE, sub_id=sub_id, now=now, after_event_id=after_event_id, rows=rows)
     return [row["event_id"] for row in found]

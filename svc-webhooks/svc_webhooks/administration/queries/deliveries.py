@@ -1,4 +1,4 @@
-"""The SQL statements about what became of deliveries: lists of them, one event's, and their attempts."""
+"""The SQL statements that list deliveries: of a subscription, a company or an event, and their attempts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from svc_webhooks.subscriptions.tables import subscription
 
 
 class ShownDelivery(NamedTuple):
-    """A delivery with what is shown beside it. active: of the company; null while it is not known."""
+    """A delivery with the columns rendered next to it. active: of the company; null if the replica lacks it."""
 
     event_id: uuid.UUID
     subscription_id: int
@@ -51,7 +51,7 @@ class ShownDelivery(NamedTuple):
 
 
 class ShownAttempt(NamedTuple):
-    """An attempt as it is recorded, its excerpt perhaps cut: see dispatch/tables.py."""
+    """An attempt as recorded; its excerpt may be cut: see dispatch/tables.py."""
 
     event_id: uuid.UUID
     subscription_id: int
@@ -71,7 +71,7 @@ class ShownAttempt(NamedTuple):
 
 
 class KeptEvent(NamedTuple):
-    """An event as it is stored: see events/tables.py."""
+    """A stored event: see events/tables.py."""
 
     event_id: uuid.UUID
     company_id: int
@@ -93,13 +93,13 @@ _delivery = (
 
 
 def _in_state(state: str) -> ColumnElement[bool]:
-    """As a literal, for the partial indexes."""
+    """As a literal, so that the partial indexes serve."""
     assert state in rules.DELIVERY_STATES
     return text(f"delivery.state = '{state}'")  # type: ignore[return-value]
 
 
 def _shown(found: FromClause) -> Select[Any]:
-    """Deliveries with what is shown beside them; those of a subscription that is gone are not."""
+    """Deliveries joined with the columns rendered next to them; leaves out those of deleted subscriptions."""
     return (
         select(
             *found.c,
@@ -134,7 +134,7 @@ _COMPANY_OF = Statement(select(subscription.c.company_id).where(subscription.c.i
 
 
 async def company_of(database: Database, sub_id: int) -> int | None:
-    """The subscription's company; None where there is no such subscription."""
+    """The subscription's company; None if the subscription does not exist."""
     found: int | None = await database.value(_COMPANY_OF, sub_id=sub_id)
     return found
 
@@ -142,7 +142,7 @@ async def company_of(database: Database, sub_id: int) -> int | None:
 async def deliveries_newest(
     database: Database, sub_id: int, state: str | None, before: uuid.UUID | None, rows: int
 ) -> list[ShownDelivery]:
-    """Newest first. state: only those in it. before: only of older events."""
+    """Newest first. state: only deliveries in it. before: only deliveries of older events."""
     return await _NEWEST[state].rows(database, sub_id=sub_id, before=before or NEWEST, rows=rows)
 
 
@@ -150,7 +150,8 @@ async def deliveries_newest(
 
 
 def _undelivered(states: Sequence[str]) -> Query[ShownDelivery]:
-    """The oldest of each subscription, then the oldest of those: no subscription's history is walked through."""
+    """Takes the oldest deliveries of each subscription, then the oldest of those, so that it scans no subscription's
+    history."""
     after = and_(
         delivery.c.event_id >= param("after_event_id", Uuid),
         or_(
@@ -198,7 +199,7 @@ async def deliveries_undelivered(
     after_sub_id: int,
     rows: int,
 ) -> list[ShownDelivery]:
-    """Waiting and parked ones, oldest first. state: only those. until: only of events before that id."""
+    """Waiting and parked deliveries, oldest first. state: only one of these. until: only events before that id."""
     return await _UNDELIVERED[state].rows(
         database,
         company_id=company_id,
@@ -260,7 +261,7 @@ _ATTEMPTS = _attempts()
 async def attempts_of(
     database: Database, deliveries: Sequence[ShownDelivery], *, excerpt_bytes: int, last_alone: bool = False
 ) -> list[ShownAttempt]:
-    """The attempts of these deliveries, as far as their rows count them, ascending by number."""
+    """The attempts that these rows count, ascending by number."""
     return await _ATTEMPTS.rows(
         database,
         event_id=[row.event_id for row in deliveries],

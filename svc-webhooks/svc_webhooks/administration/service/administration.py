@@ -1,4 +1,4 @@
-"""The RPCs of an administrator: pause, resume, rotate, retry, and what is known of an event (spec 2.12, 3.2, 6.3)."""
+"""The RPCs of an administrator: pause, resume, rotate, retry, and the record of an event (spec 2.12, 3.2, 6.3)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class AdministrationService:
-    """Each change leaves an entry in the audit log: who asked with which request, and what was before and after."""
+    """Each change adds an entry to the audit log: the actor, the request's id, and the values before and after."""
 
     def __init__(
         self, database: Database, audit: Audit, vault: Vault | None, scheduler: Scheduler, clock: Clock
@@ -141,15 +141,16 @@ class AdministrationService:
         return pb.RetryDeliveryResponse(delivery=delivery)
 
     async def _attempted(self, event_id: uuid.UUID, sub_id: int, attempts: int) -> ShownDelivery:
-        """The waiting delivery once it has more attempts than that. Held back meanwhile, it is answered as it waits.
+        """Attempts the delivery, and returns it once it has more than `attempts` attempts. Returns it still waiting if
+        it is held back meanwhile, or after LEASE_SECONDS.
 
-        A sweep may have been quicker, or another retry may just be looking at the row: neither is an attempt yet.
+        It polls, because a claim by a sweep or by another retry is not yet an attempt.
         """
         give_up = asyncio.get_running_loop().time() + LEASE_SECONDS
         while True:
             await self.scheduler.attempt_now(event_id, sub_id)
             row = await queries_deliveries.delivery_by_ids(self.database, event_id, sub_id)
-            if row is None:  # its subscription was deleted
+            if row is None:  # the subscription was deleted
                 raise rules.no_such_delivery()
             held = rules.held_by(row.state, row.health, row.active)
             if row.attempts > attempts or held or asyncio.get_running_loop().time() > give_up:
@@ -163,7 +164,7 @@ class AdministrationService:
         rules.check_retries(found.health, found.active)
         now = first_due(self.clock())
         count = 0
-        # Forward through the events: one that a sweep parks again meanwhile had its attempt.
+        # Goes forward through the events: a delivery that a sweep parks again meanwhile has had its attempt.
         last = OLDEST
         before = {"state": PARKED}
         while True:
@@ -227,7 +228,7 @@ def _document(row: AdministeredSubscription) -> Document:
 
 
 def _first_id_kept(request: pb.ListUndeliveredRequest) -> uuid.UUID:
-    """The first event that is still there at the asked instant; without one, none goes."""
+    """The first event id that exists at `expires_before`; the highest id if the request sets no such instant."""
     if not request.HasField("expires_before"):
         return NEWEST
     return first_id(first_day_kept(instant_of(request.expires_before, "expires_before")))

@@ -1,4 +1,4 @@
-"""The RPCs about deliveries: sweeps, and what became of a subscription's deliveries."""
+"""The RPCs of deliveries: sweeps, and lists of a subscription's deliveries."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from svc_webhooks.subscriptions.rules import no_such_subscription
 
 DELIVERIES_DEFAULT, DELIVERIES_MAX = 50, 200
 YEAR_MAX = 9000
-LAST_EXCERPT_BYTES_MAX = 512  # where one attempt stands for all: such a list may be of a hundred thousand
-# Of one answer: bytes that are no UTF-8 grow threefold on the way, and a message may have 32 MiB.
+LAST_EXCERPT_BYTES_MAX = 512  # for lists of last attempts alone, which can have a hundred thousand entries
+# For one response: bytes that are not UTF-8 become three times as long, and a message may have 32 MiB.
 EXCERPTS_BYTES_MAX = 8 * 1024 * 1024
 
 
 class DeliveriesService:
-    """Sweeps, and shows what became of deliveries."""
+    """Sweeps and lists deliveries."""
 
     def __init__(self, database: Database, scheduler: Scheduler, clock: Clock) -> None:
         self.database = database
@@ -65,7 +65,7 @@ class DeliveriesService:
 async def shown(
     database: Database, rows: Sequence[queries.ShownDelivery], *, last_alone: bool = False
 ) -> list[pb.Delivery]:
-    """Deliveries with their attempts, or with the last alone."""
+    """Deliveries with their attempts, or with only the last one."""
     attempts = len(rows) if last_alone else sum(row.attempts for row in rows)
     longest = LAST_EXCERPT_BYTES_MAX if last_alone else EXCERPT_BYTES_MAX
     excerpt_bytes = min(longest, EXCERPTS_BYTES_MAX // max(attempts, 1))

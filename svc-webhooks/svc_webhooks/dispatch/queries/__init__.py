@@ -1,1 +1,1 @@
-"""The SQL of a sweep: what is due and claimed, and what is recorded of attempts."""
+"""The SQL of a sweep: finds due deliveries, claims them and records attempts."""

@@ -1,4 +1,4 @@
-"""The SQL of what is due, and of leasing it to be sent."""
+"""The SQL that finds due deliveries and leases them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from svc_webhooks.events.tables import event
 from svc_webhooks.schema import Instant, Uuid, company
 from svc_webhooks.subscriptions.tables import subscription
 
-# Dispatchers claim one after another, each for the few milliseconds that it takes. A statement that meets a row which
-# another one changes meanwhile looks at it again, and PostgreSQL 18.4, if the same statement looks partitions up while
-# it runs, then reads memory that is gone: seen once in 400,000 deliveries by two dispatchers, as a crash of the server.
+# Dispatchers claim one after another; a claim takes a few milliseconds. A statement rechecks a row that another one
+# changes meanwhile. If it also looks up partitions while it runs, PostgreSQL 18.4 then reads freed memory and the
+# server crashes. This was seen once in 400,000 deliveries by two dispatchers.
 CLAIM_LOCK = 0x636C6169
 CLAIMING = f"{BY_INDEX}; SELECT pg_advisory_xact_lock({CLAIM_LOCK})"
 
 
 class DueSubscription(NamedTuple):
-    """A subscription with a delivery due, leased or not."""
+    """A subscription with a due delivery, leased or not."""
 
     id: int
     health: str
 
 
 class ClaimedDelivery(NamedTuple):
-    """A leased delivery with all that sending it takes. attempts, rung: made before; see dispatch/tables.py."""
+    """A leased delivery with all data to send it. attempts, rung: before this attempt; see dispatch/tables.py."""
 
     event_id: uuid.UUID
     subscription_id: int
@@ -55,7 +55,7 @@ _unleased = or_(delivery.c.leased_until.is_(None), delivery.c.leased_until < fun
 _active = select(company.c.active).where(company.c.id == subscription.c.company_id).scalar_subquery()
 _sending = and_(text("subscription.health <> 'paused'"), _active.is_not(False))
 
-# LATERAL with a limit: one look into the index for each subscription, however many deliveries wait.
+# LATERAL with a limit: one index lookup for each subscription, however many deliveries wait.
 _oldest_due = (
     select(delivery.c.due_at)
     .where(delivery.c.subscription_id == subscription.c.id, _due)
@@ -89,7 +89,7 @@ _BACKLOG = Statement(
 
 
 async def backlog(database: Database, now: datetime.datetime) -> tuple[int, datetime.datetime | None]:
-    """How many subscriptions have a delivery due, and since when the one that waits longest is due."""
+    """The number of subscriptions with a due delivery, and since when the longest waiting one is due."""
     async with database.transaction(BY_INDEX) as connection:
         row = await connection.row(_BACKLOG, now=now)
     assert row is not None
@@ -100,7 +100,7 @@ _SECRET = (subscription.c.destination_url, subscription.c.secret_key_id, subscri
 
 
 def _claim(picked: CTE) -> Query[ClaimedDelivery]:
-    """Leases what was picked and locked, and returns all that sending it takes."""
+    """Leases the picked and locked deliveries, and returns everything needed to send them."""
     claimed = (
         update(delivery)
         .where(same_delivery(delivery, picked))
@@ -169,12 +169,12 @@ _CLAIM_DELIVERY = _claim(
 
 
 def uptime() -> float:
-    """Seconds on a clock that nobody sets and that goes on while the machine or the process sleeps."""
+    """Seconds on a clock that can't be set and that runs on while the machine or the process sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Claims(NamedTuple):
-    """Leased deliveries. since: their leases began then or later, see `uptime`."""
+    """Leased deliveries. since: a lower bound of the start of their leases, see `uptime`."""
 
     rows: list[ClaimedDelivery]
     since: float
@@ -183,7 +183,7 @@ class Claims(NamedTuple):
 async def claimed_deliveries(
     database: Database, wanted: Mapping[int, int], now: datetime.datetime, lease_seconds: int
 ) -> Claims:
-    """Leases due deliveries, up to so many of each subscription, the longest due first."""
+    """Leases due deliveries, up to `wanted` of each subscription, longest due first."""
     async with database.transaction(CLAIMING) as connection:
         since = uptime()
         rows = await _CLAIM_DELIVERIES.rows(
@@ -197,7 +197,7 @@ async def claimed_deliveries(
 
 
 async def claimed_delivery(database: Database, event_id: uuid.UUID, subscription_id: int, lease_seconds: int) -> Claims:
-    """Leases one waiting delivery, due or not; none where it does not wait, must not be sent now or is leased."""
+    """Leases one waiting delivery, due or not; none if it does not wait, is leased or must not be sent now."""
     async with database.transaction(CLAIMING) as connection:
         since = uptime()
         rows = await _CLAIM_DELIVERY.rows(

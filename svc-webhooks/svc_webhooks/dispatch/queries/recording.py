@@ -1,4 +1,4 @@
-"""The SQL that records attempts: what the fences still allow, and how subscriptions fare after it."""
+"""The SQL that records attempts as far as the fences allow, and updates the health of subscriptions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _record_attempts() -> Statement:
             "response_excerpt": LargeBinary,
         },
     )
-    # A subscription's delete waits for this, or this for the delete: no attempt outlives its subscription.
+    # This and the delete of a subscription wait for each other, so no attempt outlives its subscription.
     alive = (
         select(subscription.c.id, subscription.c.failures_in_a_row)
         .where(subscription.c.id == func.any(param("subscription_id", ARRAY(BigInteger))))
@@ -111,7 +111,8 @@ _SAVE_HEALTHS = Statement(
 
 
 async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt]) -> dict[tuple[uuid.UUID, int], bool]:
-    """Records what the fences still allow; by (event_id, subscription_id): whether its subscription has failures."""
+    """Records the attempts that the fences allow. Returns by (event_id, subscription_id) whether the subscription has
+    failures."""
     columns = columns_of_tuples(attempts)
     del columns["is_internal_fault"]
     rows = await connection.rows(_RECORD_ATTEMPTS, **columns)
@@ -119,7 +120,7 @@ async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt])
 
 
 async def healths_for_update(connection: Connection, ids: Sequence[int]) -> dict[int, SubscriptionHealth]:
-    """Locked in the order of their ids; fan-outs go on beside."""
+    """Locks the rows in the order of ids; fan-outs proceed meanwhile."""
     rows = await connection.rows(_HEALTHS, ids=ids)
     return {row["id"]: SubscriptionHealth(row["health"], row["failures_in_a_row"]) for row in rows}
 

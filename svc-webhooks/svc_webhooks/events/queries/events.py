@@ -20,7 +20,7 @@ from svc_webhooks.subscriptions.tables import subscription
 
 
 class StoredEvent(NamedTuple):
-    """One event on its way into the database."""
+    """An event to be stored."""
 
     event_id: uuid.UUID
     company_id: int
@@ -49,7 +49,7 @@ def _store_events() -> Statement:
     offered = select(*rows.c).cte("offered")  # it is used three times
     kept = ("event_id", "company_id", "event", "entity_id", "occurred_at", "request_id", "body")
     stored = insert(event).from_select(kept, select(*(offered.c[name] for name in kept)), include_defaults=False)
-    # KEY SHARE: a subscription can't be deleted between the match and the commit, its health may change.
+    # KEY SHARE: the subscription can't be deleted between the match and the commit, but its health may change.
     matching = (
         select(subscription.c.id, subscription.c.company_id, subscription.c.events)
         .where(subscription.c.company_id.in_(select(offered.c.company_id)))

@@ -1,7 +1,7 @@
-"""The SQL of partitions: which are there, and how a day is made, detached and dropped.
+"""The SQL of partitions: lists, makes, detaches and drops the partitions of a day.
 
-A day is a set of one partition of each table. It is made in one transaction and ends in several steps, `delivery`
-first: a set without an attached partition of `delivery` is one that a sweep has begun to drop.
+A day has one partition of each table. One transaction makes them; several steps drop them, `delivery` first. A day
+without an attached partition of `delivery` is one that is being dropped.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from svc_webhooks.dispatch.tables import delivery
 from svc_webhooks.events.days import DAY, day_of, first_id
 from svc_webhooks.schema import PARTITIONED, PARTITIONS, Uuid
 
-# Shorter than anybody else's wait; longer than a second, after which PostgreSQL cancels a vacuum that is in the way.
+# Shorter than the lock timeouts of other statements; longer than a second, after which PostgreSQL cancels a vacuum that
+# is in the way.
 LOCK_SECONDS = 2
-# For the others to be done. Whoever stores an event has a transaction open, which may rest for 5 s.
+# The wait for other processes' changes. A process that stores an event has a transaction open, which may rest for 5 s.
 HURRIED_SECONDS, PATIENT_SECONDS = 3.0, 30.0
 POLL_SECONDS = 0.05
-LOCK = 0x70617274  # whoever makes, detaches or drops partitions holds it
-DROPPED = ("delivery", "attempt", "event")  # in this order: a claim never meets a delivery without its event
+LOCK = 0x70617274  # held while a process makes, detaches or drops partitions
+DROPPED = ("delivery", "attempt", "event")  # in this order, so that a claim never reads a delivery without its event
 
 BOUNDS = "bounds"
 ATTACHED, DETACHING, DETACHED = "attached", "detaching", "detached"
@@ -37,7 +38,7 @@ ATTACHED, DETACHING, DETACHED = "attached", "detaching", "detached"
 
 @dataclass(slots=True)
 class DaySet:
-    """The partitions of one day; the first ever of an older installation spans thirty."""
+    """The partitions of one day; the first one of an older installation spans thirty days."""
 
     since: datetime.date
     until: datetime.date  # the first day after it
@@ -45,7 +46,7 @@ class DaySet:
 
     @property
     def is_left(self) -> bool:
-        """Its drop was begun and has to be ended."""
+        """Whether a drop has begun and must be finished."""
         return self.states.get(DROPPED[0]) != ATTACHED
 
     @property
@@ -57,17 +58,17 @@ class DaySet:
 
 
 class HeldUp(DatabaseUnavailable):
-    """A statement of somebody else takes longer than partitions wait for."""
+    """Another process's statement takes longer than changes of partitions wait for."""
 
 
 @asynccontextmanager
 async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Connection]:
-    """A connection for whoever changes partitions, one at a time over all processes.
+    """A connection that may change partitions; one at a time over all processes.
 
     Raises HeldUp, DatabaseUnavailable.
 
-    It is none of the pool's: DETACH CONCURRENTLY takes no transaction, so its lock is the session's. The lock is tried
-    for again and again and never waited for: ending a detachment waits for the statements of others to end.
+    The connection is not the pool's: DETACH CONCURRENTLY runs outside a transaction, so the session holds the lock. The
+    lock is polled, never waited for: finishing a detachment waits for the statements of other sessions to end.
     """
     settings = SERVER_SETTINGS | {"lock_timeout": f"{LOCK_SECONDS}s", "application_name": "svc-webhooks partitions"}
     give_up = asyncio.get_running_loop().time() + turn_seconds
@@ -89,7 +90,7 @@ async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Con
 
 _CLOCK = Statement(select(func.now()))
 _soon = delivery.c.event_id < param("before", Uuid)
-# The states stand as literals, for the partial indexes.
+# The states are literals, so that the partial indexes serve.
 _UNDELIVERED = Statement(
     select(
         *(
@@ -110,13 +111,13 @@ async def clock(database: Database) -> datetime.datetime:
 
 
 async def undelivered_before(database: Database, before: uuid.UUID) -> dict[str, int]:
-    """How many deliveries of older events than `before` wait or are parked, by state."""
+    """The number of waiting and parked deliveries of events before `before`, by state."""
     row = await database.row(_UNDELIVERED, before=before)
     return dict(row or {})
 
 
 async def day_sets(connection: Connection) -> list[DaySet]:
-    """Ascending by their first day, those first whose drop was begun."""
+    """Days whose drop has begun, then the others; each ascending by first day."""
     rows = await connection.raw.fetch(
         "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) AS bound, i.inhdetachpending"
         " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_inherits i ON i.inhrelid = c.oid"
@@ -136,7 +137,8 @@ async def day_sets(connection: Connection) -> list[DaySet]:
 
 
 async def make(connection: Connection, day: datetime.date) -> None:
-    """One partition of each table. Made aside and attached: readers and writers of the table go on."""
+    """Makes one partition of each table. It is created aside and then attached, so readers and writers of the table
+    proceed."""
     async with connection.raw.transaction():
         for table in PARTITIONED:
             partition = _name(table, day)
@@ -148,16 +150,16 @@ async def make(connection: Connection, day: datetime.date) -> None:
 
 
 def _bounds(since: datetime.date, until: datetime.date) -> str:
-    """A partition's bounds as a constraint of its own. Without one, DETACH CONCURRENTLY adds it while statements write
-    to the partition, and a statement that has begun with one constraint less makes the server crash."""
+    """A partition's bounds as a constraint of its own. Without it, DETACH CONCURRENTLY adds one while statements write
+    to the partition, and a statement that began with one constraint less crashes the server."""
     return f"CONSTRAINT {BOUNDS} CHECK (event_id >= '{first_id(since)}' AND event_id < '{first_id(until)}')"
 
 
 async def detach(connection: Connection, table: str, one: DaySet) -> None:
-    """Takes a partition out of its table. Nobody waits for it; it waits for whoever uses the table at this moment.
+    """Detaches a partition. No statement waits for it; it waits for statements that use the table at this moment.
 
-    Cut off while it waits, it leaves the partition `detaching`: statements from then on don't see it, and the next call
-    ends what was begun.
+    If it is cut off while it waits, the partition stays `detaching`: later statements do not see it, and the next call
+    finishes the detachment.
     """
     partition = _name(table, one.since)
     if one.states[table] == DETACHING:
@@ -174,7 +176,7 @@ async def detach(connection: Connection, table: str, one: DaySet) -> None:
 
 
 async def drop(connection: Connection, table: str, since: datetime.date) -> None:
-    """A detached partition: nobody uses it any more."""
+    """Drops a detached partition, which no statement uses any more."""
     await connection.raw.execute(f"DROP TABLE {_name(table, since)}")
 
 

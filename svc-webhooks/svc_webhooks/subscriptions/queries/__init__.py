@@ -1,1 +1,1 @@
-"""The SQL of subscriptions, and of what a deleted one leaves."""
+"""The SQL of subscriptions, and of the histories of deleted ones."""

@@ -1,4 +1,4 @@
-"""The SQL of a subscription's end: the subscription at once, its history batch by batch."""
+"""The SQL that deletes a subscription at once and its history in batches."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _DELETE_SUBSCRIPTION = Statement(
 
 
 async def subscription_deleted(database: Database, company_id: int, sub_id: int) -> bool:
-    """Deletes a subscription and notes that its history goes; False where the company has none with that id.
+    """Deletes a subscription and notes its history for erasure; False if the company has none with that id.
 
-    It waits for the fan-outs and records under way, which hold the row FOR KEY SHARE: what they leave goes with the
-    history, and what comes later finds no subscription.
+    It waits for running fan-outs and records, which hold the row FOR KEY SHARE: their rows are erased with the history.
+    Later ones find no subscription.
     """
     return await database.value(_DELETE_SUBSCRIPTION, company_id=company_id, sub_id=sub_id) is not None
 
 
-# One subscription's history is deleted by one process at a time; another process takes another's.
+# One process at a time deletes a subscription's history; another process takes another subscription.
 _any_or = or_(param("sub_id", BigInteger).is_(None), erasure.c.subscription_id == param("sub_id", BigInteger))
 _TAKEN = Statement(
     select(erasure.c.subscription_id)
@@ -48,7 +48,7 @@ _TAKEN = Statement(
 )
 
 
-# By the index of a subscription's deliveries, from one batch to the next.
+# Reads the index of a subscription's deliveries from one batch to the next.
 SOME = Statement(
     select(delivery.c.event_id)
     .where(
@@ -61,8 +61,8 @@ SOME = Statement(
 
 
 def _of_them(table: Table) -> ColumnElement[bool]:
-    """Given as values: joined to what it finds, the planner would now and then read whole partitions. The bounds keep
-    it to the partitions concerned, whichever plan it has."""
+    """The ids are parameters: with a join the planner sometimes reads whole partitions. The bounds limit any plan to
+    the partitions concerned."""
     return and_(
         table.c.subscription_id == param("sub_id", BigInteger),
         table.c.event_id == func.any(param("ids", ARRAY(Uuid))),
@@ -78,13 +78,13 @@ _FORGET = Statement(delete(erasure).where(erasure.c.subscription_id == param("su
 
 
 async def erasure_taken(connection: Connection, sub_id: int | None) -> int | None:
-    """Locks the noted subscription, or the one noted first; None where there is none that nobody else works on."""
+    """Locks a noted subscription, either this one or the oldest; None if other processes work on all of them."""
     found: int | None = await connection.value(_TAKEN, sub_id=sub_id)
     return found
 
 
 async def deliveries_deleted(connection: Connection, sub_id: int, after: uuid.UUID, rows: int) -> list[uuid.UUID]:
-    """Deletes up to `rows` deliveries of later events than `after`, with their attempts; returns their events."""
+    """Deletes up to `rows` deliveries of events after `after`, with their attempts; returns their events."""
     ids = [row["event_id"] for row in await connection.rows(SOME, sub_id=sub_id, after=after, rows=rows)]
     if ids:
         await connection.execute(DELETE_THEM, sub_id=sub_id, ids=ids, first=ids[0], last=ids[-1])

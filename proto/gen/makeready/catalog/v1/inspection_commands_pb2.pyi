@@ -362,11 +362,11 @@ class FailInspectionRowRequest(_message.Message):
     inspection_id: _builtins.int
     row_id: _builtins.int
     note: _builtins.str
-    """What is the matter; the ticket's description tells it."""
+    """What is wrong; part of the ticket's description."""
     category: _builtins.str
-    """Of the ticket: General unless given."""
+    """The ticket's category; absent: General."""
     priority: _builtins.str
-    """Of the ticket: Medium unless given."""
+    """The ticket's priority; absent: Medium."""
     asset_id: _builtins.int
     photo_url: _builtins.str
     def __init__(
@@ -438,7 +438,7 @@ class CompleteInspectionRequest(_message.Message):
     idempotency_key: _builtins.str
     inspection_id: _builtins.int
     completed_date: _builtins.str
-    """As YYYY-MM-DD; absent: today where the company is."""
+    """As YYYY-MM-DD; absent: today in the company's timezone."""
     def __init__(
         self,
         *,
@@ -478,7 +478,7 @@ Global___CompleteInspectionResponse: _TypeAlias = CompleteInspectionResponse  # 
 
 @_typing.final
 class InspectionRow(_message.Message):
-    """InspectionRow is one thing that an inspection looks at."""
+    """InspectionRow is one item of an inspection's checklist."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -496,7 +496,7 @@ class InspectionRow(_message.Message):
     """From 1."""
     label: _builtins.str
     result: _builtins.str
-    """`passed`, `failed`, or absent while nobody has looked."""
+    """`passed` or `failed`; absent until the row is inspected."""
     note: _builtins.str
     """Of the failure."""
     category: _builtins.str

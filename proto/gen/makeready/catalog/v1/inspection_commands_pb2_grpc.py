@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class InspectionCommandsServiceStub:
-    """InspectionCommandsService is what a company's people do about inspections: its own, and acceptance walks that stand alone.
+    """InspectionCommandsService plans and records a company's inspections: those of operations, and acceptance walks that
+    stand alone.
     """
 
     def __init__(self, channel):
@@ -73,7 +74,8 @@ class InspectionCommandsServiceStub:
 
 
 class InspectionCommandsServiceServicer:
-    """InspectionCommandsService is what a company's people do about inspections: its own, and acceptance walks that stand alone.
+    """InspectionCommandsService plans and records a company's inspections: those of operations, and acceptance walks that
+    stand alone.
     """
 
     def ScheduleInspection(self, request, context):
@@ -84,7 +86,7 @@ class InspectionCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateInspection(self, request, context):
-        """Changes what is on record about an inspection.
+        """Changes the fields of an inspection.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -105,21 +107,21 @@ class InspectionCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PassInspectionRow(self, request, context):
-        """Finds a row in order. The first row that is looked at starts the inspection.
+        """Passes a row. The first result of a row starts the inspection.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FailInspectionRow(self, request, context):
-        """Finds a row not in order, which opens a ticket, once for each row.
+        """Fails a row. The failure opens a ticket, once for each row.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CompleteInspection(self, request, context):
-        """Scheduled or In Progress -> Completed, once all rows are looked at; failed where a row is, else passed.
+        """Scheduled or In Progress -> Completed, once all rows have a result. It failed if a row failed, else it passed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -172,7 +174,8 @@ def add_InspectionCommandsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class InspectionCommandsService:
-    """InspectionCommandsService is what a company's people do about inspections: its own, and acceptance walks that stand alone.
+    """InspectionCommandsService plans and records a company's inspections: those of operations, and acceptance walks that
+    stand alone.
     """
 
     @staticmethod

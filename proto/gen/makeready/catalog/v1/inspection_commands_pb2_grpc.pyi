@@ -27,7 +27,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class InspectionCommandsServiceStub:
-    """InspectionCommandsService is what a company's people do about inspections: its own, and acceptance walks that stand alone."""
+    """InspectionCommandsService plans and records a company's inspections: those of operations, and acceptance walks that
+    stand alone.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,40 +38,44 @@ class InspectionCommandsServiceStub:
     ScheduleInspection: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.ScheduleInspectionRequest, _inspection_commands_pb2.ScheduleInspectionResponse]
     """Plans an inspection. It takes the next number of its property."""
     UpdateInspection: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.UpdateInspectionRequest, _inspection_commands_pb2.UpdateInspectionResponse]
-    """Changes what is on record about an inspection."""
+    """Changes the fields of an inspection."""
     StartInspection: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.StartInspectionRequest, _inspection_commands_pb2.StartInspectionResponse]
     """Scheduled -> In Progress."""
     ListInspectionRows: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.ListInspectionRowsRequest, _inspection_commands_pb2.ListInspectionRowsResponse]
     """Lists an inspection's rows in their order."""
     PassInspectionRow: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.PassInspectionRowRequest, _inspection_commands_pb2.PassInspectionRowResponse]
-    """Finds a row in order. The first row that is looked at starts the inspection."""
+    """Passes a row. The first result of a row starts the inspection."""
     FailInspectionRow: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.FailInspectionRowRequest, _inspection_commands_pb2.FailInspectionRowResponse]
-    """Finds a row not in order, which opens a ticket, once for each row."""
+    """Fails a row. The failure opens a ticket, once for each row."""
     CompleteInspection: _grpc.UnaryUnaryMultiCallable[_inspection_commands_pb2.CompleteInspectionRequest, _inspection_commands_pb2.CompleteInspectionResponse]
-    """Scheduled or In Progress -> Completed, once all rows are looked at; failed where a row is, else passed."""
+    """Scheduled or In Progress -> Completed, once all rows have a result. It failed if a row failed, else it passed."""
 
 @_typing.type_check_only
 class InspectionCommandsServiceAsyncStub(InspectionCommandsServiceStub):
-    """InspectionCommandsService is what a company's people do about inspections: its own, and acceptance walks that stand alone."""
+    """InspectionCommandsService plans and records a company's inspections: those of operations, and acceptance walks that
+    stand alone.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ScheduleInspection: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.ScheduleInspectionRequest, _inspection_commands_pb2.ScheduleInspectionResponse]  # type: ignore[assignment]
     """Plans an inspection. It takes the next number of its property."""
     UpdateInspection: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.UpdateInspectionRequest, _inspection_commands_pb2.UpdateInspectionResponse]  # type: ignore[assignment]
-    """Changes what is on record about an inspection."""
+    """Changes the fields of an inspection."""
     StartInspection: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.StartInspectionRequest, _inspection_commands_pb2.StartInspectionResponse]  # type: ignore[assignment]
     """Scheduled -> In Progress."""
     ListInspectionRows: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.ListInspectionRowsRequest, _inspection_commands_pb2.ListInspectionRowsResponse]  # type: ignore[assignment]
     """Lists an inspection's rows in their order."""
     PassInspectionRow: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.PassInspectionRowRequest, _inspection_commands_pb2.PassInspectionRowResponse]  # type: ignore[assignment]
-    """Finds a row in order. The first row that is looked at starts the inspection."""
+    """Passes a row. The first result of a row starts the inspection."""
     FailInspectionRow: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.FailInspectionRowRequest, _inspection_commands_pb2.FailInspectionRowResponse]  # type: ignore[assignment]
-    """Finds a row not in order, which opens a ticket, once for each row."""
+    """Fails a row. The failure opens a ticket, once for each row."""
     CompleteInspection: _aio.UnaryUnaryMultiCallable[_inspection_commands_pb2.CompleteInspectionRequest, _inspection_commands_pb2.CompleteInspectionResponse]  # type: ignore[assignment]
-    """Scheduled or In Progress -> Completed, once all rows are looked at; failed where a row is, else passed."""
+    """Scheduled or In Progress -> Completed, once all rows have a result. It failed if a row failed, else it passed."""
 
 class InspectionCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """InspectionCommandsService is what a company's people do about inspections: its own, and acceptance walks that stand alone."""
+    """InspectionCommandsService plans and records a company's inspections: those of operations, and acceptance walks that
+    stand alone.
+    """
 
     @_abc_1.abstractmethod
     def ScheduleInspection(
@@ -85,7 +91,7 @@ class InspectionCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspection_commands_pb2.UpdateInspectionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspection_commands_pb2.UpdateInspectionResponse, _abc.Awaitable[_inspection_commands_pb2.UpdateInspectionResponse]]:
-        """Changes what is on record about an inspection."""
+        """Changes the fields of an inspection."""
 
     @_abc_1.abstractmethod
     def StartInspection(
@@ -109,7 +115,7 @@ class InspectionCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspection_commands_pb2.PassInspectionRowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspection_commands_pb2.PassInspectionRowResponse, _abc.Awaitable[_inspection_commands_pb2.PassInspectionRowResponse]]:
-        """Finds a row in order. The first row that is looked at starts the inspection."""
+        """Passes a row. The first result of a row starts the inspection."""
 
     @_abc_1.abstractmethod
     def FailInspectionRow(
@@ -117,7 +123,7 @@ class InspectionCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspection_commands_pb2.FailInspectionRowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspection_commands_pb2.FailInspectionRowResponse, _abc.Awaitable[_inspection_commands_pb2.FailInspectionRowResponse]]:
-        """Finds a row not in order, which opens a ticket, once for each row."""
+        """Fails a row. The failure opens a ticket, once for each row."""
 
     @_abc_1.abstractmethod
     def CompleteInspection(
@@ -125,6 +131,6 @@ class InspectionCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspection_commands_pb2.CompleteInspectionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspection_commands_pb2.CompleteInspectionResponse, _abc.Awaitable[_inspection_commands_pb2.CompleteInspectionResponse]]:
-        """Scheduled or In Progress -> Completed, once all rows are looked at; failed where a row is, else passed."""
+        """Scheduled or In Progress -> Completed, once all rows have a result. It failed if a row failed, else it passed."""
 
 def add_InspectionCommandsServiceServicer_to_server(servicer: InspectionCommandsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -152,7 +152,7 @@ class ImportInspectionsRequest(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     events: _builtins.bool
-    """Whether what is overdue already is yet to be announced."""
+    """Whether inspection.stale will fire for inspections that are overdue already."""
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(

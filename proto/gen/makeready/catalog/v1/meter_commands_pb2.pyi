@@ -58,7 +58,7 @@ class _MeterScopeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MeterScope
     METER_SCOPE_UNIT: _MeterScope.ValueType  # 3
 
 class MeterScope(_MeterScope, metaclass=_MeterScopeEnumTypeWrapper):
-    """MeterScope is what a meter measures for."""
+    """MeterScope is the part of a property that a meter measures."""
 
 METER_SCOPE_UNSPECIFIED: MeterScope.ValueType  # 0
 METER_SCOPE_MASTER: MeterScope.ValueType  # 1
@@ -85,7 +85,7 @@ class AddMeterRequest(_message.Message):
     name: _builtins.str
     utility_type: Global___UtilityType.ValueType
     scope: Global___MeterScope.ValueType
-    """Absent: unit where there is a unit, else master."""
+    """Absent: unit if the meter has a unit, else master."""
     unit_id: _builtins.int
     meter_number: _builtins.str
     unit_of_measure: _builtins.str
@@ -176,7 +176,7 @@ class UpdateMeterRequest(_message.Message):
     idempotency_key: _builtins.str
     meter_id: _builtins.int
     property_id: _builtins.int
-    """To another property: with its unit there, where it has one."""
+    """Moves the meter to another property; a meter with a unit needs a unit_id there too."""
     name: _builtins.str
     utility_type: Global___UtilityType.ValueType
     scope: Global___MeterScope.ValueType

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class MeterCommandsServiceStub:
-    """MeterCommandsService is where people add and change meters and record what they read. An optional field that a change
-    leaves out stays; one that `clear` names becomes null.
+    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null.
     """
 
     def __init__(self, channel):
@@ -54,8 +54,8 @@ class MeterCommandsServiceStub:
 
 
 class MeterCommandsServiceServicer:
-    """MeterCommandsService is where people add and change meters and record what they read. An optional field that a change
-    leaves out stays; one that `clear` names becomes null.
+    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null.
     """
 
     def AddMeter(self, request, context):
@@ -66,14 +66,14 @@ class MeterCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateMeter(self, request, context):
-        """Changes a meter; one that is no longer in use is not active.
+        """Changes a meter. A meter that is no longer in use has is_active false.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordReading(self, request, context):
-        """Records what a meter counted in a period.
+        """Records a meter's consumption in a period.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -106,8 +106,8 @@ def add_MeterCommandsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MeterCommandsService:
-    """MeterCommandsService is where people add and change meters and record what they read. An optional field that a change
-    leaves out stays; one that `clear` names becomes null.
+    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null.
     """
 
     @staticmethod

@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class MeterCommandsServiceStub:
-    """MeterCommandsService is where people add and change meters and record what they read. An optional field that a change
-    leaves out stays; one that `clear` names becomes null.
+    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null.
     """
 
     @_typing.overload
@@ -38,27 +38,27 @@ class MeterCommandsServiceStub:
     AddMeter: _grpc.UnaryUnaryMultiCallable[_meter_commands_pb2.AddMeterRequest, _meter_commands_pb2.AddMeterResponse]
     """Adds a meter to a property, or to one of its units."""
     UpdateMeter: _grpc.UnaryUnaryMultiCallable[_meter_commands_pb2.UpdateMeterRequest, _meter_commands_pb2.UpdateMeterResponse]
-    """Changes a meter; one that is no longer in use is not active."""
+    """Changes a meter. A meter that is no longer in use has is_active false."""
     RecordReading: _grpc.UnaryUnaryMultiCallable[_meter_commands_pb2.RecordReadingRequest, _meter_commands_pb2.RecordReadingResponse]
-    """Records what a meter counted in a period."""
+    """Records a meter's consumption in a period."""
 
 @_typing.type_check_only
 class MeterCommandsServiceAsyncStub(MeterCommandsServiceStub):
-    """MeterCommandsService is where people add and change meters and record what they read. An optional field that a change
-    leaves out stays; one that `clear` names becomes null.
+    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     AddMeter: _aio.UnaryUnaryMultiCallable[_meter_commands_pb2.AddMeterRequest, _meter_commands_pb2.AddMeterResponse]  # type: ignore[assignment]
     """Adds a meter to a property, or to one of its units."""
     UpdateMeter: _aio.UnaryUnaryMultiCallable[_meter_commands_pb2.UpdateMeterRequest, _meter_commands_pb2.UpdateMeterResponse]  # type: ignore[assignment]
-    """Changes a meter; one that is no longer in use is not active."""
+    """Changes a meter. A meter that is no longer in use has is_active false."""
     RecordReading: _aio.UnaryUnaryMultiCallable[_meter_commands_pb2.RecordReadingRequest, _meter_commands_pb2.RecordReadingResponse]  # type: ignore[assignment]
-    """Records what a meter counted in a period."""
+    """Records a meter's consumption in a period."""
 
 class MeterCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """MeterCommandsService is where people add and change meters and record what they read. An optional field that a change
-    leaves out stays; one that `clear` names becomes null.
+    """MeterCommandsService adds and changes meters and records readings. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null.
     """
 
     @_abc_1.abstractmethod
@@ -75,7 +75,7 @@ class MeterCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _meter_commands_pb2.UpdateMeterRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_meter_commands_pb2.UpdateMeterResponse, _abc.Awaitable[_meter_commands_pb2.UpdateMeterResponse]]:
-        """Changes a meter; one that is no longer in use is not active."""
+        """Changes a meter. A meter that is no longer in use has is_active false."""
 
     @_abc_1.abstractmethod
     def RecordReading(
@@ -83,6 +83,6 @@ class MeterCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _meter_commands_pb2.RecordReadingRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_meter_commands_pb2.RecordReadingResponse, _abc.Awaitable[_meter_commands_pb2.RecordReadingResponse]]:
-        """Records what a meter counted in a period."""
+        """Records a meter's consumption in a period."""
 
 def add_MeterCommandsServiceServicer_to_server(servicer: MeterCommandsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -22,7 +22,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Notice(_message.Message):
-    """Notice has no public record; what is published of it is the data of property.notice.published."""
+    """Notice has no public record; the data of property.notice.published is the public part of it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -45,17 +45,17 @@ class Notice(_message.Message):
     subject: _builtins.str
     body: _builtins.str
     when: _builtins.str
-    """When what it tells of takes place, in words."""
+    """When the announced event takes place, in words."""
     area: _builtins.str
-    """The part of the property that it is for, in words."""
+    """The part of the property that the notice is for, in words."""
     unit: _builtins.str
-    """Whom it is for, as subscribers are told: a unit's name, "3 units", the area, or "All units"."""
+    """Its audience, as in the event's data: a unit's name, "3 units", the area, or "All units"."""
     url: _builtins.str
     external_id: _builtins.str
     source: _builtins.str
     @_builtins.property
     def unit_id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The units that it is for; none: an area, or the whole property."""
+        """The units that the notice is for; none: an area, or the whole property."""
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp: ...
@@ -119,7 +119,7 @@ class ComposeNoticeRequest(_message.Message):
     external_id: _builtins.str
     @_builtins.property
     def unit_id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Units of the property; goes without an area. Neither: the whole property."""
+        """Units of the property; not together with area. Neither: the whole property."""
 
     def __init__(
         self,
@@ -188,13 +188,13 @@ class UpdateNoticeRequest(_message.Message):
     body: _builtins.str
     when: _builtins.str
     area: _builtins.str
-    """In place of the units or the area that it was for."""
+    """Replaces the notice's units or area."""
     external_id: _builtins.str
     whole_property: _builtins.bool
-    """True: in place of the units or the area that it was for."""
+    """True: replaces the notice's units or area."""
     @_builtins.property
     def unit_id(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """In place of the units or the area that it was for."""
+        """Replaces the notice's units or area."""
 
     @_builtins.property
     def clear(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
@@ -315,7 +315,7 @@ class ListNoticesRequest(_message.Message):
     property_id: _builtins.int
     """Only notices of this property."""
     after_id: _builtins.int
-    """Only notices with a higher id; absent: from the first on."""
+    """Only notices with a higher id; absent: from the first one."""
     limit: _builtins.int
     """1 to 200; absent: 50."""
     def __init__(
@@ -373,7 +373,7 @@ class ImportNoticesRequest(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     events: _builtins.bool
-    """Whether property.notice.published fires for those that the rows publish."""
+    """Whether property.notice.published fires for notices that the rows publish."""
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class NoticesServiceStub:
-    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units, or of an area.
+    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units or of an area.
     """
 
     def __init__(self, channel):
@@ -63,11 +63,11 @@ class NoticesServiceStub:
 
 
 class NoticesServiceServicer:
-    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units, or of an area.
+    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units or of an area.
     """
 
     def ComposeNotice(self, request, context):
-        """Composes a notice, which nobody hears of until it is published.
+        """Composes a notice. It has no effect until it is published.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -81,7 +81,7 @@ class NoticesServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PublishNotice(self, request, context):
-        """Publishes a notice, which then stays as it is; of one that is published, nothing.
+        """Publishes a notice, which can't change after that. For a published notice it does nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -138,7 +138,7 @@ def add_NoticesServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class NoticesService:
-    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units, or of an area.
+    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units or of an area.
     """
 
     @staticmethod

@@ -27,18 +27,18 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class NoticesServiceStub:
-    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units, or of an area."""
+    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units or of an area."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> NoticesServiceAsyncStub: ...
     ComposeNotice: _grpc.UnaryUnaryMultiCallable[_notices_pb2.ComposeNoticeRequest, _notices_pb2.ComposeNoticeResponse]
-    """Composes a notice, which nobody hears of until it is published."""
+    """Composes a notice. It has no effect until it is published."""
     UpdateNotice: _grpc.UnaryUnaryMultiCallable[_notices_pb2.UpdateNoticeRequest, _notices_pb2.UpdateNoticeResponse]
     """Changes a notice that is not published yet."""
     PublishNotice: _grpc.UnaryUnaryMultiCallable[_notices_pb2.PublishNoticeRequest, _notices_pb2.PublishNoticeResponse]
-    """Publishes a notice, which then stays as it is; of one that is published, nothing."""
+    """Publishes a notice, which can't change after that. For a published notice it does nothing."""
     ListNotices: _grpc.UnaryUnaryMultiCallable[_notices_pb2.ListNoticesRequest, _notices_pb2.ListNoticesResponse]
     """Lists the company's notices ascending by id."""
     ImportNotices: _grpc.UnaryUnaryMultiCallable[_notices_pb2.ImportNoticesRequest, _notices_pb2.ImportNoticesResponse]
@@ -46,22 +46,22 @@ class NoticesServiceStub:
 
 @_typing.type_check_only
 class NoticesServiceAsyncStub(NoticesServiceStub):
-    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units, or of an area."""
+    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units or of an area."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ComposeNotice: _aio.UnaryUnaryMultiCallable[_notices_pb2.ComposeNoticeRequest, _notices_pb2.ComposeNoticeResponse]  # type: ignore[assignment]
-    """Composes a notice, which nobody hears of until it is published."""
+    """Composes a notice. It has no effect until it is published."""
     UpdateNotice: _aio.UnaryUnaryMultiCallable[_notices_pb2.UpdateNoticeRequest, _notices_pb2.UpdateNoticeResponse]  # type: ignore[assignment]
     """Changes a notice that is not published yet."""
     PublishNotice: _aio.UnaryUnaryMultiCallable[_notices_pb2.PublishNoticeRequest, _notices_pb2.PublishNoticeResponse]  # type: ignore[assignment]
-    """Publishes a notice, which then stays as it is; of one that is published, nothing."""
+    """Publishes a notice, which can't change after that. For a published notice it does nothing."""
     ListNotices: _aio.UnaryUnaryMultiCallable[_notices_pb2.ListNoticesRequest, _notices_pb2.ListNoticesResponse]  # type: ignore[assignment]
     """Lists the company's notices ascending by id."""
     ImportNotices: _aio.UnaryUnaryMultiCallable[_notices_pb2.ImportNoticesRequest, _notices_pb2.ImportNoticesResponse]  # type: ignore[assignment]
     """Upserts notices by external_id."""
 
 class NoticesServiceServicer(metaclass=_abc_1.ABCMeta):
-    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units, or of an area."""
+    """NoticesService is the broadcast composer: notices to the residents of a property, of some of its units or of an area."""
 
     @_abc_1.abstractmethod
     def ComposeNotice(
@@ -69,7 +69,7 @@ class NoticesServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _notices_pb2.ComposeNoticeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_notices_pb2.ComposeNoticeResponse, _abc.Awaitable[_notices_pb2.ComposeNoticeResponse]]:
-        """Composes a notice, which nobody hears of until it is published."""
+        """Composes a notice. It has no effect until it is published."""
 
     @_abc_1.abstractmethod
     def UpdateNotice(
@@ -85,7 +85,7 @@ class NoticesServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _notices_pb2.PublishNoticeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_notices_pb2.PublishNoticeResponse, _abc.Awaitable[_notices_pb2.PublishNoticeResponse]]:
-        """Publishes a notice, which then stays as it is; of one that is published, nothing."""
+        """Publishes a notice, which can't change after that. For a published notice it does nothing."""
 
     @_abc_1.abstractmethod
     def ListNotices(

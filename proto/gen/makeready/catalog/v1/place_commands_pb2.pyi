@@ -37,7 +37,7 @@ class _LocationTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Location
     LOCATION_TYPE_OTHER: _LocationType.ValueType  # 7
 
 class LocationType(_LocationType, metaclass=_LocationTypeEnumTypeWrapper):
-    """LocationType is the kind of place that an asset stands in and that is no unit."""
+    """LocationType is the kind of an asset's location that is not a unit."""
 
 LOCATION_TYPE_UNSPECIFIED: LocationType.ValueType  # 0
 LOCATION_TYPE_MECHANICAL_ROOM: LocationType.ValueType  # 1
@@ -312,11 +312,11 @@ class AddUnitRequest(_message.Message):
     name: _builtins.str
     unit_number: _builtins.str
     building: _builtins.str
-    """By their names within the property; a floor is one of its building where there is one."""
+    """Names within the property; a floor belongs to the building, if one is named."""
     floor: _builtins.str
     floorplan: _builtins.str
     bedrooms: _builtins.int
-    """Of the floorplan, and so of all units that are built to it."""
+    """Set on the floorplan, and so for all units with this floorplan."""
     bathrooms: _builtins.float
     square_feet: _builtins.int
     external_id: _builtins.str
@@ -531,7 +531,7 @@ class AddAssetRequest(_message.Message):
     make: _builtins.str
     model: _builtins.str
     unit_id: _builtins.int
-    """Where it stands: a unit, or another place by its name and what kind of place it is."""
+    """The asset's location: a unit, or a location's name and type."""
     location: _builtins.str
     location_type: Global___LocationType.ValueType
     sub_category: _builtins.str
@@ -669,13 +669,13 @@ class UpdateAssetRequest(_message.Message):
     idempotency_key: _builtins.str
     asset_id: _builtins.int
     property_id: _builtins.int
-    """To another property: with the place where it stands there, unless that is not on record."""
+    """Moves the asset to another property; an asset with a location needs its location there too."""
     name: _builtins.str
     category: _builtins.str
     make: _builtins.str
     model: _builtins.str
     unit_id: _builtins.int
-    """Either takes the place of the other; to clear either leaves the asset without a place on record."""
+    """unit_id replaces the location and the reverse; clearing either leaves the asset without a location."""
     location: _builtins.str
     location_type: Global___LocationType.ValueType
     sub_category: _builtins.str

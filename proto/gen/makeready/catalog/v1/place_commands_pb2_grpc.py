@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class PlaceCommandsServiceStub:
-    """PlaceCommandsService is where people add and change properties, units and assets. An optional field that a change
-    leaves out stays; one that `clear` names becomes null. Texts and numbers have the bounds of an import's rows.
+    """PlaceCommandsService adds and changes properties, units and assets. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null. Texts and numbers have the bounds of an import's rows.
     """
 
     def __init__(self, channel):
@@ -69,8 +69,8 @@ class PlaceCommandsServiceStub:
 
 
 class PlaceCommandsServiceServicer:
-    """PlaceCommandsService is where people add and change properties, units and assets. An optional field that a change
-    leaves out stays; one that `clear` names becomes null. Texts and numbers have the bounds of an import's rows.
+    """PlaceCommandsService adds and changes properties, units and assets. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null. Texts and numbers have the bounds of an import's rows.
     """
 
     def AddProperty(self, request, context):
@@ -88,14 +88,14 @@ class PlaceCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AddUnit(self, request, context):
-        """Adds a unit to a property, and the building, floor and floorplan that it names where there are none of the name.
+        """Adds a unit to a property. It also adds the named building, floor and floorplan if they do not exist.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateUnit(self, request, context):
-        """Changes a unit, which stays in its property.
+        """Changes a unit. A unit can't move to another property.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -109,7 +109,7 @@ class PlaceCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateAsset(self, request, context):
-        """Changes an asset; a retired one is an asset whose status is Retired.
+        """Changes an asset. To retire an asset, set its status to Retired.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -157,8 +157,8 @@ def add_PlaceCommandsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PlaceCommandsService:
-    """PlaceCommandsService is where people add and change properties, units and assets. An optional field that a change
-    leaves out stays; one that `clear` names becomes null. Texts and numbers have the bounds of an import's rows.
+    """PlaceCommandsService adds and changes properties, units and assets. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null. Texts and numbers have the bounds of an import's rows.
     """
 
     @staticmethod

@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class PlaceCommandsServiceStub:
-    """PlaceCommandsService is where people add and change properties, units and assets. An optional field that a change
-    leaves out stays; one that `clear` names becomes null. Texts and numbers have the bounds of an import's rows.
+    """PlaceCommandsService adds and changes properties, units and assets. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null. Texts and numbers have the bounds of an import's rows.
     """
 
     @_typing.overload
@@ -40,18 +40,18 @@ class PlaceCommandsServiceStub:
     UpdateProperty: _grpc.UnaryUnaryMultiCallable[_place_commands_pb2.UpdatePropertyRequest, _place_commands_pb2.UpdatePropertyResponse]
     """Changes a property."""
     AddUnit: _grpc.UnaryUnaryMultiCallable[_place_commands_pb2.AddUnitRequest, _place_commands_pb2.AddUnitResponse]
-    """Adds a unit to a property, and the building, floor and floorplan that it names where there are none of the name."""
+    """Adds a unit to a property. It also adds the named building, floor and floorplan if they do not exist."""
     UpdateUnit: _grpc.UnaryUnaryMultiCallable[_place_commands_pb2.UpdateUnitRequest, _place_commands_pb2.UpdateUnitResponse]
-    """Changes a unit, which stays in its property."""
+    """Changes a unit. A unit can't move to another property."""
     AddAsset: _grpc.UnaryUnaryMultiCallable[_place_commands_pb2.AddAssetRequest, _place_commands_pb2.AddAssetResponse]
     """Adds an asset to a property."""
     UpdateAsset: _grpc.UnaryUnaryMultiCallable[_place_commands_pb2.UpdateAssetRequest, _place_commands_pb2.UpdateAssetResponse]
-    """Changes an asset; a retired one is an asset whose status is Retired."""
+    """Changes an asset. To retire an asset, set its status to Retired."""
 
 @_typing.type_check_only
 class PlaceCommandsServiceAsyncStub(PlaceCommandsServiceStub):
-    """PlaceCommandsService is where people add and change properties, units and assets. An optional field that a change
-    leaves out stays; one that `clear` names becomes null. Texts and numbers have the bounds of an import's rows.
+    """PlaceCommandsService adds and changes properties, units and assets. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null. Texts and numbers have the bounds of an import's rows.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -60,17 +60,17 @@ class PlaceCommandsServiceAsyncStub(PlaceCommandsServiceStub):
     UpdateProperty: _aio.UnaryUnaryMultiCallable[_place_commands_pb2.UpdatePropertyRequest, _place_commands_pb2.UpdatePropertyResponse]  # type: ignore[assignment]
     """Changes a property."""
     AddUnit: _aio.UnaryUnaryMultiCallable[_place_commands_pb2.AddUnitRequest, _place_commands_pb2.AddUnitResponse]  # type: ignore[assignment]
-    """Adds a unit to a property, and the building, floor and floorplan that it names where there are none of the name."""
+    """Adds a unit to a property. It also adds the named building, floor and floorplan if they do not exist."""
     UpdateUnit: _aio.UnaryUnaryMultiCallable[_place_commands_pb2.UpdateUnitRequest, _place_commands_pb2.UpdateUnitResponse]  # type: ignore[assignment]
-    """Changes a unit, which stays in its property."""
+    """Changes a unit. A unit can't move to another property."""
     AddAsset: _aio.UnaryUnaryMultiCallable[_place_commands_pb2.AddAssetRequest, _place_commands_pb2.AddAssetResponse]  # type: ignore[assignment]
     """Adds an asset to a property."""
     UpdateAsset: _aio.UnaryUnaryMultiCallable[_place_commands_pb2.UpdateAssetRequest, _place_commands_pb2.UpdateAssetResponse]  # type: ignore[assignment]
-    """Changes an asset; a retired one is an asset whose status is Retired."""
+    """Changes an asset. To retire an asset, set its status to Retired."""
 
 class PlaceCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """PlaceCommandsService is where people add and change properties, units and assets. An optional field that a change
-    leaves out stays; one that `clear` names becomes null. Texts and numbers have the bounds of an import's rows.
+    """PlaceCommandsService adds and changes properties, units and assets. A change leaves absent optional fields unchanged
+    and sets the fields that `clear` names to null. Texts and numbers have the bounds of an import's rows.
     """
 
     @_abc_1.abstractmethod
@@ -95,7 +95,7 @@ class PlaceCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _place_commands_pb2.AddUnitRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_place_commands_pb2.AddUnitResponse, _abc.Awaitable[_place_commands_pb2.AddUnitResponse]]:
-        """Adds a unit to a property, and the building, floor and floorplan that it names where there are none of the name."""
+        """Adds a unit to a property. It also adds the named building, floor and floorplan if they do not exist."""
 
     @_abc_1.abstractmethod
     def UpdateUnit(
@@ -103,7 +103,7 @@ class PlaceCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _place_commands_pb2.UpdateUnitRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_place_commands_pb2.UpdateUnitResponse, _abc.Awaitable[_place_commands_pb2.UpdateUnitResponse]]:
-        """Changes a unit, which stays in its property."""
+        """Changes a unit. A unit can't move to another property."""
 
     @_abc_1.abstractmethod
     def AddAsset(
@@ -119,6 +119,6 @@ class PlaceCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _place_commands_pb2.UpdateAssetRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_place_commands_pb2.UpdateAssetResponse, _abc.Awaitable[_place_commands_pb2.UpdateAssetResponse]]:
-        """Changes an asset; a retired one is an asset whose status is Retired."""
+        """Changes an asset. To retire an asset, set its status to Retired."""
 
 def add_PlaceCommandsServiceServicer_to_server(servicer: PlaceCommandsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -467,7 +467,7 @@ class BatchGetReferencesRequest(_message.Message):
     VENDOR_IDS_FIELD_NUMBER: _builtins.int
     VENDOR_EXTERNAL_IDS_FIELD_NUMBER: _builtins.int
     company_id: _builtins.int
-    """The company whose records are meant; the answer holds no other's."""
+    """The response holds only records of this company."""
     @_builtins.property
     def property_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -512,7 +512,7 @@ class BatchGetReferencesResponse(_message.Message):
     REFERENCES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def references(self) -> _events_pb2.References:
-        """The records asked for, and the property of each unit and asset among them."""
+        """The requested records, and the property of each unit and asset among them."""
 
     def __init__(
         self,

@@ -518,7 +518,7 @@ class AssetsService:
 
 
 class ReferencesServiceStub:
-    """ReferencesService answers contexts whose replica lacks a row.
+    """ReferencesService serves rows to contexts whose replica lacks them.
     """
 
     def __init__(self, channel):
@@ -535,7 +535,7 @@ class ReferencesServiceStub:
 
 
 class ReferencesServiceServicer:
-    """ReferencesService answers contexts whose replica lacks a row.
+    """ReferencesService serves rows to contexts whose replica lacks them.
     """
 
     def BatchGetReferences(self, request, context):
@@ -562,7 +562,7 @@ def add_ReferencesServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ReferencesService:
-    """ReferencesService answers contexts whose replica lacks a row.
+    """ReferencesService serves rows to contexts whose replica lacks them.
     """
 
     @staticmethod

@@ -192,7 +192,7 @@ class AssetsServiceServicer(metaclass=_abc_1.ABCMeta):
 def add_AssetsServiceServicer_to_server(servicer: AssetsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class ReferencesServiceStub:
-    """ReferencesService answers contexts whose replica lacks a row."""
+    """ReferencesService serves rows to contexts whose replica lacks them."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -203,14 +203,14 @@ class ReferencesServiceStub:
 
 @_typing.type_check_only
 class ReferencesServiceAsyncStub(ReferencesServiceStub):
-    """ReferencesService answers contexts whose replica lacks a row."""
+    """ReferencesService serves rows to contexts whose replica lacks them."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     BatchGetReferences: _aio.UnaryUnaryMultiCallable[_places_pb2.BatchGetReferencesRequest, _places_pb2.BatchGetReferencesResponse]  # type: ignore[assignment]
     """Returns the named records of the token's company that exist; others are left out."""
 
 class ReferencesServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ReferencesService answers contexts whose replica lacks a row."""
+    """ReferencesService serves rows to contexts whose replica lacks them."""
 
     @_abc_1.abstractmethod
     def BatchGetReferences(

@@ -35,11 +35,11 @@ class AddVendorRequest(_message.Message):
     EXTERNAL_ID_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     name: _builtins.str
-    """What the company calls it."""
+    """The company's name for the vendor."""
     legal_name: _builtins.str
-    """Of the business that it is; absent: the name. Vendors of one legal name are relationships with one business."""
+    """The legal name of the vendor's business; absent: the name. Vendors with one legal name belong to one business."""
     website: _builtins.str
-    """The business's, for all of its vendors."""
+    """The business's website, the same for all of its vendors."""
     avg_rating: _builtins.float
     rating_count: _builtins.int
     is_active: _builtins.bool
@@ -133,12 +133,12 @@ class UpdateVendorRequest(_message.Message):
     vendor_id: _builtins.int
     name: _builtins.str
     legal_name: _builtins.str
-    """Another legal name is another business."""
+    """Another legal name assigns the vendor to another business."""
     website: _builtins.str
     avg_rating: _builtins.float
     rating_count: _builtins.int
     is_active: _builtins.bool
-    """False ends the relationship now, true takes it up again."""
+    """False ends the relationship now; true resumes it."""
     property_visibility: _builtins.str
     external_id: _builtins.str
     @_builtins.property
@@ -391,7 +391,7 @@ Global___ListVendorHoldsResponse: _TypeAlias = ListVendorHoldsResponse  # noqa: 
 
 @_typing.final
 class VendorHold(_message.Message):
-    """VendorHold is a vendor that gets no new work."""
+    """VendorHold is a vendor on hold: it gets no new work."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -403,9 +403,9 @@ class VendorHold(_message.Message):
     vendor_id: _builtins.int
     name: _builtins.str
     reason: _builtins.str
-    """In the company's words; `insurance_lapsed` where the clock has placed it."""
+    """In the company's words; `insurance_lapsed` for a hold that the snapshot has placed."""
     insurance_expires_on: _builtins.str
-    """As YYYY-MM-DD, where on record."""
+    """As YYYY-MM-DD; absent: not on record."""
     @_builtins.property
     def held_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class VendorCommandsServiceStub:
-    """VendorCommandsService is what a company does about its vendors.
+    """VendorCommandsService adds and changes a company's vendors, their holds and their insurance.
     """
 
     def __init__(self, channel):
@@ -68,7 +68,7 @@ class VendorCommandsServiceStub:
 
 
 class VendorCommandsServiceServicer:
-    """VendorCommandsService is what a company does about its vendors.
+    """VendorCommandsService adds and changes a company's vendors, their holds and their insurance.
     """
 
     def AddVendor(self, request, context):
@@ -79,15 +79,15 @@ class VendorCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateVendor(self, request, context):
-        """Changes what is on record about a vendor.
+        """Changes the fields of a vendor.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def HoldVendor(self, request, context):
-        """Places a vendor on hold: no new work goes to it, and vendor.hold fires. Of one that is on hold, only the reason
-        changes.
+        """Places a vendor on hold: it gets no new work, and vendor.hold fires. For a vendor that is on hold already, only the
+        reason changes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -101,8 +101,8 @@ class VendorCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RecordInsurance(self, request, context):
-        """Records until when a vendor is insured, or that nothing is known of it. From then on the hourly snapshot looks at
-        the vendor. Insurance that is valid ends a hold that a lapse has placed.
+        """Records the last day of a vendor's insurance, or that no insurance is on record. From then on the hourly snapshot
+        checks the vendor. Valid insurance ends a hold that a lapse has placed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -157,7 +157,7 @@ def add_VendorCommandsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class VendorCommandsService:
-    """VendorCommandsService is what a company does about its vendors.
+    """VendorCommandsService adds and changes a company's vendors, their holds and their insurance.
     """
 
     @staticmethod

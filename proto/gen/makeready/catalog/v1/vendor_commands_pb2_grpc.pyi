@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class VendorCommandsServiceStub:
-    """VendorCommandsService is what a company does about its vendors."""
+    """VendorCommandsService adds and changes a company's vendors, their holds and their insurance."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,44 +36,44 @@ class VendorCommandsServiceStub:
     AddVendor: _grpc.UnaryUnaryMultiCallable[_vendor_commands_pb2.AddVendorRequest, _vendor_commands_pb2.AddVendorResponse]
     """Adds a vendor."""
     UpdateVendor: _grpc.UnaryUnaryMultiCallable[_vendor_commands_pb2.UpdateVendorRequest, _vendor_commands_pb2.UpdateVendorResponse]
-    """Changes what is on record about a vendor."""
+    """Changes the fields of a vendor."""
     HoldVendor: _grpc.UnaryUnaryMultiCallable[_vendor_commands_pb2.HoldVendorRequest, _vendor_commands_pb2.HoldVendorResponse]
-    """Places a vendor on hold: no new work goes to it, and vendor.hold fires. Of one that is on hold, only the reason
-    changes.
+    """Places a vendor on hold: it gets no new work, and vendor.hold fires. For a vendor that is on hold already, only the
+    reason changes.
     """
     ReleaseVendor: _grpc.UnaryUnaryMultiCallable[_vendor_commands_pb2.ReleaseVendorRequest, _vendor_commands_pb2.ReleaseVendorResponse]
     """Releases a vendor from its hold."""
     RecordInsurance: _grpc.UnaryUnaryMultiCallable[_vendor_commands_pb2.RecordInsuranceRequest, _vendor_commands_pb2.RecordInsuranceResponse]
-    """Records until when a vendor is insured, or that nothing is known of it. From then on the hourly snapshot looks at
-    the vendor. Insurance that is valid ends a hold that a lapse has placed.
+    """Records the last day of a vendor's insurance, or that no insurance is on record. From then on the hourly snapshot
+    checks the vendor. Valid insurance ends a hold that a lapse has placed.
     """
     ListVendorHolds: _grpc.UnaryUnaryMultiCallable[_vendor_commands_pb2.ListVendorHoldsRequest, _vendor_commands_pb2.ListVendorHoldsResponse]
     """Lists the vendors that are on hold, ascending by id."""
 
 @_typing.type_check_only
 class VendorCommandsServiceAsyncStub(VendorCommandsServiceStub):
-    """VendorCommandsService is what a company does about its vendors."""
+    """VendorCommandsService adds and changes a company's vendors, their holds and their insurance."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     AddVendor: _aio.UnaryUnaryMultiCallable[_vendor_commands_pb2.AddVendorRequest, _vendor_commands_pb2.AddVendorResponse]  # type: ignore[assignment]
     """Adds a vendor."""
     UpdateVendor: _aio.UnaryUnaryMultiCallable[_vendor_commands_pb2.UpdateVendorRequest, _vendor_commands_pb2.UpdateVendorResponse]  # type: ignore[assignment]
-    """Changes what is on record about a vendor."""
+    """Changes the fields of a vendor."""
     HoldVendor: _aio.UnaryUnaryMultiCallable[_vendor_commands_pb2.HoldVendorRequest, _vendor_commands_pb2.HoldVendorResponse]  # type: ignore[assignment]
-    """Places a vendor on hold: no new work goes to it, and vendor.hold fires. Of one that is on hold, only the reason
-    changes.
+    """Places a vendor on hold: it gets no new work, and vendor.hold fires. For a vendor that is on hold already, only the
+    reason changes.
     """
     ReleaseVendor: _aio.UnaryUnaryMultiCallable[_vendor_commands_pb2.ReleaseVendorRequest, _vendor_commands_pb2.ReleaseVendorResponse]  # type: ignore[assignment]
     """Releases a vendor from its hold."""
     RecordInsurance: _aio.UnaryUnaryMultiCallable[_vendor_commands_pb2.RecordInsuranceRequest, _vendor_commands_pb2.RecordInsuranceResponse]  # type: ignore[assignment]
-    """Records until when a vendor is insured, or that nothing is known of it. From then on the hourly snapshot looks at
-    the vendor. Insurance that is valid ends a hold that a lapse has placed.
+    """Records the last day of a vendor's insurance, or that no insurance is on record. From then on the hourly snapshot
+    checks the vendor. Valid insurance ends a hold that a lapse has placed.
     """
     ListVendorHolds: _aio.UnaryUnaryMultiCallable[_vendor_commands_pb2.ListVendorHoldsRequest, _vendor_commands_pb2.ListVendorHoldsResponse]  # type: ignore[assignment]
     """Lists the vendors that are on hold, ascending by id."""
 
 class VendorCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """VendorCommandsService is what a company does about its vendors."""
+    """VendorCommandsService adds and changes a company's vendors, their holds and their insurance."""
 
     @_abc_1.abstractmethod
     def AddVendor(
@@ -89,7 +89,7 @@ class VendorCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _vendor_commands_pb2.UpdateVendorRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_vendor_commands_pb2.UpdateVendorResponse, _abc.Awaitable[_vendor_commands_pb2.UpdateVendorResponse]]:
-        """Changes what is on record about a vendor."""
+        """Changes the fields of a vendor."""
 
     @_abc_1.abstractmethod
     def HoldVendor(
@@ -97,8 +97,8 @@ class VendorCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _vendor_commands_pb2.HoldVendorRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_vendor_commands_pb2.HoldVendorResponse, _abc.Awaitable[_vendor_commands_pb2.HoldVendorResponse]]:
-        """Places a vendor on hold: no new work goes to it, and vendor.hold fires. Of one that is on hold, only the reason
-        changes.
+        """Places a vendor on hold: it gets no new work, and vendor.hold fires. For a vendor that is on hold already, only the
+        reason changes.
         """
 
     @_abc_1.abstractmethod
@@ -115,8 +115,8 @@ class VendorCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _vendor_commands_pb2.RecordInsuranceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_vendor_commands_pb2.RecordInsuranceResponse, _abc.Awaitable[_vendor_commands_pb2.RecordInsuranceResponse]]:
-        """Records until when a vendor is insured, or that nothing is known of it. From then on the hourly snapshot looks at
-        the vendor. Insurance that is valid ends a hold that a lapse has placed.
+        """Records the last day of a vendor's insurance, or that no insurance is on record. From then on the hourly snapshot
+        checks the vendor. Valid insurance ends a hold that a lapse has placed.
         """
 
     @_abc_1.abstractmethod

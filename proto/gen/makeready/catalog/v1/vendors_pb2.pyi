@@ -109,7 +109,7 @@ class ImportVendorsRequest(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     events: _builtins.bool
-    """Whether what is lapsed already is yet to be announced."""
+    """Whether vendor.hold will fire for insurance that has lapsed already."""
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(

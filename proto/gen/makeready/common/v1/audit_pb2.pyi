@@ -30,9 +30,9 @@ class ListAuditRequest(_message.Message):
     subject: _builtins.str
     """Only entries about this kind of record, for example "ticket"; empty: all."""
     subject_id: _builtins.int
-    """Only entries about the record with this id; goes with subject."""
+    """Only entries about the record with this id; requires subject."""
     before_id: _builtins.int
-    """Only entries before this one; absent: from the newest on."""
+    """Only entries before this one; absent: from the newest one."""
     limit: _builtins.int
     """1 to 200."""
     def __init__(
@@ -80,7 +80,7 @@ Global___ListAuditResponse: _TypeAlias = ListAuditResponse  # noqa: Y015
 
 @_typing.final
 class AuditEntry(_message.Message):
-    """AuditEntry is one thing that somebody did to one record."""
+    """AuditEntry is one action on one record."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -94,11 +94,11 @@ class AuditEntry(_message.Message):
     AFTER_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     id: _builtins.int
-    """Of the context that tells it."""
+    """Unique within the context."""
     actor: _builtins.str
-    """"operator", "administrator:ID", "staff:ID", or the name of the service whose clock did it."""
+    """"operator", "administrator:ID", "staff:ID", or for scheduled work the name of the service."""
     action: _builtins.str
-    """What was done, in the past tense, for example "ticket.assigned"."""
+    """The action, in the past tense, for example "ticket.assigned"."""
     subject: _builtins.str
     """The kind of record, for example "ticket", and its id."""
     subject_id: _builtins.int

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AuditServiceStub:
-    """AuditService tells what people did in a context's back office. Served by every context.
+    """AuditService lists the commands of a context's back office and their effects. Every context serves it.
     """
 
     def __init__(self, channel):
@@ -43,7 +43,7 @@ class AuditServiceStub:
 
 
 class AuditServiceServicer:
-    """AuditService tells what people did in a context's back office. Served by every context.
+    """AuditService lists the commands of a context's back office and their effects. Every context serves it.
     """
 
     def ListAudit(self, request, context):
@@ -70,7 +70,7 @@ def add_AuditServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AuditService:
-    """AuditService tells what people did in a context's back office. Served by every context.
+    """AuditService lists the commands of a context's back office and their effects. Every context serves it.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AuditServiceStub:
-    """AuditService tells what people did in a context's back office. Served by every context."""
+    """AuditService lists the commands of a context's back office and their effects. Every context serves it."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -38,14 +38,14 @@ class AuditServiceStub:
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
-    """AuditService tells what people did in a context's back office. Served by every context."""
+    """AuditService lists the commands of a context's back office and their effects. Every context serves it."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListAudit: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListAuditRequest, _audit_pb2.ListAuditResponse]  # type: ignore[assignment]
     """Lists the entries of the token's company, the newest first."""
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
-    """AuditService tells what people did in a context's back office. Served by every context."""
+    """AuditService lists the commands of a context's back office and their effects. Every context serves it."""
 
     @_abc_1.abstractmethod
     def ListAudit(

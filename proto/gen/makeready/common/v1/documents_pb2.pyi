@@ -30,7 +30,7 @@ class _ImportOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ImportO
     IMPORT_OUTCOME_REJECTED: _ImportOutcome.ValueType  # 4
 
 class ImportOutcome(_ImportOutcome, metaclass=_ImportOutcomeEnumTypeWrapper):
-    """ImportOutcome says what became of one row."""
+    """ImportOutcome is the outcome of one row."""
 
 IMPORT_OUTCOME_UNSPECIFIED: ImportOutcome.ValueType  # 0
 IMPORT_OUTCOME_CREATED: ImportOutcome.ValueType  # 1
@@ -52,7 +52,7 @@ class Document(_message.Message):
     """The record's JSON object, UTF-8, exactly as the caller receives it."""
     entity_id: _builtins.int
     version: _builtins.int
-    """The owner's row version; the higher one is the newer."""
+    """The owner's row version; a higher version is newer."""
     def __init__(
         self,
         *,
@@ -79,7 +79,7 @@ class Page(_message.Message):
     data: _builtins.bytes
     """A JSON array of records, ascending by id."""
     next_after_id: _builtins.int
-    """The last id of this page where another page follows; absent at the end."""
+    """The last id of this page; absent if no page follows."""
     def __init__(
         self,
         *,
@@ -98,7 +98,7 @@ Global___Page: _TypeAlias = Page  # noqa: Y015
 
 @_typing.final
 class WriteReply(_message.Message):
-    """WriteReply is what an idempotent write answers, the first time and on every replay."""
+    """WriteReply is the reply of an idempotent write, the first time and on every replay."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -110,7 +110,7 @@ class WriteReply(_message.Message):
     body: _builtins.bytes
     """The JSON body, UTF-8."""
     replayed: _builtins.bool
-    """True where an earlier request with the same key made the effect."""
+    """True if an earlier request with the same key had the effect."""
     def __init__(
         self,
         *,
@@ -128,7 +128,7 @@ Global___WriteReply: _TypeAlias = WriteReply  # noqa: Y015
 
 @_typing.final
 class Refusal(_message.Message):
-    """Refusal crosses gRPC in the trailing metadata "refusal-bin"; the gateway alone renders it."""
+    """Refusal crosses gRPC in the trailing metadata "refusal-bin"; only the gateway renders it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -158,7 +158,7 @@ Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
 
 @_typing.final
 class ImportRow(_message.Message):
-    """ImportRow is one row of a file, already under the public field names."""
+    """ImportRow is one row of a file, with the public field names."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -167,7 +167,7 @@ class ImportRow(_message.Message):
     line: _builtins.int
     """The line in the file, for reports."""
     json: _builtins.bytes
-    """A JSON object; values are text where the file is CSV."""
+    """A JSON object; in a CSV file all values are text."""
     def __init__(
         self,
         *,
@@ -195,7 +195,7 @@ class ImportResult(_message.Message):
     line: _builtins.int
     outcome: Global___ImportOutcome.ValueType
     field: _builtins.str
-    """The field at fault and the reason, where rejected."""
+    """For a rejected row: the field at fault and the reason."""
     reason: _builtins.str
     def __init__(
         self,

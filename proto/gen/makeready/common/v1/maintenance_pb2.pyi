@@ -46,8 +46,8 @@ class _TicketCategoryEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ticket
     TICKET_CATEGORY_OTHER: _TicketCategory.ValueType  # 21
 
 class TicketCategory(_TicketCategory, metaclass=_TicketCategoryEnumTypeWrapper):
-    """TicketCategory says which trade the work of a ticket is for (spec 2.3). svc-catalog checks it of a row of an inspection
-    that fails, svc-tickets of the ticket that the row opens: both spell the values as the labels here.
+    """TicketCategory is the trade of a ticket's work (spec 2.3). svc-catalog checks it for a failed row of an inspection,
+    and svc-tickets for the ticket that the row opens. Both use the labels here.
     """
 
 TICKET_CATEGORY_UNSPECIFIED: TicketCategory.ValueType  # 0
@@ -87,7 +87,7 @@ class _TicketPriorityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ticket
     TICKET_PRIORITY_EMERGENCY: _TicketPriority.ValueType  # 4
 
 class TicketPriority(_TicketPriority, metaclass=_TicketPriorityEnumTypeWrapper):
-    """TicketPriority says how soon the work of a ticket is wanted (spec 2.3)."""
+    """TicketPriority is the urgency of a ticket's work (spec 2.3)."""
 
 TICKET_PRIORITY_UNSPECIFIED: TicketPriority.ValueType  # 0
 TICKET_PRIORITY_LOW: TicketPriority.ValueType  # 1

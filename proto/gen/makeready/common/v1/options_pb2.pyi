@@ -27,9 +27,9 @@ class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Kind.ValueType],
     DESCRIPTOR: _descriptor.EnumDescriptor
     KIND_UNSPECIFIED: _Kind.ValueType  # 0
     KIND_INTEGRATION: _Kind.ValueType  # 1
-    """An integration with an API key, let in by the gateway."""
+    """An integration with an API key, which the gateway has authenticated."""
     KIND_SERVICE: _Kind.ValueType  # 2
-    """Another of our own services, which vouches for itself."""
+    """Another Makeready service, which vouches for itself."""
     KIND_OPERATOR: _Kind.ValueType  # 3
     """The operator's command line."""
     KIND_STAFF: _Kind.ValueType  # 4
@@ -38,13 +38,13 @@ class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Kind.ValueType],
     """An administrator of a company, whom the gateway vouches for."""
 
 class Kind(_Kind, metaclass=_KindEnumTypeWrapper):
-    """Kind says what sort of party presents an identity token."""
+    """Kind is the kind of caller that presents an identity token."""
 
 KIND_UNSPECIFIED: Kind.ValueType  # 0
 KIND_INTEGRATION: Kind.ValueType  # 1
-"""An integration with an API key, let in by the gateway."""
+"""An integration with an API key, which the gateway has authenticated."""
 KIND_SERVICE: Kind.ValueType  # 2
-"""Another of our own services, which vouches for itself."""
+"""Another Makeready service, which vouches for itself."""
 KIND_OPERATOR: Kind.ValueType  # 3
 """The operator's command line."""
 KIND_STAFF: Kind.ValueType  # 4
@@ -62,6 +62,6 @@ allowed: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions
 label: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.EnumValueOptions, _builtins.str]
 """How the public API spells the value, for example "In Progress"."""
 issuer: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.EnumValueOptions, _builtins.str]
-"""Of a Kind: the issuer that alone may vouch for it. A kind without one is vouched for by every service."""
+"""For a Kind: the only issuer that may vouch for it. Every service may vouch for a kind without an issuer."""
 requires: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.FieldOptions, _builtins.str]
 """The other filter without which this one is refused, for example ticket_number without property_id."""

@@ -24,7 +24,7 @@ class SweepRetentionRequest(_message.Message):
     NOW_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp:
-        """Ages are counted up to here; absent: the service's clock."""
+        """The instant up to which ages are counted; absent: the service's clock."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class SweepRetentionResponse(_message.Message):
     IDEMPOTENCY_KEYS_FIELD_NUMBER: _builtins.int
     DAYS_FIELD_NUMBER: _builtins.int
     idempotency_keys: _builtins.int
-    """Idempotency keys that were forgotten, with the replies kept for them."""
+    """Idempotency keys that were deleted, with their replies."""
     days: _builtins.int
     """Days of events that were dropped, with their deliveries and attempts."""
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp:
-        """The instant that ages were counted up to."""
+        """The instant up to which ages were counted."""
 
     def __init__(
         self,

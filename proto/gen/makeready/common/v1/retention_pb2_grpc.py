@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class RetentionServiceStub:
-    """RetentionService deletes what a context has kept for as long as it promised.
+    """RetentionService deletes a context's data whose retention period is over.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class RetentionServiceStub:
 
 
 class RetentionServiceServicer:
-    """RetentionService deletes what a context has kept for as long as it promised.
+    """RetentionService deletes a context's data whose retention period is over.
     """
 
     def SweepRetention(self, request, context):
-        """Deletes what is due at an instant, as the service also does by itself every hour.
+        """Deletes data that is due at an instant. The service also does so by itself every hour.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,7 +70,7 @@ def add_RetentionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RetentionService:
-    """RetentionService deletes what a context has kept for as long as it promised.
+    """RetentionService deletes a context's data whose retention period is over.
     """
 
     @staticmethod

@@ -27,25 +27,25 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class RetentionServiceStub:
-    """RetentionService deletes what a context has kept for as long as it promised."""
+    """RetentionService deletes a context's data whose retention period is over."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> RetentionServiceAsyncStub: ...
     SweepRetention: _grpc.UnaryUnaryMultiCallable[_retention_pb2.SweepRetentionRequest, _retention_pb2.SweepRetentionResponse]
-    """Deletes what is due at an instant, as the service also does by itself every hour."""
+    """Deletes data that is due at an instant. The service also does so by itself every hour."""
 
 @_typing.type_check_only
 class RetentionServiceAsyncStub(RetentionServiceStub):
-    """RetentionService deletes what a context has kept for as long as it promised."""
+    """RetentionService deletes a context's data whose retention period is over."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     SweepRetention: _aio.UnaryUnaryMultiCallable[_retention_pb2.SweepRetentionRequest, _retention_pb2.SweepRetentionResponse]  # type: ignore[assignment]
-    """Deletes what is due at an instant, as the service also does by itself every hour."""
+    """Deletes data that is due at an instant. The service also does so by itself every hour."""
 
 class RetentionServiceServicer(metaclass=_abc_1.ABCMeta):
-    """RetentionService deletes what a context has kept for as long as it promised."""
+    """RetentionService deletes a context's data whose retention period is over."""
 
     @_abc_1.abstractmethod
     def SweepRetention(
@@ -53,6 +53,6 @@ class RetentionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _retention_pb2.SweepRetentionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_retention_pb2.SweepRetentionResponse, _abc.Awaitable[_retention_pb2.SweepRetentionResponse]]:
-        """Deletes what is due at an instant, as the service also does by itself every hour."""
+        """Deletes data that is due at an instant. The service also does so by itself every hour."""
 
 def add_RetentionServiceServicer_to_server(servicer: RetentionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -26,7 +26,7 @@ class RunScheduledSweepsRequest(_message.Message):
     NOW_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp:
-        """What is due as of then; absent: the service's clock."""
+        """The instant that decides what is due; absent: the service's clock."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class RunScheduledSweepsResponse(_message.Message):
     def now(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def done(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """How often each event fired, by its key, and how many records changed, by what became of them."""
+        """How often each event fired, by its key, and how many records changed, by the kind of change."""
 
     def __init__(
         self,

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class ScheduledSweepsServiceStub:
-    """ScheduledSweepsService runs a context's scheduled work: it announces what is overdue and changes what a date changes.
+    """ScheduledSweepsService runs a context's scheduled work: it publishes events for overdue records and makes changes
+    that are due on a date.
     """
 
     def __init__(self, channel):
@@ -43,11 +44,12 @@ class ScheduledSweepsServiceStub:
 
 
 class ScheduledSweepsServiceServicer:
-    """ScheduledSweepsService runs a context's scheduled work: it announces what is overdue and changes what a date changes.
+    """ScheduledSweepsService runs a context's scheduled work: it publishes events for overdue records and makes changes
+    that are due on a date.
     """
 
     def RunScheduledSweeps(self, request, context):
-        """Does what is due at an instant. The service also does so by itself. Nothing is done twice.
+        """Does the work due at an instant. The service also does so by itself. No work is done twice.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,7 +72,8 @@ def add_ScheduledSweepsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ScheduledSweepsService:
-    """ScheduledSweepsService runs a context's scheduled work: it announces what is overdue and changes what a date changes.
+    """ScheduledSweepsService runs a context's scheduled work: it publishes events for overdue records and makes changes
+    that are due on a date.
     """
 
     @staticmethod

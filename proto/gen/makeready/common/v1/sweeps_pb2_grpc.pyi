@@ -27,25 +27,31 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ScheduledSweepsServiceStub:
-    """ScheduledSweepsService runs a context's scheduled work: it announces what is overdue and changes what a date changes."""
+    """ScheduledSweepsService runs a context's scheduled work: it publishes events for overdue records and makes changes
+    that are due on a date.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ScheduledSweepsServiceAsyncStub: ...
     RunScheduledSweeps: _grpc.UnaryUnaryMultiCallable[_sweeps_pb2.RunScheduledSweepsRequest, _sweeps_pb2.RunScheduledSweepsResponse]
-    """Does what is due at an instant. The service also does so by itself. Nothing is done twice."""
+    """Does the work due at an instant. The service also does so by itself. No work is done twice."""
 
 @_typing.type_check_only
 class ScheduledSweepsServiceAsyncStub(ScheduledSweepsServiceStub):
-    """ScheduledSweepsService runs a context's scheduled work: it announces what is overdue and changes what a date changes."""
+    """ScheduledSweepsService runs a context's scheduled work: it publishes events for overdue records and makes changes
+    that are due on a date.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     RunScheduledSweeps: _aio.UnaryUnaryMultiCallable[_sweeps_pb2.RunScheduledSweepsRequest, _sweeps_pb2.RunScheduledSweepsResponse]  # type: ignore[assignment]
-    """Does what is due at an instant. The service also does so by itself. Nothing is done twice."""
+    """Does the work due at an instant. The service also does so by itself. No work is done twice."""
 
 class ScheduledSweepsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ScheduledSweepsService runs a context's scheduled work: it announces what is overdue and changes what a date changes."""
+    """ScheduledSweepsService runs a context's scheduled work: it publishes events for overdue records and makes changes
+    that are due on a date.
+    """
 
     @_abc_1.abstractmethod
     def RunScheduledSweeps(
@@ -53,6 +59,6 @@ class ScheduledSweepsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _sweeps_pb2.RunScheduledSweepsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_sweeps_pb2.RunScheduledSweepsResponse, _abc.Awaitable[_sweeps_pb2.RunScheduledSweepsResponse]]:
-        """Does what is due at an instant. The service also does so by itself. Nothing is done twice."""
+        """Does the work due at an instant. The service also does so by itself. No work is done twice."""
 
 def add_ScheduledSweepsServiceServicer_to_server(servicer: ScheduledSweepsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -39,7 +39,7 @@ class _EventKeyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventKey.Val
     EVENT_KEY_PM_STALE: _EventKey.ValueType  # 10
 
 class EventKey(_EventKey, metaclass=_EventKeyEnumTypeWrapper):
-    """EventKey names the public events, in the order of spec 6.1; each label is what a subscription and an envelope say."""
+    """EventKey names the public events, in the order of spec 6.1; each label is the key in subscriptions and envelopes."""
 
 EVENT_KEY_UNSPECIFIED: EventKey.ValueType  # 0
 EVENT_KEY_TICKET_CREATED: EventKey.ValueType  # 1
@@ -56,7 +56,7 @@ Global___EventKey: _TypeAlias = EventKey  # noqa: Y015
 
 @_typing.final
 class Event(_message.Message):
-    """Event is what a producer's outbox holds and NATS carries."""
+    """Event is a row of a producer's outbox and the content of a NATS message."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -69,7 +69,7 @@ class Event(_message.Message):
     INSPECTION_ROW_FAILED_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
     event_id: _builtins.str
-    """UUIDv7 in text, minted with the outbox row; the public event_id where the event is public."""
+    """UUIDv7 as text, made with the outbox row; for a public event, its public event_id."""
     company_id: _builtins.int
     request_id: _builtins.str
     """The request that caused it."""
@@ -83,7 +83,7 @@ class Event(_message.Message):
     def inspection_row_failed(self) -> Global___InspectionRowFailed: ...
     @_builtins.property
     def more(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """On the way through NATS alone: later events of the same subject that travel with this one, each an Event."""
+        """Only in NATS messages: later events of the same subject in this message, each an Event."""
 
     def __init__(
         self,
@@ -120,9 +120,9 @@ class PublicEvent(_message.Message):
     event: _builtins.str
     """The label of an EventKey, for example "ticket.created"."""
     data: _builtins.bytes
-    """JSON object: the record as its GET served it at that moment."""
+    """JSON object: the record as its GET served it at occurred_at."""
     change: _builtins.bytes
-    """JSON object {field, from, to}; empty stands for null."""
+    """JSON object {field, from, to}; empty means null."""
     entity_id: _builtins.int
     def __init__(
         self,
@@ -142,7 +142,7 @@ Global___PublicEvent: _TypeAlias = PublicEvent  # noqa: Y015
 
 @_typing.final
 class InspectionRowFailed(_message.Message):
-    """InspectionRowFailed is why svc-tickets opens a ticket, once for each row."""
+    """InspectionRowFailed makes svc-tickets open a ticket, once for each row."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -164,16 +164,16 @@ class InspectionRowFailed(_message.Message):
     unit_id: _builtins.int
     asset_id: _builtins.int
     title: _builtins.str
-    """Of the ticket."""
+    """The fields of the ticket."""
     description: _builtins.str
     category: _builtins.str
     priority: _builtins.str
     photo_url: _builtins.str
     actor: _builtins.str
-    """Who failed the row, as the audit log names them."""
+    """The actor who failed the row, as in the audit log."""
     @_builtins.property
     def places(self) -> Global___References:
-        """The property, and the unit and the asset where the row is about one: no replica need have them yet."""
+        """The property, and the row's unit and asset, if any, because the replica may lack them."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ Global___InspectionRowFailed: _TypeAlias = InspectionRowFailed  # noqa: Y015
 
 @_typing.final
 class References(_message.Message):
-    """References carries rows that other contexts keep as replicas. The higher version wins."""
+    """References carries rows for other contexts' replicas. The higher version wins."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -450,7 +450,7 @@ class VendorReference(_message.Message):
     name: _builtins.str
     external_id: _builtins.str
     on_hold: _builtins.bool
-    """No new work goes to a vendor on hold."""
+    """A vendor on hold gets no new work."""
     def __init__(
         self,
         *,
@@ -473,7 +473,7 @@ Global___VendorReference: _TypeAlias = VendorReference  # noqa: Y015
 
 @_typing.final
 class UnitOccupancyReference(_message.Message):
-    """UnitOccupancyReference is what svc-occupancy knows of a unit that svc-catalog serves."""
+    """UnitOccupancyReference holds the fields of a unit that svc-occupancy owns and svc-catalog serves."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -487,9 +487,9 @@ class UnitOccupancyReference(_message.Message):
     version: _builtins.int
     company_id: _builtins.int
     unit_status: _builtins.str
-    """For example "Vacant Ready"; absent while no turn has told of the unit."""
+    """For example "Vacant Ready"; absent until a turn sets it."""
     projected_ready_on: _builtins.str
-    """A date as YYYY-MM-DD; absent where no active turn has one."""
+    """A date as YYYY-MM-DD; absent if no active turn has one."""
     def __init__(
         self,
         *,
@@ -565,7 +565,7 @@ class ListEventIdsRequest(_message.Message):
 
     @_builtins.property
     def subjects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Subject prefixes that the consumer takes, for example "events.catalog.references"."""
+        """Prefixes of the subjects that the consumer reads, for example "events.catalog.references"."""
 
     def __init__(
         self,
@@ -705,7 +705,7 @@ class CatchUpResponse(_message.Message):
 
     FETCHED_FIELD_NUMBER: _builtins.int
     fetched: _builtins.int
-    """Events that the stream had not brought yet."""
+    """Events fetched from the outboxes, because the stream had not delivered them yet."""
     def __init__(
         self,
         *,

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class OutboxServiceStub:
-    """OutboxService is served by every producer, so that no event depends on the transport.
+    """OutboxService serves a producer's events, so that no event depends on the transport. Every producer serves it.
     """
 
     def __init__(self, channel):
@@ -58,18 +58,18 @@ class OutboxServiceStub:
 
 
 class OutboxServiceServicer:
-    """OutboxService is served by every producer, so that no event depends on the transport.
+    """OutboxService serves a producer's events, so that no event depends on the transport. Every producer serves it.
     """
 
     def GetOutbox(self, request, context):
-        """Counts what waits for the transport.
+        """Counts the events that wait for the transport.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListEventIds(self, request, context):
-        """Lists the ids of events recorded in a span of time, for a consumer to compare with its inbox.
+        """Lists the ids of events recorded since an instant, for a consumer to compare with its inbox.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -121,7 +121,7 @@ def add_OutboxServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class OutboxService:
-    """OutboxService is served by every producer, so that no event depends on the transport.
+    """OutboxService serves a producer's events, so that no event depends on the transport. Every producer serves it.
     """
 
     @staticmethod
@@ -234,7 +234,7 @@ class OutboxService:
 
 
 class ConsumerServiceStub:
-    """ConsumerService is served by every consumer.
+    """ConsumerService brings a consumer up to date and reports its lag. Every consumer serves it.
     """
 
     def __init__(self, channel):
@@ -256,18 +256,18 @@ class ConsumerServiceStub:
 
 
 class ConsumerServiceServicer:
-    """ConsumerService is served by every consumer.
+    """ConsumerService brings a consumer up to date and reports its lag. Every consumer serves it.
     """
 
     def CatchUp(self, request, context):
-        """Takes in all that the producers recorded before the call, from NATS or from their outboxes.
+        """Applies all events that the producers recorded before the call, from NATS or from their outboxes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetLag(self, request, context):
-        """Tells how far the consumer is behind the stream.
+        """Returns how far the consumer is behind the stream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -295,7 +295,7 @@ def add_ConsumerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ConsumerService:
-    """ConsumerService is served by every consumer.
+    """ConsumerService brings a consumer up to date and reports its lag. Every consumer serves it.
     """
 
     @staticmethod

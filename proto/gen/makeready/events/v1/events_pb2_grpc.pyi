@@ -27,16 +27,16 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class OutboxServiceStub:
-    """OutboxService is served by every producer, so that no event depends on the transport."""
+    """OutboxService serves a producer's events, so that no event depends on the transport. Every producer serves it."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> OutboxServiceAsyncStub: ...
     GetOutbox: _grpc.UnaryUnaryMultiCallable[_events_pb2.GetOutboxRequest, _events_pb2.GetOutboxResponse]
-    """Counts what waits for the transport."""
+    """Counts the events that wait for the transport."""
     ListEventIds: _grpc.UnaryUnaryMultiCallable[_events_pb2.ListEventIdsRequest, _events_pb2.ListEventIdsResponse]
-    """Lists the ids of events recorded in a span of time, for a consumer to compare with its inbox."""
+    """Lists the ids of events recorded since an instant, for a consumer to compare with its inbox."""
     BatchGetEvents: _grpc.UnaryUnaryMultiCallable[_events_pb2.BatchGetEventsRequest, _events_pb2.BatchGetEventsResponse]
     """Returns events by id."""
     ConfirmEvents: _grpc.UnaryUnaryMultiCallable[_events_pb2.ConfirmEventsRequest, _events_pb2.ConfirmEventsResponse]
@@ -44,20 +44,20 @@ class OutboxServiceStub:
 
 @_typing.type_check_only
 class OutboxServiceAsyncStub(OutboxServiceStub):
-    """OutboxService is served by every producer, so that no event depends on the transport."""
+    """OutboxService serves a producer's events, so that no event depends on the transport. Every producer serves it."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetOutbox: _aio.UnaryUnaryMultiCallable[_events_pb2.GetOutboxRequest, _events_pb2.GetOutboxResponse]  # type: ignore[assignment]
-    """Counts what waits for the transport."""
+    """Counts the events that wait for the transport."""
     ListEventIds: _aio.UnaryUnaryMultiCallable[_events_pb2.ListEventIdsRequest, _events_pb2.ListEventIdsResponse]  # type: ignore[assignment]
-    """Lists the ids of events recorded in a span of time, for a consumer to compare with its inbox."""
+    """Lists the ids of events recorded since an instant, for a consumer to compare with its inbox."""
     BatchGetEvents: _aio.UnaryUnaryMultiCallable[_events_pb2.BatchGetEventsRequest, _events_pb2.BatchGetEventsResponse]  # type: ignore[assignment]
     """Returns events by id."""
     ConfirmEvents: _aio.UnaryUnaryMultiCallable[_events_pb2.ConfirmEventsRequest, _events_pb2.ConfirmEventsResponse]  # type: ignore[assignment]
     """Records that a consumer holds every event recorded up to an instant."""
 
 class OutboxServiceServicer(metaclass=_abc_1.ABCMeta):
-    """OutboxService is served by every producer, so that no event depends on the transport."""
+    """OutboxService serves a producer's events, so that no event depends on the transport. Every producer serves it."""
 
     @_abc_1.abstractmethod
     def GetOutbox(
@@ -65,7 +65,7 @@ class OutboxServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _events_pb2.GetOutboxRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_events_pb2.GetOutboxResponse, _abc.Awaitable[_events_pb2.GetOutboxResponse]]:
-        """Counts what waits for the transport."""
+        """Counts the events that wait for the transport."""
 
     @_abc_1.abstractmethod
     def ListEventIds(
@@ -73,7 +73,7 @@ class OutboxServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _events_pb2.ListEventIdsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_events_pb2.ListEventIdsResponse, _abc.Awaitable[_events_pb2.ListEventIdsResponse]]:
-        """Lists the ids of events recorded in a span of time, for a consumer to compare with its inbox."""
+        """Lists the ids of events recorded since an instant, for a consumer to compare with its inbox."""
 
     @_abc_1.abstractmethod
     def BatchGetEvents(
@@ -94,29 +94,29 @@ class OutboxServiceServicer(metaclass=_abc_1.ABCMeta):
 def add_OutboxServiceServicer_to_server(servicer: OutboxServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class ConsumerServiceStub:
-    """ConsumerService is served by every consumer."""
+    """ConsumerService brings a consumer up to date and reports its lag. Every consumer serves it."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ConsumerServiceAsyncStub: ...
     CatchUp: _grpc.UnaryUnaryMultiCallable[_events_pb2.CatchUpRequest, _events_pb2.CatchUpResponse]
-    """Takes in all that the producers recorded before the call, from NATS or from their outboxes."""
+    """Applies all events that the producers recorded before the call, from NATS or from their outboxes."""
     GetLag: _grpc.UnaryUnaryMultiCallable[_events_pb2.GetLagRequest, _events_pb2.GetLagResponse]
-    """Tells how far the consumer is behind the stream."""
+    """Returns how far the consumer is behind the stream."""
 
 @_typing.type_check_only
 class ConsumerServiceAsyncStub(ConsumerServiceStub):
-    """ConsumerService is served by every consumer."""
+    """ConsumerService brings a consumer up to date and reports its lag. Every consumer serves it."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CatchUp: _aio.UnaryUnaryMultiCallable[_events_pb2.CatchUpRequest, _events_pb2.CatchUpResponse]  # type: ignore[assignment]
-    """Takes in all that the producers recorded before the call, from NATS or from their outboxes."""
+    """Applies all events that the producers recorded before the call, from NATS or from their outboxes."""
     GetLag: _aio.UnaryUnaryMultiCallable[_events_pb2.GetLagRequest, _events_pb2.GetLagResponse]  # type: ignore[assignment]
-    """Tells how far the consumer is behind the stream."""
+    """Returns how far the consumer is behind the stream."""
 
 class ConsumerServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ConsumerService is served by every consumer."""
+    """ConsumerService brings a consumer up to date and reports its lag. Every consumer serves it."""
 
     @_abc_1.abstractmethod
     def CatchUp(
@@ -124,7 +124,7 @@ class ConsumerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _events_pb2.CatchUpRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_events_pb2.CatchUpResponse, _abc.Awaitable[_events_pb2.CatchUpResponse]]:
-        """Takes in all that the producers recorded before the call, from NATS or from their outboxes."""
+        """Applies all events that the producers recorded before the call, from NATS or from their outboxes."""
 
     @_abc_1.abstractmethod
     def GetLag(
@@ -132,6 +132,6 @@ class ConsumerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _events_pb2.GetLagRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_events_pb2.GetLagResponse, _abc.Awaitable[_events_pb2.GetLagResponse]]:
-        """Tells how far the consumer is behind the stream."""
+        """Returns how far the consumer is behind the stream."""
 
 def add_ConsumerServiceServicer_to_server(servicer: ConsumerServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

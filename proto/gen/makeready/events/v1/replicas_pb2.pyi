@@ -21,14 +21,14 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Place(_message.Message):
-    """Place is where a page ends: rows are in the order of their company's id, then of their own."""
+    """Place is the end of a page. Rows are ordered by their company's id, then by their own."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     COMPANY_ID_FIELD_NUMBER: _builtins.int
     ID_FIELD_NUMBER: _builtins.int
     company_id: _builtins.int
-    """A company's own row has its id here too."""
+    """For a company's own row, the same as id."""
     id: _builtins.int
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ListReferencesRequest(_message.Message):
     """A field of References, for example "units"."""
     @_builtins.property
     def after(self) -> Global___Place:
-        """Absent: from the first on."""
+        """Absent: from the first row."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ListReferencesResponse(_message.Message):
     REFERENCES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def references(self) -> _events_pb2.References:
-        """The next 1,000 rows; fewer where they are the last."""
+        """The next 1,000 rows; fewer on the last page."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class ReplicaKind(_message.Message):
     kind: _builtins.str
     """A field of References, for example "units"."""
     owner: _builtins.str
-    """The service whose rows they are."""
+    """The service that owns the rows."""
     def __init__(
         self,
         *,
@@ -160,10 +160,10 @@ class RebuildReplicasRequest(_message.Message):
     OVERWRITE_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     overwrite: _builtins.bool
-    """Whether the owner's rows count even where they are of a lower version: it was restored from an older backup."""
+    """Whether the owner's rows replace those of a higher version: the owner was restored from an older backup."""
     @_builtins.property
     def after(self) -> Global___Place:
-        """Absent: from the first on."""
+        """Absent: from the first row."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class RebuildReplicasResponse(_message.Message):
     """How many rows the page had."""
     @_builtins.property
     def next(self) -> Global___Place:
-        """Where the next page begins; absent at the end."""
+        """The start of the next page; absent on the last page."""
 
     def __init__(
         self,

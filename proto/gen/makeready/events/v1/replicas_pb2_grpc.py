@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ReplicaSourceServiceStub:
-    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas.
+    """ReplicaSourceService serves rows for other contexts' replicas. Every owner of such rows serves it.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class ReplicaSourceServiceStub:
 
 
 class ReplicaSourceServiceServicer:
-    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas.
+    """ReplicaSourceService serves rows for other contexts' replicas. Every owner of such rows serves it.
     """
 
     def ListReferences(self, request, context):
-        """Lists rows of one kind as they are now, of all companies.
+        """Lists the current rows of one kind, of all companies.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,7 +70,7 @@ def add_ReplicaSourceServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ReplicaSourceService:
-    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas.
+    """ReplicaSourceService serves rows for other contexts' replicas. Every owner of such rows serves it.
     """
 
     @staticmethod
@@ -102,7 +102,7 @@ class ReplicaSourceService:
 
 
 class ReplicasServiceStub:
-    """ReplicasService is served by every context that keeps replicas.
+    """ReplicasService rebuilds a context's replicas. Every context with replicas serves it.
     """
 
     def __init__(self, channel):
@@ -124,18 +124,18 @@ class ReplicasServiceStub:
 
 
 class ReplicasServiceServicer:
-    """ReplicasService is served by every context that keeps replicas.
+    """ReplicasService rebuilds a context's replicas. Every context with replicas serves it.
     """
 
     def ListReplicas(self, request, context):
-        """Tells what kinds of rows it keeps, those first that others lie in.
+        """Lists the kinds of rows that the context replicates, parents before children.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RebuildReplicas(self, request, context):
-        """Takes in a page of one kind from its owner.
+        """Fetches a page of one kind from its owner and saves it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -163,7 +163,7 @@ def add_ReplicasServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ReplicasService:
-    """ReplicasService is served by every context that keeps replicas.
+    """ReplicasService rebuilds a context's replicas. Every context with replicas serves it.
     """
 
     @staticmethod

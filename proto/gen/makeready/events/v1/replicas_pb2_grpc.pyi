@@ -27,25 +27,25 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ReplicaSourceServiceStub:
-    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas."""
+    """ReplicaSourceService serves rows for other contexts' replicas. Every owner of such rows serves it."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ReplicaSourceServiceAsyncStub: ...
     ListReferences: _grpc.UnaryUnaryMultiCallable[_replicas_pb2.ListReferencesRequest, _replicas_pb2.ListReferencesResponse]
-    """Lists rows of one kind as they are now, of all companies."""
+    """Lists the current rows of one kind, of all companies."""
 
 @_typing.type_check_only
 class ReplicaSourceServiceAsyncStub(ReplicaSourceServiceStub):
-    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas."""
+    """ReplicaSourceService serves rows for other contexts' replicas. Every owner of such rows serves it."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListReferences: _aio.UnaryUnaryMultiCallable[_replicas_pb2.ListReferencesRequest, _replicas_pb2.ListReferencesResponse]  # type: ignore[assignment]
-    """Lists rows of one kind as they are now, of all companies."""
+    """Lists the current rows of one kind, of all companies."""
 
 class ReplicaSourceServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ReplicaSourceService is served by every owner of rows that other contexts keep as replicas."""
+    """ReplicaSourceService serves rows for other contexts' replicas. Every owner of such rows serves it."""
 
     @_abc_1.abstractmethod
     def ListReferences(
@@ -53,34 +53,34 @@ class ReplicaSourceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _replicas_pb2.ListReferencesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_replicas_pb2.ListReferencesResponse, _abc.Awaitable[_replicas_pb2.ListReferencesResponse]]:
-        """Lists rows of one kind as they are now, of all companies."""
+        """Lists the current rows of one kind, of all companies."""
 
 def add_ReplicaSourceServiceServicer_to_server(servicer: ReplicaSourceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class ReplicasServiceStub:
-    """ReplicasService is served by every context that keeps replicas."""
+    """ReplicasService rebuilds a context's replicas. Every context with replicas serves it."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ReplicasServiceAsyncStub: ...
     ListReplicas: _grpc.UnaryUnaryMultiCallable[_replicas_pb2.ListReplicasRequest, _replicas_pb2.ListReplicasResponse]
-    """Tells what kinds of rows it keeps, those first that others lie in."""
+    """Lists the kinds of rows that the context replicates, parents before children."""
     RebuildReplicas: _grpc.UnaryUnaryMultiCallable[_replicas_pb2.RebuildReplicasRequest, _replicas_pb2.RebuildReplicasResponse]
-    """Takes in a page of one kind from its owner."""
+    """Fetches a page of one kind from its owner and saves it."""
 
 @_typing.type_check_only
 class ReplicasServiceAsyncStub(ReplicasServiceStub):
-    """ReplicasService is served by every context that keeps replicas."""
+    """ReplicasService rebuilds a context's replicas. Every context with replicas serves it."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListReplicas: _aio.UnaryUnaryMultiCallable[_replicas_pb2.ListReplicasRequest, _replicas_pb2.ListReplicasResponse]  # type: ignore[assignment]
-    """Tells what kinds of rows it keeps, those first that others lie in."""
+    """Lists the kinds of rows that the context replicates, parents before children."""
     RebuildReplicas: _aio.UnaryUnaryMultiCallable[_replicas_pb2.RebuildReplicasRequest, _replicas_pb2.RebuildReplicasResponse]  # type: ignore[assignment]
-    """Takes in a page of one kind from its owner."""
+    """Fetches a page of one kind from its owner and saves it."""
 
 class ReplicasServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ReplicasService is served by every context that keeps replicas."""
+    """ReplicasService rebuilds a context's replicas. Every context with replicas serves it."""
 
     @_abc_1.abstractmethod
     def ListReplicas(
@@ -88,7 +88,7 @@ class ReplicasServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _replicas_pb2.ListReplicasRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_replicas_pb2.ListReplicasResponse, _abc.Awaitable[_replicas_pb2.ListReplicasResponse]]:
-        """Tells what kinds of rows it keeps, those first that others lie in."""
+        """Lists the kinds of rows that the context replicates, parents before children."""
 
     @_abc_1.abstractmethod
     def RebuildReplicas(
@@ -96,6 +96,6 @@ class ReplicasServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _replicas_pb2.RebuildReplicasRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_replicas_pb2.RebuildReplicasResponse, _abc.Awaitable[_replicas_pb2.RebuildReplicasResponse]]:
-        """Takes in a page of one kind from its owner."""
+        """Fetches a page of one kind from its owner and saves it."""
 
 def add_ReplicasServiceServicer_to_server(servicer: ReplicasServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -25,7 +25,7 @@ class IssueActorTokenRequest(_message.Message):
     ADMINISTRATOR_EMAIL_FIELD_NUMBER: _builtins.int
     STAFF_ID_FIELD_NUMBER: _builtins.int
     company_id: _builtins.int
-    """0: the administrator's own, for an email names one administrator alone."""
+    """0: the administrator's company; an email names only one administrator."""
     audience: _builtins.str
     """The service that will be called, for example "svc-tickets"."""
     administrator_email: _builtins.str

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ActorsServiceStub:
-    """ActorsService issues tokens by which the people of a company call other services.
+    """ActorsService issues tokens with which the people of a company call other services.
     """
 
     def __init__(self, channel):
@@ -43,11 +43,11 @@ class ActorsServiceStub:
 
 
 class ActorsServiceServicer:
-    """ActorsService issues tokens by which the people of a company call other services.
+    """ActorsService issues tokens with which the people of a company call other services.
     """
 
     def IssueActorToken(self, request, context):
-        """Returns a token by which the named person calls one service, for less than a minute.
+        """Returns a token for the named person and one service, valid for less than a minute.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -70,7 +70,7 @@ def add_ActorsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ActorsService:
-    """ActorsService issues tokens by which the people of a company call other services.
+    """ActorsService issues tokens with which the people of a company call other services.
     """
 
     @staticmethod

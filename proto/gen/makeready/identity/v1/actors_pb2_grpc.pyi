@@ -27,25 +27,25 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ActorsServiceStub:
-    """ActorsService issues tokens by which the people of a company call other services."""
+    """ActorsService issues tokens with which the people of a company call other services."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ActorsServiceAsyncStub: ...
     IssueActorToken: _grpc.UnaryUnaryMultiCallable[_actors_pb2.IssueActorTokenRequest, _actors_pb2.IssueActorTokenResponse]
-    """Returns a token by which the named person calls one service, for less than a minute."""
+    """Returns a token for the named person and one service, valid for less than a minute."""
 
 @_typing.type_check_only
 class ActorsServiceAsyncStub(ActorsServiceStub):
-    """ActorsService issues tokens by which the people of a company call other services."""
+    """ActorsService issues tokens with which the people of a company call other services."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     IssueActorToken: _aio.UnaryUnaryMultiCallable[_actors_pb2.IssueActorTokenRequest, _actors_pb2.IssueActorTokenResponse]  # type: ignore[assignment]
-    """Returns a token by which the named person calls one service, for less than a minute."""
+    """Returns a token for the named person and one service, valid for less than a minute."""
 
 class ActorsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ActorsService issues tokens by which the people of a company call other services."""
+    """ActorsService issues tokens with which the people of a company call other services."""
 
     @_abc_1.abstractmethod
     def IssueActorToken(
@@ -53,6 +53,6 @@ class ActorsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _actors_pb2.IssueActorTokenRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_actors_pb2.IssueActorTokenResponse, _abc.Awaitable[_actors_pb2.IssueActorTokenResponse]]:
-        """Returns a token by which the named person calls one service, for less than a minute."""
+        """Returns a token for the named person and one service, valid for less than a minute."""
 
 def add_ActorsServiceServicer_to_server(servicer: ActorsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

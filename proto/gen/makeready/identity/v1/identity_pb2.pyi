@@ -32,7 +32,7 @@ class _ScopeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Scope.ValueType
     SCOPE_WEBHOOK_ONLY: _Scope.ValueType  # 3
 
 class Scope(_Scope, metaclass=_ScopeEnumTypeWrapper):
-    """Scope is what an API key opens (spec 5.4)."""
+    """Scope is the access that an API key grants (spec 5.4)."""
 
 SCOPE_UNSPECIFIED: Scope.ValueType  # 0
 SCOPE_READ: Scope.ValueType  # 1
@@ -214,7 +214,7 @@ class CreateAdministratorRequest(_message.Message):
     email: _builtins.str
     name: _builtins.str
     password: _builtins.str
-    """Empty: the administrator can't sign in until one is set."""
+    """Empty: the administrator can't sign in until a password is set."""
     def __init__(
         self,
         *,
@@ -287,7 +287,7 @@ class MintKeyResponse(_message.Message):
     KEY_FIELD_NUMBER: _builtins.int
     key_id: _builtins.int
     key: _builtins.str
-    """The bearer key, told this once."""
+    """The bearer key, returned only this once."""
     def __init__(
         self,
         *,
@@ -399,7 +399,7 @@ class Key(_message.Message):
     """The key's leading characters, for people."""
     scope: Global___Scope.ValueType
     administrator_email: _builtins.str
-    """The minting administrator's email; empty where none is on record."""
+    """The minting administrator's email; empty: none is on record."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property

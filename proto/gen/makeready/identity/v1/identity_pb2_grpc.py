@@ -69,7 +69,7 @@ class CompaniesServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateCompany(self, request, context):
-        """Changes a company; absent fields stay. The operator alone opens and closes it.
+        """Changes a company; absent fields stay. Only the operator may change active.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -234,7 +234,7 @@ class CompaniesService:
 
 
 class KeysServiceStub:
-    """KeysService owns API keys. An administrator sees those of the own company alone.
+    """KeysService owns API keys. An administrator sees only those of the own company.
     """
 
     def __init__(self, channel):
@@ -261,18 +261,18 @@ class KeysServiceStub:
 
 
 class KeysServiceServicer:
-    """KeysService owns API keys. An administrator sees those of the own company alone.
+    """KeysService owns API keys. An administrator sees only those of the own company.
     """
 
     def MintKey(self, request, context):
-        """Mints a key and tells it once.
+        """Mints a key and returns it, only this once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RevokeKey(self, request, context):
-        """Revokes a key, within a second everywhere.
+        """Revokes a key. It takes effect everywhere within a second.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -312,7 +312,7 @@ def add_KeysServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class KeysService:
-    """KeysService owns API keys. An administrator sees those of the own company alone.
+    """KeysService owns API keys. An administrator sees only those of the own company.
     """
 
     @staticmethod

@@ -36,7 +36,7 @@ class CompaniesServiceStub:
     CreateCompany: _grpc.UnaryUnaryMultiCallable[_identity_pb2.CreateCompanyRequest, _identity_pb2.CreateCompanyResponse]
     """Creates a company."""
     UpdateCompany: _grpc.UnaryUnaryMultiCallable[_identity_pb2.UpdateCompanyRequest, _identity_pb2.UpdateCompanyResponse]
-    """Changes a company; absent fields stay. The operator alone opens and closes it."""
+    """Changes a company; absent fields stay. Only the operator may change active."""
     ListCompanies: _grpc.UnaryUnaryMultiCallable[_identity_pb2.ListCompaniesRequest, _identity_pb2.ListCompaniesResponse]
     """Lists all companies ascending by id."""
     CreateAdministrator: _grpc.UnaryUnaryMultiCallable[_identity_pb2.CreateAdministratorRequest, _identity_pb2.CreateAdministratorResponse]
@@ -50,7 +50,7 @@ class CompaniesServiceAsyncStub(CompaniesServiceStub):
     CreateCompany: _aio.UnaryUnaryMultiCallable[_identity_pb2.CreateCompanyRequest, _identity_pb2.CreateCompanyResponse]  # type: ignore[assignment]
     """Creates a company."""
     UpdateCompany: _aio.UnaryUnaryMultiCallable[_identity_pb2.UpdateCompanyRequest, _identity_pb2.UpdateCompanyResponse]  # type: ignore[assignment]
-    """Changes a company; absent fields stay. The operator alone opens and closes it."""
+    """Changes a company; absent fields stay. Only the operator may change active."""
     ListCompanies: _aio.UnaryUnaryMultiCallable[_identity_pb2.ListCompaniesRequest, _identity_pb2.ListCompaniesResponse]  # type: ignore[assignment]
     """Lists all companies ascending by id."""
     CreateAdministrator: _aio.UnaryUnaryMultiCallable[_identity_pb2.CreateAdministratorRequest, _identity_pb2.CreateAdministratorResponse]  # type: ignore[assignment]
@@ -73,7 +73,7 @@ class CompaniesServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _identity_pb2.UpdateCompanyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_identity_pb2.UpdateCompanyResponse, _abc.Awaitable[_identity_pb2.UpdateCompanyResponse]]:
-        """Changes a company; absent fields stay. The operator alone opens and closes it."""
+        """Changes a company; absent fields stay. Only the operator may change active."""
 
     @_abc_1.abstractmethod
     def ListCompanies(
@@ -94,33 +94,33 @@ class CompaniesServiceServicer(metaclass=_abc_1.ABCMeta):
 def add_CompaniesServiceServicer_to_server(servicer: CompaniesServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class KeysServiceStub:
-    """KeysService owns API keys. An administrator sees those of the own company alone."""
+    """KeysService owns API keys. An administrator sees only those of the own company."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> KeysServiceAsyncStub: ...
     MintKey: _grpc.UnaryUnaryMultiCallable[_identity_pb2.MintKeyRequest, _identity_pb2.MintKeyResponse]
-    """Mints a key and tells it once."""
+    """Mints a key and returns it, only this once."""
     RevokeKey: _grpc.UnaryUnaryMultiCallable[_identity_pb2.RevokeKeyRequest, _identity_pb2.RevokeKeyResponse]
-    """Revokes a key, within a second everywhere."""
+    """Revokes a key. It takes effect everywhere within a second."""
     ListKeys: _grpc.UnaryUnaryMultiCallable[_identity_pb2.ListKeysRequest, _identity_pb2.ListKeysResponse]
     """Lists a company's keys, without the keys themselves."""
 
 @_typing.type_check_only
 class KeysServiceAsyncStub(KeysServiceStub):
-    """KeysService owns API keys. An administrator sees those of the own company alone."""
+    """KeysService owns API keys. An administrator sees only those of the own company."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     MintKey: _aio.UnaryUnaryMultiCallable[_identity_pb2.MintKeyRequest, _identity_pb2.MintKeyResponse]  # type: ignore[assignment]
-    """Mints a key and tells it once."""
+    """Mints a key and returns it, only this once."""
     RevokeKey: _aio.UnaryUnaryMultiCallable[_identity_pb2.RevokeKeyRequest, _identity_pb2.RevokeKeyResponse]  # type: ignore[assignment]
-    """Revokes a key, within a second everywhere."""
+    """Revokes a key. It takes effect everywhere within a second."""
     ListKeys: _aio.UnaryUnaryMultiCallable[_identity_pb2.ListKeysRequest, _identity_pb2.ListKeysResponse]  # type: ignore[assignment]
     """Lists a company's keys, without the keys themselves."""
 
 class KeysServiceServicer(metaclass=_abc_1.ABCMeta):
-    """KeysService owns API keys. An administrator sees those of the own company alone."""
+    """KeysService owns API keys. An administrator sees only those of the own company."""
 
     @_abc_1.abstractmethod
     def MintKey(
@@ -128,7 +128,7 @@ class KeysServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _identity_pb2.MintKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_identity_pb2.MintKeyResponse, _abc.Awaitable[_identity_pb2.MintKeyResponse]]:
-        """Mints a key and tells it once."""
+        """Mints a key and returns it, only this once."""
 
     @_abc_1.abstractmethod
     def RevokeKey(
@@ -136,7 +136,7 @@ class KeysServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _identity_pb2.RevokeKeyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_identity_pb2.RevokeKeyResponse, _abc.Awaitable[_identity_pb2.RevokeKeyResponse]]:
-        """Revokes a key, within a second everywhere."""
+        """Revokes a key. It takes effect everywhere within a second."""
 
     @_abc_1.abstractmethod
     def ListKeys(

@@ -211,7 +211,7 @@ class ListStaffRequest(_message.Message):
     AFTER_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     after_id: _builtins.int
-    """Absent: from the first on."""
+    """Only members with a higher id; absent: from the first one."""
     limit: _builtins.int
     """1 to 200; absent: 200."""
     def __init__(
@@ -242,7 +242,7 @@ class ListStaffResponse(_message.Message):
     STAFF_FIELD_NUMBER: _builtins.int
     NEXT_AFTER_ID_FIELD_NUMBER: _builtins.int
     next_after_id: _builtins.int
-    """The last id of this page where another page follows; absent at the end."""
+    """The last id of this page; absent if no page follows."""
     @_builtins.property
     def staff(self) -> _containers.RepeatedCompositeFieldContainer[Global___Staff]: ...
     def __init__(

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class StaffCommandsServiceStub:
-    """StaffCommandsService is where a company keeps the members of its staff.
+    """StaffCommandsService adds, changes and lists the members of a company's staff.
     """
 
     def __init__(self, channel):
@@ -53,7 +53,7 @@ class StaffCommandsServiceStub:
 
 
 class StaffCommandsServiceServicer:
-    """StaffCommandsService is where a company keeps the members of its staff.
+    """StaffCommandsService adds, changes and lists the members of a company's staff.
     """
 
     def AddStaff(self, request, context):
@@ -64,7 +64,7 @@ class StaffCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateStaff(self, request, context):
-        """Changes a member of staff; absent fields stay, those that `clear` names become null.
+        """Changes a member of staff. Absent fields stay; fields that `clear` names become null.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -104,7 +104,7 @@ def add_StaffCommandsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class StaffCommandsService:
-    """StaffCommandsService is where a company keeps the members of its staff.
+    """StaffCommandsService adds, changes and lists the members of a company's staff.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class StaffCommandsServiceStub:
-    """StaffCommandsService is where a company keeps the members of its staff."""
+    """StaffCommandsService adds, changes and lists the members of a company's staff."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,24 +36,24 @@ class StaffCommandsServiceStub:
     AddStaff: _grpc.UnaryUnaryMultiCallable[_staff_commands_pb2.AddStaffRequest, _staff_commands_pb2.AddStaffResponse]
     """Adds a member of staff."""
     UpdateStaff: _grpc.UnaryUnaryMultiCallable[_staff_commands_pb2.UpdateStaffRequest, _staff_commands_pb2.UpdateStaffResponse]
-    """Changes a member of staff; absent fields stay, those that `clear` names become null."""
+    """Changes a member of staff. Absent fields stay; fields that `clear` names become null."""
     ListStaff: _grpc.UnaryUnaryMultiCallable[_staff_commands_pb2.ListStaffRequest, _staff_commands_pb2.ListStaffResponse]
     """Lists the company's staff ascending by id."""
 
 @_typing.type_check_only
 class StaffCommandsServiceAsyncStub(StaffCommandsServiceStub):
-    """StaffCommandsService is where a company keeps the members of its staff."""
+    """StaffCommandsService adds, changes and lists the members of a company's staff."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     AddStaff: _aio.UnaryUnaryMultiCallable[_staff_commands_pb2.AddStaffRequest, _staff_commands_pb2.AddStaffResponse]  # type: ignore[assignment]
     """Adds a member of staff."""
     UpdateStaff: _aio.UnaryUnaryMultiCallable[_staff_commands_pb2.UpdateStaffRequest, _staff_commands_pb2.UpdateStaffResponse]  # type: ignore[assignment]
-    """Changes a member of staff; absent fields stay, those that `clear` names become null."""
+    """Changes a member of staff. Absent fields stay; fields that `clear` names become null."""
     ListStaff: _aio.UnaryUnaryMultiCallable[_staff_commands_pb2.ListStaffRequest, _staff_commands_pb2.ListStaffResponse]  # type: ignore[assignment]
     """Lists the company's staff ascending by id."""
 
 class StaffCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """StaffCommandsService is where a company keeps the members of its staff."""
+    """StaffCommandsService adds, changes and lists the members of a company's staff."""
 
     @_abc_1.abstractmethod
     def AddStaff(
@@ -69,7 +69,7 @@ class StaffCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _staff_commands_pb2.UpdateStaffRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_staff_commands_pb2.UpdateStaffResponse, _abc.Awaitable[_staff_commands_pb2.UpdateStaffResponse]]:
-        """Changes a member of staff; absent fields stay, those that `clear` names become null."""
+        """Changes a member of staff. Absent fields stay; fields that `clear` names become null."""
 
     @_abc_1.abstractmethod
     def ListStaff(

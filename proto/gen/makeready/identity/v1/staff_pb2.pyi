@@ -71,7 +71,7 @@ class BatchGetStaffRequest(_message.Message):
     IDS_FIELD_NUMBER: _builtins.int
     EXTERNAL_IDS_FIELD_NUMBER: _builtins.int
     company_id: _builtins.int
-    """The company whose staff is meant; the answer holds no other's."""
+    """The response holds only staff of this company."""
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property

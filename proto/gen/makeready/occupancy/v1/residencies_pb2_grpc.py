@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ResidenciesServiceStub:
-    """ResidenciesService takes in what feeds tell of residents (spec 4.5).
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5).
     """
 
     def __init__(self, channel):
@@ -48,7 +48,7 @@ class ResidenciesServiceStub:
 
 
 class ResidenciesServiceServicer:
-    """ResidenciesService takes in what feeds tell of residents (spec 4.5).
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5).
     """
 
     def RecordNotice(self, request, context):
@@ -87,7 +87,7 @@ def add_ResidenciesServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ResidenciesService:
-    """ResidenciesService takes in what feeds tell of residents (spec 4.5).
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5).
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ResidenciesServiceStub:
-    """ResidenciesService takes in what feeds tell of residents (spec 4.5)."""
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5)."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -40,7 +40,7 @@ class ResidenciesServiceStub:
 
 @_typing.type_check_only
 class ResidenciesServiceAsyncStub(ResidenciesServiceStub):
-    """ResidenciesService takes in what feeds tell of residents (spec 4.5)."""
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5)."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     RecordNotice: _aio.UnaryUnaryMultiCallable[_residencies_pb2.RecordNoticeRequest, _residencies_pb2.RecordNoticeResponse]  # type: ignore[assignment]
@@ -49,7 +49,7 @@ class ResidenciesServiceAsyncStub(ResidenciesServiceStub):
     """Records a new resident's tenancy."""
 
 class ResidenciesServiceServicer(metaclass=_abc_1.ABCMeta):
-    """ResidenciesService takes in what feeds tell of residents (spec 4.5)."""
+    """ResidenciesService records departures and move-ins of residents from feeds (spec 4.5)."""
 
     @_abc_1.abstractmethod
     def RecordNotice(

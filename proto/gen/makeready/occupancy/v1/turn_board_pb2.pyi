@@ -40,15 +40,15 @@ class BoardUnit(_message.Message):
     property_id: _builtins.int
     property: _builtins.str
     unit_status: _builtins.str
-    """For example "Vacant Ready"; absent while nothing has told of the unit."""
+    """For example "Vacant Ready"; absent until it is set."""
     turn_id: _builtins.int
-    """The unit's active turn; absent where it has none, and then its dates are too."""
+    """The unit's active turn; absent if it has none, as are the dates then."""
     move_in_date: _builtins.str
     """Dates as YYYY-MM-DD."""
     move_out_date: _builtins.str
     projected_ready_on: _builtins.str
     tasks_open: _builtins.int
-    """Of all turns of the unit."""
+    """Open tasks of all turns of the unit."""
     def __init__(
         self,
         *,
@@ -135,7 +135,7 @@ class ListBoardResponse(_message.Message):
     UNITS_FIELD_NUMBER: _builtins.int
     NEXT_AFTER_ID_FIELD_NUMBER: _builtins.int
     next_after_id: _builtins.int
-    """Where the next page continues; absent at the end."""
+    """The start of the next page; absent on the last page."""
     @_builtins.property
     def units(self) -> _containers.RepeatedCompositeFieldContainer[Global___BoardUnit]: ...
     def __init__(

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class TurnBoardServiceStub:
-    """TurnBoardService is where staff make vacated units ready: what state a unit is in, and when it will be ready.
+    """TurnBoardService shows and changes the status of units and the dates of their turns, while staff make vacated units
+    ready.
     """
 
     def __init__(self, channel):
@@ -58,33 +59,34 @@ class TurnBoardServiceStub:
 
 
 class TurnBoardServiceServicer:
-    """TurnBoardService is where staff make vacated units ready: what state a unit is in, and when it will be ready.
+    """TurnBoardService shows and changes the status of units and the dates of their turns, while staff make vacated units
+    ready.
     """
 
     def ListBoard(self, request, context):
-        """Lists units ascending by id, each with its status, its active turn and the tasks that are open.
+        """Lists units ascending by id, each with its status, its active turn and its number of open tasks.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetUnitStatus(self, request, context):
-        """Says what state a unit is in. Fires turn.status_changed where it changes and the unit has a turn.
+        """Sets a unit's status. Fires turn.status_changed if the status changes and the unit has a turn.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ScheduleTurn(self, request, context):
-        """Moves an active turn's projected ready date. Fires turn.schedule_changed where it moves.
+        """Sets an active turn's projected ready date. Fires turn.schedule_changed if the date changes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CancelNotice(self, request, context):
-        """Takes back the notice of a unit's resident, who stays: both dates go, the unit is Occupied, and the turn's open
-        tasks are cancelled.
+        """Cancels the notice of a unit's resident, who stays. It clears both dates, sets the unit to Occupied, and cancels
+        the turn's open tasks.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -122,7 +124,8 @@ def add_TurnBoardServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TurnBoardService:
-    """TurnBoardService is where staff make vacated units ready: what state a unit is in, and when it will be ready.
+    """TurnBoardService shows and changes the status of units and the dates of their turns, while staff make vacated units
+    ready.
     """
 
     @staticmethod

@@ -27,41 +27,47 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TurnBoardServiceStub:
-    """TurnBoardService is where staff make vacated units ready: what state a unit is in, and when it will be ready."""
+    """TurnBoardService shows and changes the status of units and the dates of their turns, while staff make vacated units
+    ready.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TurnBoardServiceAsyncStub: ...
     ListBoard: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.ListBoardRequest, _turn_board_pb2.ListBoardResponse]
-    """Lists units ascending by id, each with its status, its active turn and the tasks that are open."""
+    """Lists units ascending by id, each with its status, its active turn and its number of open tasks."""
     SetUnitStatus: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.SetUnitStatusRequest, _turn_board_pb2.SetUnitStatusResponse]
-    """Says what state a unit is in. Fires turn.status_changed where it changes and the unit has a turn."""
+    """Sets a unit's status. Fires turn.status_changed if the status changes and the unit has a turn."""
     ScheduleTurn: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.ScheduleTurnRequest, _turn_board_pb2.ScheduleTurnResponse]
-    """Moves an active turn's projected ready date. Fires turn.schedule_changed where it moves."""
+    """Sets an active turn's projected ready date. Fires turn.schedule_changed if the date changes."""
     CancelNotice: _grpc.UnaryUnaryMultiCallable[_turn_board_pb2.CancelNoticeRequest, _turn_board_pb2.CancelNoticeResponse]
-    """Takes back the notice of a unit's resident, who stays: both dates go, the unit is Occupied, and the turn's open
-    tasks are cancelled.
+    """Cancels the notice of a unit's resident, who stays. It clears both dates, sets the unit to Occupied, and cancels
+    the turn's open tasks.
     """
 
 @_typing.type_check_only
 class TurnBoardServiceAsyncStub(TurnBoardServiceStub):
-    """TurnBoardService is where staff make vacated units ready: what state a unit is in, and when it will be ready."""
+    """TurnBoardService shows and changes the status of units and the dates of their turns, while staff make vacated units
+    ready.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListBoard: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.ListBoardRequest, _turn_board_pb2.ListBoardResponse]  # type: ignore[assignment]
-    """Lists units ascending by id, each with its status, its active turn and the tasks that are open."""
+    """Lists units ascending by id, each with its status, its active turn and its number of open tasks."""
     SetUnitStatus: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.SetUnitStatusRequest, _turn_board_pb2.SetUnitStatusResponse]  # type: ignore[assignment]
-    """Says what state a unit is in. Fires turn.status_changed where it changes and the unit has a turn."""
+    """Sets a unit's status. Fires turn.status_changed if the status changes and the unit has a turn."""
     ScheduleTurn: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.ScheduleTurnRequest, _turn_board_pb2.ScheduleTurnResponse]  # type: ignore[assignment]
-    """Moves an active turn's projected ready date. Fires turn.schedule_changed where it moves."""
+    """Sets an active turn's projected ready date. Fires turn.schedule_changed if the date changes."""
     CancelNotice: _aio.UnaryUnaryMultiCallable[_turn_board_pb2.CancelNoticeRequest, _turn_board_pb2.CancelNoticeResponse]  # type: ignore[assignment]
-    """Takes back the notice of a unit's resident, who stays: both dates go, the unit is Occupied, and the turn's open
-    tasks are cancelled.
+    """Cancels the notice of a unit's resident, who stays. It clears both dates, sets the unit to Occupied, and cancels
+    the turn's open tasks.
     """
 
 class TurnBoardServiceServicer(metaclass=_abc_1.ABCMeta):
-    """TurnBoardService is where staff make vacated units ready: what state a unit is in, and when it will be ready."""
+    """TurnBoardService shows and changes the status of units and the dates of their turns, while staff make vacated units
+    ready.
+    """
 
     @_abc_1.abstractmethod
     def ListBoard(
@@ -69,7 +75,7 @@ class TurnBoardServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_board_pb2.ListBoardRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_board_pb2.ListBoardResponse, _abc.Awaitable[_turn_board_pb2.ListBoardResponse]]:
-        """Lists units ascending by id, each with its status, its active turn and the tasks that are open."""
+        """Lists units ascending by id, each with its status, its active turn and its number of open tasks."""
 
     @_abc_1.abstractmethod
     def SetUnitStatus(
@@ -77,7 +83,7 @@ class TurnBoardServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_board_pb2.SetUnitStatusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_board_pb2.SetUnitStatusResponse, _abc.Awaitable[_turn_board_pb2.SetUnitStatusResponse]]:
-        """Says what state a unit is in. Fires turn.status_changed where it changes and the unit has a turn."""
+        """Sets a unit's status. Fires turn.status_changed if the status changes and the unit has a turn."""
 
     @_abc_1.abstractmethod
     def ScheduleTurn(
@@ -85,7 +91,7 @@ class TurnBoardServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_board_pb2.ScheduleTurnRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_board_pb2.ScheduleTurnResponse, _abc.Awaitable[_turn_board_pb2.ScheduleTurnResponse]]:
-        """Moves an active turn's projected ready date. Fires turn.schedule_changed where it moves."""
+        """Sets an active turn's projected ready date. Fires turn.schedule_changed if the date changes."""
 
     @_abc_1.abstractmethod
     def CancelNotice(
@@ -93,8 +99,8 @@ class TurnBoardServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_board_pb2.CancelNoticeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_board_pb2.CancelNoticeResponse, _abc.Awaitable[_turn_board_pb2.CancelNoticeResponse]]:
-        """Takes back the notice of a unit's resident, who stays: both dates go, the unit is Occupied, and the turn's open
-        tasks are cancelled.
+        """Cancels the notice of a unit's resident, who stays. It clears both dates, sets the unit to Occupied, and cancels
+        the turn's open tasks.
         """
 
 def add_TurnBoardServiceServicer_to_server(servicer: TurnBoardServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -22,7 +22,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class TurnTask(_message.Message):
-    """TurnTask is a piece of work that makes a unit ready."""
+    """TurnTask is one task of making a unit ready."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -56,7 +56,7 @@ class TurnTask(_message.Message):
     def cancelled_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def stale_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was told of as overdue, or counted as told of."""
+        """When turn.task.stale fired for it, or when an import marked it as announced."""
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp: ...

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class TurnTasksServiceStub:
-    """TurnTasksService keeps what is to be done until a unit is ready. An optional field that a change leaves out stays; one
-    that `clear` names becomes null.
+    """TurnTasksService owns the tasks that make a unit ready. A change leaves absent optional fields unchanged and sets the
+    fields that `clear` names to null.
     """
 
     def __init__(self, channel):
@@ -69,8 +69,8 @@ class TurnTasksServiceStub:
 
 
 class TurnTasksServiceServicer:
-    """TurnTasksService keeps what is to be done until a unit is ready. An optional field that a change leaves out stays; one
-    that `clear` names becomes null.
+    """TurnTasksService owns the tasks that make a unit ready. A change leaves absent optional fields unchanged and sets the
+    fields that `clear` names to null.
     """
 
     def AddTask(self, request, context):
@@ -88,7 +88,7 @@ class TurnTasksServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CompleteTask(self, request, context):
-        """Completes an open task, whatever became of its turn meanwhile.
+        """Completes an open task, even if its turn is no longer active.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,7 +102,7 @@ class TurnTasksServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListTasks(self, request, context):
-        """Lists a turn's tasks ascending by id, those that are done or cancelled too.
+        """Lists a turn's tasks ascending by id, completed and cancelled ones too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -157,8 +157,8 @@ def add_TurnTasksServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TurnTasksService:
-    """TurnTasksService keeps what is to be done until a unit is ready. An optional field that a change leaves out stays; one
-    that `clear` names becomes null.
+    """TurnTasksService owns the tasks that make a unit ready. A change leaves absent optional fields unchanged and sets the
+    fields that `clear` names to null.
     """
 
     @staticmethod

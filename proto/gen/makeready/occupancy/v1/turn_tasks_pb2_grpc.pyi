@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TurnTasksServiceStub:
-    """TurnTasksService keeps what is to be done until a unit is ready. An optional field that a change leaves out stays; one
-    that `clear` names becomes null.
+    """TurnTasksService owns the tasks that make a unit ready. A change leaves absent optional fields unchanged and sets the
+    fields that `clear` names to null.
     """
 
     @_typing.overload
@@ -40,18 +40,18 @@ class TurnTasksServiceStub:
     UpdateTask: _grpc.UnaryUnaryMultiCallable[_turn_tasks_pb2.UpdateTaskRequest, _turn_tasks_pb2.UpdateTaskResponse]
     """Changes an open task."""
     CompleteTask: _grpc.UnaryUnaryMultiCallable[_turn_tasks_pb2.CompleteTaskRequest, _turn_tasks_pb2.CompleteTaskResponse]
-    """Completes an open task, whatever became of its turn meanwhile."""
+    """Completes an open task, even if its turn is no longer active."""
     CancelTask: _grpc.UnaryUnaryMultiCallable[_turn_tasks_pb2.CancelTaskRequest, _turn_tasks_pb2.CancelTaskResponse]
     """Cancels an open task."""
     ListTasks: _grpc.UnaryUnaryMultiCallable[_turn_tasks_pb2.ListTasksRequest, _turn_tasks_pb2.ListTasksResponse]
-    """Lists a turn's tasks ascending by id, those that are done or cancelled too."""
+    """Lists a turn's tasks ascending by id, completed and cancelled ones too."""
     ImportTurnTasks: _grpc.UnaryUnaryMultiCallable[_turn_tasks_pb2.ImportTurnTasksRequest, _turn_tasks_pb2.ImportTurnTasksResponse]
     """Upserts tasks by external_id."""
 
 @_typing.type_check_only
 class TurnTasksServiceAsyncStub(TurnTasksServiceStub):
-    """TurnTasksService keeps what is to be done until a unit is ready. An optional field that a change leaves out stays; one
-    that `clear` names becomes null.
+    """TurnTasksService owns the tasks that make a unit ready. A change leaves absent optional fields unchanged and sets the
+    fields that `clear` names to null.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -60,17 +60,17 @@ class TurnTasksServiceAsyncStub(TurnTasksServiceStub):
     UpdateTask: _aio.UnaryUnaryMultiCallable[_turn_tasks_pb2.UpdateTaskRequest, _turn_tasks_pb2.UpdateTaskResponse]  # type: ignore[assignment]
     """Changes an open task."""
     CompleteTask: _aio.UnaryUnaryMultiCallable[_turn_tasks_pb2.CompleteTaskRequest, _turn_tasks_pb2.CompleteTaskResponse]  # type: ignore[assignment]
-    """Completes an open task, whatever became of its turn meanwhile."""
+    """Completes an open task, even if its turn is no longer active."""
     CancelTask: _aio.UnaryUnaryMultiCallable[_turn_tasks_pb2.CancelTaskRequest, _turn_tasks_pb2.CancelTaskResponse]  # type: ignore[assignment]
     """Cancels an open task."""
     ListTasks: _aio.UnaryUnaryMultiCallable[_turn_tasks_pb2.ListTasksRequest, _turn_tasks_pb2.ListTasksResponse]  # type: ignore[assignment]
-    """Lists a turn's tasks ascending by id, those that are done or cancelled too."""
+    """Lists a turn's tasks ascending by id, completed and cancelled ones too."""
     ImportTurnTasks: _aio.UnaryUnaryMultiCallable[_turn_tasks_pb2.ImportTurnTasksRequest, _turn_tasks_pb2.ImportTurnTasksResponse]  # type: ignore[assignment]
     """Upserts tasks by external_id."""
 
 class TurnTasksServiceServicer(metaclass=_abc_1.ABCMeta):
-    """TurnTasksService keeps what is to be done until a unit is ready. An optional field that a change leaves out stays; one
-    that `clear` names becomes null.
+    """TurnTasksService owns the tasks that make a unit ready. A change leaves absent optional fields unchanged and sets the
+    fields that `clear` names to null.
     """
 
     @_abc_1.abstractmethod
@@ -95,7 +95,7 @@ class TurnTasksServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_tasks_pb2.CompleteTaskRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_tasks_pb2.CompleteTaskResponse, _abc.Awaitable[_turn_tasks_pb2.CompleteTaskResponse]]:
-        """Completes an open task, whatever became of its turn meanwhile."""
+        """Completes an open task, even if its turn is no longer active."""
 
     @_abc_1.abstractmethod
     def CancelTask(
@@ -111,7 +111,7 @@ class TurnTasksServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _turn_tasks_pb2.ListTasksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_turn_tasks_pb2.ListTasksResponse, _abc.Awaitable[_turn_tasks_pb2.ListTasksResponse]]:
-        """Lists a turn's tasks ascending by id, those that are done or cancelled too."""
+        """Lists a turn's tasks ascending by id, completed and cancelled ones too."""
 
     @_abc_1.abstractmethod
     def ImportTurnTasks(

@@ -55,17 +55,17 @@ class PmTask(_message.Message):
     due_date: _builtins.str
     """A date as YYYY-MM-DD."""
     property: _builtins.str
-    """Where it is, in the words of pm.stale: the property's name; the unit's, the area, or all of the property."""
+    """Its location, in the words of pm.stale: the property's name; the unit's name, the area, or all of the property."""
     unit: _builtins.str
     property_id: _builtins.int
     unit_id: _builtins.int
     area: _builtins.str
     asset_id: _builtins.int
     repeat_days: _builtins.int
-    """When it comes round, counted from its due date; at most one of the two."""
+    """The period of a recurring task, counted from its due date; at most one of the two."""
     repeat_months: _builtins.int
     previous_pm_task_id: _builtins.int
-    """The tasks before it and after it, where it comes round."""
+    """The predecessor and the successor of a recurring task."""
     next_pm_task_id: _builtins.int
     external_id: _builtins.str
     source: _builtins.str
@@ -77,7 +77,7 @@ class PmTask(_message.Message):
     def cancelled_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def stale_at(self) -> _timestamp_pb2.Timestamp:
-        """When pm.stale was fired for it, or when an import counted it as told."""
+        """When pm.stale fired for it, or when an import marked it as announced."""
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp: ...
@@ -179,7 +179,7 @@ class AddPmTaskRequest(_message.Message):
     task_name: _builtins.str
     due_date: _builtins.str
     unit_id: _builtins.int
-    """A unit of the property; goes without an area. Neither: the whole property."""
+    """A unit of the property; not together with area. Neither: the whole property."""
     area: _builtins.str
     asset_id: _builtins.int
     repeat_days: _builtins.int
@@ -270,14 +270,14 @@ class UpdatePmTaskRequest(_message.Message):
     task_name: _builtins.str
     due_date: _builtins.str
     unit_id: _builtins.int
-    """In place of the area that it has."""
+    """Replaces the task's area."""
     area: _builtins.str
-    """In place of the unit that it has."""
+    """Replaces the task's unit."""
     asset_id: _builtins.int
     repeat_days: _builtins.int
-    """In place of the months that it has."""
+    """Replaces repeat_months."""
     repeat_months: _builtins.int
-    """In place of the days that it has."""
+    """Replaces repeat_days."""
     external_id: _builtins.str
     @_builtins.property
     def clear(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
@@ -448,7 +448,7 @@ class ListPmTasksRequest(_message.Message):
     AFTER_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     open: _builtins.bool
-    """Only those that are open, or only those that are not; absent: all."""
+    """True: only open tasks; false: only closed ones; absent: all."""
     property_id: _builtins.int
     after_id: _builtins.int
     """Only tasks after this one."""
@@ -492,7 +492,7 @@ class ListPmTasksResponse(_message.Message):
     TASKS_FIELD_NUMBER: _builtins.int
     NEXT_AFTER_ID_FIELD_NUMBER: _builtins.int
     next_after_id: _builtins.int
-    """Where the next page begins; absent on the last."""
+    """The start of the next page; absent on the last page."""
     @_builtins.property
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___PmTask]: ...
     def __init__(
@@ -520,7 +520,7 @@ class ImportPmTasksRequest(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     events: _builtins.bool
-    """Whether pm.stale will fire for what is overdue already."""
+    """Whether pm.stale will fire for tasks that are overdue already."""
     @_builtins.property
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[_documents_pb2.ImportRow]: ...
     def __init__(

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class PmTasksServiceStub:
-    """PmTasksService is where staff plan preventive maintenance. A task that is still open the morning after its due date
-    fires pm.stale, once.
+    """PmTasksService owns preventive-maintenance tasks. A task that is still open on the morning after its due date fires
+    pm.stale, once.
     """
 
     def __init__(self, channel):
@@ -69,8 +69,8 @@ class PmTasksServiceStub:
 
 
 class PmTasksServiceServicer:
-    """PmTasksService is where staff plan preventive maintenance. A task that is still open the morning after its due date
-    fires pm.stale, once.
+    """PmTasksService owns preventive-maintenance tasks. A task that is still open on the morning after its due date fires
+    pm.stale, once.
     """
 
     def AddPmTask(self, request, context):
@@ -81,21 +81,21 @@ class PmTasksServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdatePmTask(self, request, context):
-        """Changes an open task. An optional field that is left out stays; one that `clear` names becomes null.
+        """Changes an open task. Absent optional fields stay; fields that `clear` names become null.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CompletePmTask(self, request, context):
-        """Completes a task. One that comes round makes its successor, due one period after its own due date.
+        """Completes a task. A recurring task creates its successor, due one period after its own due date.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CancelPmTask(self, request, context):
-        """Cancels a task. One that comes round does so no more.
+        """Cancels a task. A recurring task then ends: it has no successor.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -157,8 +157,8 @@ def add_PmTasksServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PmTasksService:
-    """PmTasksService is where staff plan preventive maintenance. A task that is still open the morning after its due date
-    fires pm.stale, once.
+    """PmTasksService owns preventive-maintenance tasks. A task that is still open on the morning after its due date fires
+    pm.stale, once.
     """
 
     @staticmethod

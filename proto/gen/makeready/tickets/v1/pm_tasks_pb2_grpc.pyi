@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class PmTasksServiceStub:
-    """PmTasksService is where staff plan preventive maintenance. A task that is still open the morning after its due date
-    fires pm.stale, once.
+    """PmTasksService owns preventive-maintenance tasks. A task that is still open on the morning after its due date fires
+    pm.stale, once.
     """
 
     @_typing.overload
@@ -38,11 +38,11 @@ class PmTasksServiceStub:
     AddPmTask: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.AddPmTaskRequest, _pm_tasks_pb2.AddPmTaskResponse]
     """Adds an open task."""
     UpdatePmTask: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.UpdatePmTaskRequest, _pm_tasks_pb2.UpdatePmTaskResponse]
-    """Changes an open task. An optional field that is left out stays; one that `clear` names becomes null."""
+    """Changes an open task. Absent optional fields stay; fields that `clear` names become null."""
     CompletePmTask: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.CompletePmTaskRequest, _pm_tasks_pb2.CompletePmTaskResponse]
-    """Completes a task. One that comes round makes its successor, due one period after its own due date."""
+    """Completes a task. A recurring task creates its successor, due one period after its own due date."""
     CancelPmTask: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.CancelPmTaskRequest, _pm_tasks_pb2.CancelPmTaskResponse]
-    """Cancels a task. One that comes round does so no more."""
+    """Cancels a task. A recurring task then ends: it has no successor."""
     ListPmTasks: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.ListPmTasksRequest, _pm_tasks_pb2.ListPmTasksResponse]
     """Lists tasks ascending by id."""
     ImportPmTasks: _grpc.UnaryUnaryMultiCallable[_pm_tasks_pb2.ImportPmTasksRequest, _pm_tasks_pb2.ImportPmTasksResponse]
@@ -50,27 +50,27 @@ class PmTasksServiceStub:
 
 @_typing.type_check_only
 class PmTasksServiceAsyncStub(PmTasksServiceStub):
-    """PmTasksService is where staff plan preventive maintenance. A task that is still open the morning after its due date
-    fires pm.stale, once.
+    """PmTasksService owns preventive-maintenance tasks. A task that is still open on the morning after its due date fires
+    pm.stale, once.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     AddPmTask: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.AddPmTaskRequest, _pm_tasks_pb2.AddPmTaskResponse]  # type: ignore[assignment]
     """Adds an open task."""
     UpdatePmTask: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.UpdatePmTaskRequest, _pm_tasks_pb2.UpdatePmTaskResponse]  # type: ignore[assignment]
-    """Changes an open task. An optional field that is left out stays; one that `clear` names becomes null."""
+    """Changes an open task. Absent optional fields stay; fields that `clear` names become null."""
     CompletePmTask: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.CompletePmTaskRequest, _pm_tasks_pb2.CompletePmTaskResponse]  # type: ignore[assignment]
-    """Completes a task. One that comes round makes its successor, due one period after its own due date."""
+    """Completes a task. A recurring task creates its successor, due one period after its own due date."""
     CancelPmTask: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.CancelPmTaskRequest, _pm_tasks_pb2.CancelPmTaskResponse]  # type: ignore[assignment]
-    """Cancels a task. One that comes round does so no more."""
+    """Cancels a task. A recurring task then ends: it has no successor."""
     ListPmTasks: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.ListPmTasksRequest, _pm_tasks_pb2.ListPmTasksResponse]  # type: ignore[assignment]
     """Lists tasks ascending by id."""
     ImportPmTasks: _aio.UnaryUnaryMultiCallable[_pm_tasks_pb2.ImportPmTasksRequest, _pm_tasks_pb2.ImportPmTasksResponse]  # type: ignore[assignment]
     """Upserts tasks by external_id."""
 
 class PmTasksServiceServicer(metaclass=_abc_1.ABCMeta):
-    """PmTasksService is where staff plan preventive maintenance. A task that is still open the morning after its due date
-    fires pm.stale, once.
+    """PmTasksService owns preventive-maintenance tasks. A task that is still open on the morning after its due date fires
+    pm.stale, once.
     """
 
     @_abc_1.abstractmethod
@@ -87,7 +87,7 @@ class PmTasksServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pm_tasks_pb2.UpdatePmTaskRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pm_tasks_pb2.UpdatePmTaskResponse, _abc.Awaitable[_pm_tasks_pb2.UpdatePmTaskResponse]]:
-        """Changes an open task. An optional field that is left out stays; one that `clear` names becomes null."""
+        """Changes an open task. Absent optional fields stay; fields that `clear` names become null."""
 
     @_abc_1.abstractmethod
     def CompletePmTask(
@@ -95,7 +95,7 @@ class PmTasksServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pm_tasks_pb2.CompletePmTaskRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pm_tasks_pb2.CompletePmTaskResponse, _abc.Awaitable[_pm_tasks_pb2.CompletePmTaskResponse]]:
-        """Completes a task. One that comes round makes its successor, due one period after its own due date."""
+        """Completes a task. A recurring task creates its successor, due one period after its own due date."""
 
     @_abc_1.abstractmethod
     def CancelPmTask(
@@ -103,7 +103,7 @@ class PmTasksServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _pm_tasks_pb2.CancelPmTaskRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_pm_tasks_pb2.CancelPmTaskResponse, _abc.Awaitable[_pm_tasks_pb2.CancelPmTaskResponse]]:
-        """Cancels a task. One that comes round does so no more."""
+        """Cancels a task. A recurring task then ends: it has no successor."""
 
     @_abc_1.abstractmethod
     def ListPmTasks(

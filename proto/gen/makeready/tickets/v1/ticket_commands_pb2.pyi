@@ -52,7 +52,7 @@ class _AuthorEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Author.ValueTy
     AUTHOR_RESIDENT: _Author.ValueType  # 3
 
 class Author(_Author, metaclass=_AuthorEnumTypeWrapper):
-    """Author is whose words or photo it is, whoever types it in."""
+    """Author is the author of a comment or photo, who may differ from the caller."""
 
 AUTHOR_UNSPECIFIED: Author.ValueType  # 0
 AUTHOR_STAFF: Author.ValueType  # 1
@@ -82,13 +82,13 @@ class OpenTicketRequest(_message.Message):
     idempotency_key: _builtins.str
     property_id: _builtins.int
     unit_id: _builtins.int
-    """In the property, as is the asset."""
+    """A unit of the property, as the asset is one of it."""
     title: _builtins.str
     category: _builtins.str
-    """As spec 2.3.1 lists them."""
+    """One of the values of spec 2.3.1."""
     subcategory: _builtins.str
     priority: _builtins.str
-    """Medium where it is absent."""
+    """Absent: Medium."""
     description: _builtins.str
     room: _builtins.str
     room_instance: _builtins.str
@@ -97,7 +97,7 @@ class OpenTicketRequest(_message.Message):
     asset_id: _builtins.int
     photo_url: _builtins.str
     by: Global___Opener.ValueType
-    """Staff where it is absent."""
+    """Absent: staff."""
     def __init__(
         self,
         *,
@@ -201,10 +201,10 @@ class AssignTicketRequest(_message.Message):
     ticket_id: _builtins.int
     assignee_id: _builtins.int
     vendor_id: _builtins.int
-    """Not one on hold, unless the ticket is theirs already."""
+    """Not a vendor on hold, unless the ticket is assigned to it already."""
     @_builtins.property
     def clear(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Of assignee_id and vendor_id."""
+        """May name assignee_id and vendor_id."""
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ class CommentOnTicketRequest(_message.Message):
     ticket_id: _builtins.int
     body: _builtins.str
     by: Global___Author.ValueType
-    """Staff where it is absent."""
+    """Absent: staff."""
     def __init__(
         self,
         *,
@@ -312,9 +312,9 @@ class AddTicketPhotoRequest(_message.Message):
     idempotency_key: _builtins.str
     ticket_id: _builtins.int
     photo_url: _builtins.str
-    """An absolute address, http or https."""
+    """An absolute URL, http or https."""
     by: Global___Author.ValueType
-    """Staff where it is absent."""
+    """Absent: staff."""
     def __init__(
         self,
         *,
@@ -367,7 +367,7 @@ class SetTicketStatusRequest(_message.Message):
     ticket_id: _builtins.int
     status: _tickets_pb2.TicketStatus.ValueType
     note: _builtins.str
-    """What goes with which status: spec 4.2."""
+    """Spec 4.2 says which status takes which of these."""
     cancellation_reason_code: _builtins.str
     cancellation_notes: _builtins.str
     def __init__(
@@ -427,7 +427,7 @@ class ListTicketCommentsRequest(_message.Message):
     AFTER_COMMENT_ID_FIELD_NUMBER: _builtins.int
     ticket_id: _builtins.int
     after_comment_id: _builtins.int
-    """Only what came after this one."""
+    """Only comments after this one."""
     def __init__(
         self,
         *,
@@ -449,7 +449,7 @@ class ListTicketCommentsResponse(_message.Message):
     COMMENTS_FIELD_NUMBER: _builtins.int
     NEXT_AFTER_COMMENT_ID_FIELD_NUMBER: _builtins.int
     next_after_comment_id: _builtins.int
-    """Where the next page begins; absent on the last."""
+    """The start of the next page; absent on the last page."""
     @_builtins.property
     def comments(self) -> _containers.RepeatedCompositeFieldContainer[Global___TicketComment]: ...
     def __init__(
@@ -470,7 +470,7 @@ Global___ListTicketCommentsResponse: _TypeAlias = ListTicketCommentsResponse  # 
 
 @_typing.final
 class TicketComment(_message.Message):
-    """TicketComment is something that was written or photographed about a ticket."""
+    """TicketComment is a comment, photo or note of a ticket."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -485,9 +485,9 @@ class TicketComment(_message.Message):
     """"comment", "photo" (its body is the address), "closing_note" or "cancellation_notes"."""
     body: _builtins.str
     author: _builtins.str
-    """Whose it is: "staff", "vendor" or "resident"; empty where it came with a change over the API."""
+    """Its author: "staff", "vendor" or "resident"; empty if it arrived with a change over the API."""
     actor: _builtins.str
-    """Who brought it in, as the audit log names them; "caller:KEY" for a key of the API."""
+    """The actor who added it, as in the audit log; "caller:KEY" for an API key."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class TicketCommandsServiceStub:
-    """TicketCommandsService changes tickets for people in the back office. Every change returns the ticket as its GET
-    serves it from then on.
+    """TicketCommandsService changes tickets in the back office. Every change returns the ticket as its GET serves it from
+    then on.
     """
 
     def __init__(self, channel):
@@ -69,8 +69,8 @@ class TicketCommandsServiceStub:
 
 
 class TicketCommandsServiceServicer:
-    """TicketCommandsService changes tickets for people in the back office. Every change returns the ticket as its GET
-    serves it from then on.
+    """TicketCommandsService changes tickets in the back office. Every change returns the ticket as its GET serves it from
+    then on.
     """
 
     def OpenTicket(self, request, context):
@@ -81,21 +81,21 @@ class TicketCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AssignTicket(self, request, context):
-        """Gives a ticket to a member of staff, a vendor, or both, or takes it from them.
+        """Assigns a ticket to a member of staff, a vendor, or both, or removes them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CommentOnTicket(self, request, context):
-        """Adds a comment, which no public record shows.
+        """Adds a comment, which is in no public record.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AddTicketPhoto(self, request, context):
-        """Adds a photo. The ticket shows the newest one.
+        """Adds a photo. The ticket's public record has the newest one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -109,7 +109,7 @@ class TicketCommandsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListTicketComments(self, request, context):
-        """Lists all that was written and photographed about a ticket, the oldest first.
+        """Lists all comments, photos and notes of a ticket, the oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -157,8 +157,8 @@ def add_TicketCommandsServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TicketCommandsService:
-    """TicketCommandsService changes tickets for people in the back office. Every change returns the ticket as its GET
-    serves it from then on.
+    """TicketCommandsService changes tickets in the back office. Every change returns the ticket as its GET serves it from
+    then on.
     """
 
     @staticmethod

@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TicketCommandsServiceStub:
-    """TicketCommandsService changes tickets for people in the back office. Every change returns the ticket as its GET
-    serves it from then on.
+    """TicketCommandsService changes tickets in the back office. Every change returns the ticket as its GET serves it from
+    then on.
     """
 
     @_typing.overload
@@ -38,39 +38,39 @@ class TicketCommandsServiceStub:
     OpenTicket: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.OpenTicketRequest, _ticket_commands_pb2.OpenTicketResponse]
     """Opens a ticket of a property, for staff or a resident."""
     AssignTicket: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.AssignTicketRequest, _ticket_commands_pb2.AssignTicketResponse]
-    """Gives a ticket to a member of staff, a vendor, or both, or takes it from them."""
+    """Assigns a ticket to a member of staff, a vendor, or both, or removes them."""
     CommentOnTicket: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.CommentOnTicketRequest, _ticket_commands_pb2.CommentOnTicketResponse]
-    """Adds a comment, which no public record shows."""
+    """Adds a comment, which is in no public record."""
     AddTicketPhoto: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.AddTicketPhotoRequest, _ticket_commands_pb2.AddTicketPhotoResponse]
-    """Adds a photo. The ticket shows the newest one."""
+    """Adds a photo. The ticket's public record has the newest one."""
     SetTicketStatus: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.SetTicketStatusRequest, _ticket_commands_pb2.SetTicketStatusResponse]
     """Changes a ticket's status, by the rules of the public API."""
     ListTicketComments: _grpc.UnaryUnaryMultiCallable[_ticket_commands_pb2.ListTicketCommentsRequest, _ticket_commands_pb2.ListTicketCommentsResponse]
-    """Lists all that was written and photographed about a ticket, the oldest first."""
+    """Lists all comments, photos and notes of a ticket, the oldest first."""
 
 @_typing.type_check_only
 class TicketCommandsServiceAsyncStub(TicketCommandsServiceStub):
-    """TicketCommandsService changes tickets for people in the back office. Every change returns the ticket as its GET
-    serves it from then on.
+    """TicketCommandsService changes tickets in the back office. Every change returns the ticket as its GET serves it from
+    then on.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     OpenTicket: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.OpenTicketRequest, _ticket_commands_pb2.OpenTicketResponse]  # type: ignore[assignment]
     """Opens a ticket of a property, for staff or a resident."""
     AssignTicket: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.AssignTicketRequest, _ticket_commands_pb2.AssignTicketResponse]  # type: ignore[assignment]
-    """Gives a ticket to a member of staff, a vendor, or both, or takes it from them."""
+    """Assigns a ticket to a member of staff, a vendor, or both, or removes them."""
     CommentOnTicket: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.CommentOnTicketRequest, _ticket_commands_pb2.CommentOnTicketResponse]  # type: ignore[assignment]
-    """Adds a comment, which no public record shows."""
+    """Adds a comment, which is in no public record."""
     AddTicketPhoto: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.AddTicketPhotoRequest, _ticket_commands_pb2.AddTicketPhotoResponse]  # type: ignore[assignment]
-    """Adds a photo. The ticket shows the newest one."""
+    """Adds a photo. The ticket's public record has the newest one."""
     SetTicketStatus: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.SetTicketStatusRequest, _ticket_commands_pb2.SetTicketStatusResponse]  # type: ignore[assignment]
     """Changes a ticket's status, by the rules of the public API."""
     ListTicketComments: _aio.UnaryUnaryMultiCallable[_ticket_commands_pb2.ListTicketCommentsRequest, _ticket_commands_pb2.ListTicketCommentsResponse]  # type: ignore[assignment]
-    """Lists all that was written and photographed about a ticket, the oldest first."""
+    """Lists all comments, photos and notes of a ticket, the oldest first."""
 
 class TicketCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
-    """TicketCommandsService changes tickets for people in the back office. Every change returns the ticket as its GET
-    serves it from then on.
+    """TicketCommandsService changes tickets in the back office. Every change returns the ticket as its GET serves it from
+    then on.
     """
 
     @_abc_1.abstractmethod
@@ -87,7 +87,7 @@ class TicketCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ticket_commands_pb2.AssignTicketRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ticket_commands_pb2.AssignTicketResponse, _abc.Awaitable[_ticket_commands_pb2.AssignTicketResponse]]:
-        """Gives a ticket to a member of staff, a vendor, or both, or takes it from them."""
+        """Assigns a ticket to a member of staff, a vendor, or both, or removes them."""
 
     @_abc_1.abstractmethod
     def CommentOnTicket(
@@ -95,7 +95,7 @@ class TicketCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ticket_commands_pb2.CommentOnTicketRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ticket_commands_pb2.CommentOnTicketResponse, _abc.Awaitable[_ticket_commands_pb2.CommentOnTicketResponse]]:
-        """Adds a comment, which no public record shows."""
+        """Adds a comment, which is in no public record."""
 
     @_abc_1.abstractmethod
     def AddTicketPhoto(
@@ -103,7 +103,7 @@ class TicketCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ticket_commands_pb2.AddTicketPhotoRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ticket_commands_pb2.AddTicketPhotoResponse, _abc.Awaitable[_ticket_commands_pb2.AddTicketPhotoResponse]]:
-        """Adds a photo. The ticket shows the newest one."""
+        """Adds a photo. The ticket's public record has the newest one."""
 
     @_abc_1.abstractmethod
     def SetTicketStatus(
@@ -119,6 +119,6 @@ class TicketCommandsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _ticket_commands_pb2.ListTicketCommentsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_ticket_commands_pb2.ListTicketCommentsResponse, _abc.Awaitable[_ticket_commands_pb2.ListTicketCommentsResponse]]:
-        """Lists all that was written and photographed about a ticket, the oldest first."""
+        """Lists all comments, photos and notes of a ticket, the oldest first."""
 
 def add_TicketCommandsServiceServicer_to_server(servicer: TicketCommandsServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

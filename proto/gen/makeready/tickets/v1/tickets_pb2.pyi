@@ -282,7 +282,7 @@ class ListTicketHistoryResponse(_message.Message):
     CHANGES_FIELD_NUMBER: _builtins.int
     NEXT_AFTER_VERSION_FIELD_NUMBER: _builtins.int
     next_after_version: _builtins.int
-    """Where the next page begins; absent on the last."""
+    """The start of the next page; absent on the last page."""
     @_builtins.property
     def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TicketChange]: ...
     def __init__(
@@ -318,19 +318,19 @@ class TicketChange(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     ACTOR_FIELD_NUMBER: _builtins.int
     from_status: _builtins.str
-    """The statuses as they are served; equal where only a reason or a note was added."""
+    """The statuses as they are served; equal if only a reason or a note was added."""
     to_status: _builtins.str
     cancellation_reason_code: _builtins.str
-    """What the change came with; empty where it came without."""
+    """The reason and the note of the change; else empty."""
     note: _builtins.str
     api_key_id: _builtins.int
-    """Who made it: the API key and the administrator who minted it; 0 where somebody else did."""
+    """The API key that made the change, and the administrator who minted it; 0 for other actors."""
     administrator_id: _builtins.int
     request_id: _builtins.str
     version: _builtins.int
-    """The ticket's version that it made."""
+    """The ticket's version after the change."""
     actor: _builtins.str
-    """Who made it, as the audit log names them: "staff:12", "caller:KEY" for a key of the API; empty for an import."""
+    """The actor, as in the audit log: "staff:12", "caller:KEY" for an API key; empty for an import."""
     @_builtins.property
     def occurred_at(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(

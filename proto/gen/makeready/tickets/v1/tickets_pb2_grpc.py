@@ -105,7 +105,7 @@ class TicketsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListTicketHistory(self, request, context):
-        """Tells what became of a ticket's status, the oldest change first.
+        """Lists the changes of a ticket's status, the oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,7 +42,7 @@ class TicketsServiceStub:
     ChangeTicketStatus: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.ChangeTicketStatusRequest, _tickets_pb2.ChangeTicketStatusResponse]
     """Changes a ticket's status (spec 4.2)."""
     ListTicketHistory: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.ListTicketHistoryRequest, _tickets_pb2.ListTicketHistoryResponse]
-    """Tells what became of a ticket's status, the oldest change first."""
+    """Lists the changes of a ticket's status, the oldest first."""
     ImportTickets: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.ImportTicketsRequest, _tickets_pb2.ImportTicketsResponse]
     """Upserts tickets by external_id."""
     UpdateTicketPolicy: _grpc.UnaryUnaryMultiCallable[_tickets_pb2.UpdateTicketPolicyRequest, _tickets_pb2.UpdateTicketPolicyResponse]
@@ -62,7 +62,7 @@ class TicketsServiceAsyncStub(TicketsServiceStub):
     ChangeTicketStatus: _aio.UnaryUnaryMultiCallable[_tickets_pb2.ChangeTicketStatusRequest, _tickets_pb2.ChangeTicketStatusResponse]  # type: ignore[assignment]
     """Changes a ticket's status (spec 4.2)."""
     ListTicketHistory: _aio.UnaryUnaryMultiCallable[_tickets_pb2.ListTicketHistoryRequest, _tickets_pb2.ListTicketHistoryResponse]  # type: ignore[assignment]
-    """Tells what became of a ticket's status, the oldest change first."""
+    """Lists the changes of a ticket's status, the oldest first."""
     ImportTickets: _aio.UnaryUnaryMultiCallable[_tickets_pb2.ImportTicketsRequest, _tickets_pb2.ImportTicketsResponse]  # type: ignore[assignment]
     """Upserts tickets by external_id."""
     UpdateTicketPolicy: _aio.UnaryUnaryMultiCallable[_tickets_pb2.UpdateTicketPolicyRequest, _tickets_pb2.UpdateTicketPolicyResponse]  # type: ignore[assignment]
@@ -109,7 +109,7 @@ class TicketsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _tickets_pb2.ListTicketHistoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tickets_pb2.ListTicketHistoryResponse, _abc.Awaitable[_tickets_pb2.ListTicketHistoryResponse]]:
-        """Tells what became of a ticket's status, the oldest change first."""
+        """Lists the changes of a ticket's status, the oldest first."""
 
     @_abc_1.abstractmethod
     def ImportTickets(

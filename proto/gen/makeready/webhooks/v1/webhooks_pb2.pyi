@@ -35,7 +35,7 @@ class _DeliveryStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Deliver
     """The ladder is used up."""
 
 class DeliveryState(_DeliveryState, metaclass=_DeliveryStateEnumTypeWrapper):
-    """DeliveryState is where a delivery stands."""
+    """DeliveryState is the state of a delivery."""
 
 DELIVERY_STATE_UNSPECIFIED: DeliveryState.ValueType  # 0
 DELIVERY_STATE_WAITING: DeliveryState.ValueType  # 1
@@ -55,16 +55,16 @@ class _AttemptCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AttemptC
     ATTEMPT_CAUSE_SWEEP: _AttemptCause.ValueType  # 1
     """It was due."""
     ATTEMPT_CAUSE_RETRY: _AttemptCause.ValueType  # 2
-    """An administrator asked for another attempt of a parked delivery."""
+    """An administrator requested another attempt of a parked delivery."""
 
 class AttemptCause(_AttemptCause, metaclass=_AttemptCauseEnumTypeWrapper):
-    """AttemptCause is what started an attempt."""
+    """AttemptCause is the cause of an attempt."""
 
 ATTEMPT_CAUSE_UNSPECIFIED: AttemptCause.ValueType  # 0
 ATTEMPT_CAUSE_SWEEP: AttemptCause.ValueType  # 1
 """It was due."""
 ATTEMPT_CAUSE_RETRY: AttemptCause.ValueType  # 2
-"""An administrator asked for another attempt of a parked delivery."""
+"""An administrator requested another attempt of a parked delivery."""
 Global___AttemptCause: _TypeAlias = AttemptCause  # noqa: Y015
 
 @_typing.final
@@ -219,7 +219,7 @@ class SweepDeliveriesResponse(_message.Message):
     FAILED_FIELD_NUMBER: _builtins.int
     PARKED_FIELD_NUMBER: _builtins.int
     stored: _builtins.int
-    """Events taken in from the producers' outboxes by this call."""
+    """Events that this call stored from the producers' outboxes."""
     attempted: _builtins.int
     succeeded: _builtins.int
     failed: _builtins.int
@@ -257,7 +257,7 @@ class ListDeliveriesRequest(_message.Message):
     state: Global___DeliveryState.ValueType
     """Only deliveries in this state; unspecified: in any."""
     before_event_id: _builtins.str
-    """Only deliveries of older events than this one, for the next page; empty: from the newest on."""
+    """Only deliveries of events older than this one, for the next page; empty: from the newest one."""
     def __init__(
         self,
         *,
@@ -314,7 +314,7 @@ class Delivery(_message.Message):
     state: Global___DeliveryState.ValueType
     destination_url: _builtins.str
     held_by: _builtins.str
-    """Why a waiting delivery is not attempted though it is due: "paused" or "company_inactive"; else empty."""
+    """Why a due delivery is not attempted: "paused" or "company_inactive"; else empty."""
     @_builtins.property
     def occurred_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -325,7 +325,7 @@ class Delivery(_message.Message):
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attempt]: ...
     @_builtins.property
     def expires_at(self) -> _timestamp_pb2.Timestamp:
-        """When it goes, with all that is kept about it, whatever became of it."""
+        """When the delivery and its attempts are deleted, in any state."""
 
     def __init__(
         self,
@@ -369,27 +369,27 @@ class Attempt(_message.Message):
     number: _builtins.int
     duration_milliseconds: _builtins.int
     status: _builtins.int
-    """The receiver's HTTP status; absent where none arrived."""
+    """The receiver's HTTP status; absent if none arrived."""
     error: _builtins.str
     """The class of the failure, for example "timeout" or "certificate"; empty after a 2xx."""
     response_excerpt: _builtins.str
     """The first 4 KiB of the response."""
     connect_milliseconds: _builtins.int
-    """Until the connection stood; absent where a kept one was used or none was made."""
+    """Time to connect; absent if a pooled connection was used or none was made."""
     tls_milliseconds: _builtins.int
-    """From then until TLS was agreed upon; absent likewise."""
+    """Time from then to the end of the TLS handshake; absent likewise."""
     first_byte_milliseconds: _builtins.int
-    """From the attempt's start until the response's first byte; absent where none came."""
+    """Time from the attempt's start to the response's first byte; absent if none arrived."""
     address: _builtins.str
-    """The address that was dialled; empty where it did not come to that."""
+    """The address that was dialled; empty if none was."""
     state: Global___DeliveryState.ValueType
-    """Where the delivery stood after this attempt."""
+    """The delivery's state after this attempt."""
     cause: Global___AttemptCause.ValueType
     @_builtins.property
     def started_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def due_at(self) -> _timestamp_pb2.Timestamp:
-        """When the next attempt was due after this one; absent where there was to be none."""
+        """When the next attempt after this one was due; absent if none was planned."""
 
     def __init__(
         self,
@@ -535,7 +535,7 @@ class RotateSecretResponse(_message.Message):
     SUBSCRIPTION_FIELD_NUMBER: _builtins.int
     SECRET_FIELD_NUMBER: _builtins.int
     secret: _builtins.str
-    """Told this once."""
+    """Returned only this once."""
     @_builtins.property
     def subscription(self) -> _documents_pb2.Document: ...
     def __init__(
@@ -581,7 +581,7 @@ class RetryDeliveryResponse(_message.Message):
     DELIVERY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def delivery(self) -> Global___Delivery:
-        """As it stands after the attempt, which is the last one."""
+        """The delivery after the attempt, which is the last of its attempts."""
 
     def __init__(
         self,
@@ -621,7 +621,7 @@ class RetryParkedResponse(_message.Message):
 
     DELIVERIES_FIELD_NUMBER: _builtins.int
     deliveries: _builtins.int
-    """Deliveries that were parked and are due now."""
+    """The number of deliveries that were parked and are now due."""
     def __init__(
         self,
         *,
@@ -647,12 +647,12 @@ class ListUndeliveredRequest(_message.Message):
     state: Global___DeliveryState.ValueType
     """Waiting or parked; unspecified: both."""
     after_event_id: _builtins.str
-    """The last delivery of the page before; empty and 0: from the oldest on."""
+    """The last delivery of the previous page; empty and 0: from the oldest one."""
     after_sub_id: _builtins.int
     limit: _builtins.int
     @_builtins.property
     def expires_before(self) -> _timestamp_pb2.Timestamp:
-        """Only what goes before then; absent: all."""
+        """Only deliveries that expire before this instant; absent: all."""
 
     def __init__(
         self,
@@ -681,7 +681,7 @@ class ListUndeliveredResponse(_message.Message):
     """Whether more follow."""
     @_builtins.property
     def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Delivery]:
-        """With their last attempt alone."""
+        """Each with its last attempt only."""
 
     def __init__(
         self,
@@ -734,7 +734,7 @@ class GetEventResponse(_message.Message):
     company_id: _builtins.int
     entity_id: _builtins.int
     request_id: _builtins.str
-    """The request that caused it; empty where none did."""
+    """The request that caused the event; empty if none did."""
     body: _builtins.bytes
     """The exact bytes that every attempt sends."""
     @_builtins.property
@@ -743,7 +743,7 @@ class GetEventResponse(_message.Message):
     def stored_at(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
     def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Delivery]:
-        """Ascending by subscription; none where no subscription named the event when it was stored."""
+        """Ascending by subscription; empty if no subscription named the event when it was stored."""
 
     def __init__(
         self,
@@ -792,12 +792,12 @@ class ResealSecretsResponse(_message.Message):
     key_id: _builtins.str
     """The key that encrypts."""
     resealed: _builtins.int
-    """Secrets that were encrypted anew by this call."""
+    """Secrets that this call encrypted anew."""
     unopened: _builtins.int
-    """Secrets that no key of the ring opens; they stay as they are."""
+    """Secrets that no key of the ring decrypts; they stay unchanged."""
     @_builtins.property
     def keys_needed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Keys that some secret still needs, besides the one that encrypts; when empty, all others may leave the ring."""
+        """Other keys that some secret still needs; if empty, all keys but the one that encrypts may leave the ring."""
 
     def __init__(
         self,

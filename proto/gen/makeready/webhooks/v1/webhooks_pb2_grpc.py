@@ -64,7 +64,7 @@ class SubscriptionsServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CreateSubscription(self, request, context):
-        """Creates a subscription and tells its secret once (spec 4.11).
+        """Creates a subscription and returns its secret, only this once (spec 4.11).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -216,7 +216,7 @@ class DeliveriesServiceServicer:
     """
 
     def SweepDeliveries(self, request, context):
-        """Stores what the producers recorded, then attempts all that is due, and returns when it is recorded.
+        """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -310,8 +310,8 @@ class DeliveriesService:
 
 
 class AdministrationServiceStub:
-    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
-    those of another are not there.
+    """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
+    exist for an administrator.
     """
 
     def __init__(self, channel):
@@ -358,8 +358,8 @@ class AdministrationServiceStub:
 
 
 class AdministrationServiceServicer:
-    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
-    those of another are not there.
+    """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
+    exist for an administrator.
     """
 
     def PauseSubscription(self, request, context):
@@ -370,14 +370,14 @@ class AdministrationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResumeSubscription(self, request, context):
-        """Makes a subscription healthy again, whatever its health was.
+        """Makes a subscription healthy again, from any health.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RotateSecret(self, request, context):
-        """Makes a new signing secret; the old one signs nothing from then on (spec 6.3).
+        """Makes a new signing secret. The old one signs no more deliveries (spec 6.3).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -398,14 +398,14 @@ class AdministrationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListUndelivered(self, request, context):
-        """Lists a company's deliveries that wait or are parked, the oldest, which go first, first.
+        """Lists a company's waiting and parked deliveries, the oldest first: they expire first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetEvent(self, request, context):
-        """One event with its deliveries and their attempts.
+        """Returns one event with its deliveries and their attempts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -458,8 +458,8 @@ def add_AdministrationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdministrationService:
-    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
-    those of another are not there.
+    """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
+    exist for an administrator.
     """
 
     @staticmethod
@@ -653,7 +653,7 @@ class AdministrationService:
 
 
 class VaultServiceStub:
-    """VaultService keeps the signing secrets under the key that encrypts.
+    """VaultService encrypts the signing secrets under the current key.
     """
 
     def __init__(self, channel):
@@ -670,11 +670,11 @@ class VaultServiceStub:
 
 
 class VaultServiceServicer:
-    """VaultService keeps the signing secrets under the key that encrypts.
+    """VaultService encrypts the signing secrets under the current key.
     """
 
     def ResealSecrets(self, request, context):
-        """Encrypts every secret that another key of the ring sealed anew, under the first key.
+        """Encrypts anew, under the ring's first key, every secret that another key of the ring sealed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -697,7 +697,7 @@ def add_VaultServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class VaultService:
-    """VaultService keeps the signing secrets under the key that encrypts.
+    """VaultService encrypts the signing secrets under the current key.
     """
 
     @staticmethod

@@ -36,7 +36,7 @@ class SubscriptionsServiceStub:
     ListSubscriptions: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ListSubscriptionsRequest, _webhooks_pb2.ListSubscriptionsResponse]
     """Lists subscriptions ascending by id, without secrets (spec 4.11)."""
     CreateSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.CreateSubscriptionRequest, _webhooks_pb2.CreateSubscriptionResponse]
-    """Creates a subscription and tells its secret once (spec 4.11)."""
+    """Creates a subscription and returns its secret, only this once (spec 4.11)."""
     DeleteSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.DeleteSubscriptionRequest, _webhooks_pb2.DeleteSubscriptionResponse]
     """Deletes a subscription and its delivery history (spec 4.11)."""
 
@@ -48,7 +48,7 @@ class SubscriptionsServiceAsyncStub(SubscriptionsServiceStub):
     ListSubscriptions: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ListSubscriptionsRequest, _webhooks_pb2.ListSubscriptionsResponse]  # type: ignore[assignment]
     """Lists subscriptions ascending by id, without secrets (spec 4.11)."""
     CreateSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.CreateSubscriptionRequest, _webhooks_pb2.CreateSubscriptionResponse]  # type: ignore[assignment]
-    """Creates a subscription and tells its secret once (spec 4.11)."""
+    """Creates a subscription and returns its secret, only this once (spec 4.11)."""
     DeleteSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.DeleteSubscriptionRequest, _webhooks_pb2.DeleteSubscriptionResponse]  # type: ignore[assignment]
     """Deletes a subscription and its delivery history (spec 4.11)."""
 
@@ -69,7 +69,7 @@ class SubscriptionsServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _webhooks_pb2.CreateSubscriptionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.CreateSubscriptionResponse, _abc.Awaitable[_webhooks_pb2.CreateSubscriptionResponse]]:
-        """Creates a subscription and tells its secret once (spec 4.11)."""
+        """Creates a subscription and returns its secret, only this once (spec 4.11)."""
 
     @_abc_1.abstractmethod
     def DeleteSubscription(
@@ -89,7 +89,7 @@ class DeliveriesServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> DeliveriesServiceAsyncStub: ...
     SweepDeliveries: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.SweepDeliveriesRequest, _webhooks_pb2.SweepDeliveriesResponse]
-    """Stores what the producers recorded, then attempts all that is due, and returns when it is recorded."""
+    """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded."""
     ListDeliveries: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ListDeliveriesRequest, _webhooks_pb2.ListDeliveriesResponse]
     """Lists a subscription's deliveries, newest first, with their attempts."""
 
@@ -99,7 +99,7 @@ class DeliveriesServiceAsyncStub(DeliveriesServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     SweepDeliveries: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.SweepDeliveriesRequest, _webhooks_pb2.SweepDeliveriesResponse]  # type: ignore[assignment]
-    """Stores what the producers recorded, then attempts all that is due, and returns when it is recorded."""
+    """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded."""
     ListDeliveries: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ListDeliveriesRequest, _webhooks_pb2.ListDeliveriesResponse]  # type: ignore[assignment]
     """Lists a subscription's deliveries, newest first, with their attempts."""
 
@@ -112,7 +112,7 @@ class DeliveriesServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _webhooks_pb2.SweepDeliveriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.SweepDeliveriesResponse, _abc.Awaitable[_webhooks_pb2.SweepDeliveriesResponse]]:
-        """Stores what the producers recorded, then attempts all that is due, and returns when it is recorded."""
+        """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded."""
 
     @_abc_1.abstractmethod
     def ListDeliveries(
@@ -125,8 +125,8 @@ class DeliveriesServiceServicer(metaclass=_abc_1.ABCMeta):
 def add_DeliveriesServiceServicer_to_server(servicer: DeliveriesServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class AdministrationServiceStub:
-    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
-    those of another are not there.
+    """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
+    exist for an administrator.
     """
 
     @_typing.overload
@@ -136,43 +136,43 @@ class AdministrationServiceStub:
     PauseSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.PauseSubscriptionRequest, _webhooks_pb2.PauseSubscriptionResponse]
     """Holds a subscription's deliveries back until it is resumed. Pausing twice is pausing once."""
     ResumeSubscription: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ResumeSubscriptionRequest, _webhooks_pb2.ResumeSubscriptionResponse]
-    """Makes a subscription healthy again, whatever its health was."""
+    """Makes a subscription healthy again, from any health."""
     RotateSecret: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.RotateSecretRequest, _webhooks_pb2.RotateSecretResponse]
-    """Makes a new signing secret; the old one signs nothing from then on (spec 6.3)."""
+    """Makes a new signing secret. The old one signs no more deliveries (spec 6.3)."""
     RetryDelivery: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.RetryDeliveryRequest, _webhooks_pb2.RetryDeliveryResponse]
     """Attempts a parked delivery once more, now, and returns when the attempt is recorded."""
     RetryParked: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.RetryParkedRequest, _webhooks_pb2.RetryParkedResponse]
     """Makes all parked deliveries of a subscription due, for one attempt each by the next sweep."""
     ListUndelivered: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ListUndeliveredRequest, _webhooks_pb2.ListUndeliveredResponse]
-    """Lists a company's deliveries that wait or are parked, the oldest, which go first, first."""
+    """Lists a company's waiting and parked deliveries, the oldest first: they expire first."""
     GetEvent: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.GetEventRequest, _webhooks_pb2.GetEventResponse]
-    """One event with its deliveries and their attempts."""
+    """Returns one event with its deliveries and their attempts."""
 
 @_typing.type_check_only
 class AdministrationServiceAsyncStub(AdministrationServiceStub):
-    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
-    those of another are not there.
+    """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
+    exist for an administrator.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     PauseSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.PauseSubscriptionRequest, _webhooks_pb2.PauseSubscriptionResponse]  # type: ignore[assignment]
     """Holds a subscription's deliveries back until it is resumed. Pausing twice is pausing once."""
     ResumeSubscription: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ResumeSubscriptionRequest, _webhooks_pb2.ResumeSubscriptionResponse]  # type: ignore[assignment]
-    """Makes a subscription healthy again, whatever its health was."""
+    """Makes a subscription healthy again, from any health."""
     RotateSecret: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.RotateSecretRequest, _webhooks_pb2.RotateSecretResponse]  # type: ignore[assignment]
-    """Makes a new signing secret; the old one signs nothing from then on (spec 6.3)."""
+    """Makes a new signing secret. The old one signs no more deliveries (spec 6.3)."""
     RetryDelivery: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.RetryDeliveryRequest, _webhooks_pb2.RetryDeliveryResponse]  # type: ignore[assignment]
     """Attempts a parked delivery once more, now, and returns when the attempt is recorded."""
     RetryParked: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.RetryParkedRequest, _webhooks_pb2.RetryParkedResponse]  # type: ignore[assignment]
     """Makes all parked deliveries of a subscription due, for one attempt each by the next sweep."""
     ListUndelivered: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ListUndeliveredRequest, _webhooks_pb2.ListUndeliveredResponse]  # type: ignore[assignment]
-    """Lists a company's deliveries that wait or are parked, the oldest, which go first, first."""
+    """Lists a company's waiting and parked deliveries, the oldest first: they expire first."""
     GetEvent: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.GetEventRequest, _webhooks_pb2.GetEventResponse]  # type: ignore[assignment]
-    """One event with its deliveries and their attempts."""
+    """Returns one event with its deliveries and their attempts."""
 
 class AdministrationServiceServicer(metaclass=_abc_1.ABCMeta):
-    """AdministrationService is what an administrator does about the subscriptions, deliveries and events of the company;
-    those of another are not there.
+    """AdministrationService administers a company's subscriptions, deliveries and events. Those of another company do not
+    exist for an administrator.
     """
 
     @_abc_1.abstractmethod
@@ -189,7 +189,7 @@ class AdministrationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _webhooks_pb2.ResumeSubscriptionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.ResumeSubscriptionResponse, _abc.Awaitable[_webhooks_pb2.ResumeSubscriptionResponse]]:
-        """Makes a subscription healthy again, whatever its health was."""
+        """Makes a subscription healthy again, from any health."""
 
     @_abc_1.abstractmethod
     def RotateSecret(
@@ -197,7 +197,7 @@ class AdministrationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _webhooks_pb2.RotateSecretRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.RotateSecretResponse, _abc.Awaitable[_webhooks_pb2.RotateSecretResponse]]:
-        """Makes a new signing secret; the old one signs nothing from then on (spec 6.3)."""
+        """Makes a new signing secret. The old one signs no more deliveries (spec 6.3)."""
 
     @_abc_1.abstractmethod
     def RetryDelivery(
@@ -221,7 +221,7 @@ class AdministrationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _webhooks_pb2.ListUndeliveredRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.ListUndeliveredResponse, _abc.Awaitable[_webhooks_pb2.ListUndeliveredResponse]]:
-        """Lists a company's deliveries that wait or are parked, the oldest, which go first, first."""
+        """Lists a company's waiting and parked deliveries, the oldest first: they expire first."""
 
     @_abc_1.abstractmethod
     def GetEvent(
@@ -229,30 +229,30 @@ class AdministrationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _webhooks_pb2.GetEventRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.GetEventResponse, _abc.Awaitable[_webhooks_pb2.GetEventResponse]]:
-        """One event with its deliveries and their attempts."""
+        """Returns one event with its deliveries and their attempts."""
 
 def add_AdministrationServiceServicer_to_server(servicer: AdministrationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 
 class VaultServiceStub:
-    """VaultService keeps the signing secrets under the key that encrypts."""
+    """VaultService encrypts the signing secrets under the current key."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> VaultServiceAsyncStub: ...
     ResealSecrets: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ResealSecretsRequest, _webhooks_pb2.ResealSecretsResponse]
-    """Encrypts every secret that another key of the ring sealed anew, under the first key."""
+    """Encrypts anew, under the ring's first key, every secret that another key of the ring sealed."""
 
 @_typing.type_check_only
 class VaultServiceAsyncStub(VaultServiceStub):
-    """VaultService keeps the signing secrets under the key that encrypts."""
+    """VaultService encrypts the signing secrets under the current key."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ResealSecrets: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ResealSecretsRequest, _webhooks_pb2.ResealSecretsResponse]  # type: ignore[assignment]
-    """Encrypts every secret that another key of the ring sealed anew, under the first key."""
+    """Encrypts anew, under the ring's first key, every secret that another key of the ring sealed."""
 
 class VaultServiceServicer(metaclass=_abc_1.ABCMeta):
-    """VaultService keeps the signing secrets under the key that encrypts."""
+    """VaultService encrypts the signing secrets under the current key."""
 
     @_abc_1.abstractmethod
     def ResealSecrets(
@@ -260,6 +260,6 @@ class VaultServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _webhooks_pb2.ResealSecretsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.ResealSecretsResponse, _abc.Awaitable[_webhooks_pb2.ResealSecretsResponse]]:
-        """Encrypts every secret that another key of the ring sealed anew, under the first key."""
+        """Encrypts anew, under the ring's first key, every secret that another key of the ring sealed."""
 
 def add_VaultServiceServicer_to_server(servicer: VaultServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
