@@ -39,7 +39,7 @@ class Echo:
             return EchoResponse(text=f"{call.identity.kind} {call.identity.company_id} {call.request_id}")
         if what == "slow":
             say("slow")
-            await asyncio.sleep(1)
+            await asyncio.sleep(2)  # longer than the test's drain
         return EchoResponse(text=what)
 
 

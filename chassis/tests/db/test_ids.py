@@ -38,7 +38,9 @@ async def test_ids_taken_at_once_are_never_given_twice(database: Database) -> No
     assert len(set(taken)) == 40
 
 
-async def test_a_block_costs_one_statement(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_block_costs_one_statement_however_many_ask_at_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids, asked = Ids(database, SEQUENCE, block=50), 0
     rows = database.rows
 
@@ -48,6 +50,7 @@ async def test_a_block_costs_one_statement(database: Database, monkeypatch: pyte
         return await rows(*args, **values)  # type: ignore[arg-type]
 
     monkeypatch.setattr(database, "rows", counted)
-    for _ in range(51):
-        await ids.next()
+    await asyncio.gather(*(ids.next() for _ in range(50)))
+    assert asked == 1
+    await ids.next()
     assert asked == 2

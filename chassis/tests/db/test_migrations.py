@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import asyncpg
@@ -13,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from chassis.db.database import DatabaseUnavailable
-from chassis.db.migrations import migrate
+from chassis.db.migrations import LOCK, migrate
 from chassis.runtime.settings import SettingsError
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
@@ -105,11 +104,19 @@ def test_a_migration_that_fails_leaves_none_of_those_before_it(package: Package,
     assert value(url, "SELECT to_regclass('thing')") is None
 
 
-def test_several_that_start_at_once_migrate_once(package: Package, url: str) -> None:
-    with ThreadPoolExecutor(3) as threads:
-        for done in [threads.submit(run, url) for _ in range(3)]:
-            done.result()
-    assert value(url, COLUMNS) == "id name"
+async def test_one_that_starts_while_another_migrates_waits_for_it(package: Package, url: str) -> None:
+    other = await asyncpg.connect(url)
+    await other.execute(f"SELECT pg_advisory_lock({LOCK})")
+    migrating = asyncio.create_task(asyncio.to_thread(run, url))
+    waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    async with asyncio.timeout(20):
+        while not await other.fetchval(waits):
+            assert not migrating.done(), "it did not wait"
+            await asyncio.sleep(0.02)
+    assert await other.fetchval("SELECT to_regclass('thing')") is None
+    await other.close()
+    await migrating
+    assert await asyncio.to_thread(value, url, AT) == "0002_things_have_names"
 
 
 def test_a_database_of_a_later_release_is_left_as_it_is(package: Package, url: str) -> None:
