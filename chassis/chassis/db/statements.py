@@ -1,6 +1,6 @@
 """SQLAlchemy Core statements, compiled once and run on asyncpg directly.
 
-Core writes the SQL; a compiled statement then costs what asyncpg costs, where Core's own engine would add
+Core writes the SQL; a compiled statement then costs what asyncpg costs, while Core's own engine would add
 some 300 µs a call. A statement whose SQL would change between calls raises when it is made.
 """
 

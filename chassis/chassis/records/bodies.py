@@ -272,7 +272,7 @@ def _date(value: Any, name: str) -> datetime.date:
 
 
 def date_time(value: str) -> datetime.datetime | None:
-    """An ISO 8601 instant with a UTC offset, in UTC; None where it is not one."""
+    """An ISO 8601 instant with a UTC offset, in UTC; None for any other text."""
     # fromisoformat alone also accepts week dates, dates without dashes, and any separator, but no lower-case z.
     value = value.upper()
     if not value.isascii() or value[4:5] + value[7:8] + value[10:11] != "--T":

@@ -36,7 +36,7 @@ Source = ColumnElement[Any] | sa.Column[Any]
 
 encode = msgspec.json.Encoder().encode
 
-# The Python types that a column may fill; an instant is printed where the field is text.
+# The Python types that a column may fill; an instant is printed for a text field.
 _PYTHON: tuple[tuple[type[sa.types.TypeEngine[Any]], tuple[type, ...]], ...] = (
     (sa.Boolean, (bool,)),
     (sa.Integer, (int,)),

@@ -228,7 +228,7 @@ class RecordEditor(Generic[Struct]):
         return LockedRecord(row, *await self._read(command, entity_id))
 
     async def add(self, command: Command, values: Mapping[str, Any], action: str = "added") -> Document:
-        """As `save_new`; returns the document alone."""
+        """As `save_new`; returns only the document."""
         return (await self.save_new(command, values, action)).document
 
     async def save_new(
@@ -263,7 +263,7 @@ class RecordEditor(Generic[Struct]):
         at: datetime.datetime | None = None,
         also: Mapping[str, Any] | None = None,
     ) -> Document:
-        """As `save`; returns the document alone."""
+        """As `save`; returns only the document."""
         return (await self.save(command, locked, values, touched, action, at, also)).document
 
     async def save(

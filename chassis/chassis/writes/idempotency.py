@@ -87,7 +87,7 @@ def _columns(table: sa.Table) -> list[sa.Column[Any]]:
 
 
 class Once:
-    """The claims' part of all kinds of writes."""
+    """The statements about claims that all kinds of writes share."""
 
     def __init__(self, claims: sa.Table) -> None:
         self._claimed = {name: param(f"claim_{name}", claims.c[name].type) for name in CLAIM_COLUMNS}
@@ -123,7 +123,7 @@ class Once:
 
 
 class InsertOnce(Once):
-    """A write that only inserts, as one statement (398 µs where a transaction of seven takes 661).
+    """A write that only inserts, as one statement (398 µs; a transaction of seven statements takes 661).
 
     The rows' values and the reply are known beforehand: ids come from reserved blocks. The statement's snapshot is
     older than its lock, so the primary key decides; it must run under READ COMMITTED. Columns with a server

@@ -1,4 +1,4 @@
-"""Imports: each row is created, changed, left or rejected by itself; a batch is saved whole or not at all."""
+"""Imports: each row is created, changed, left or rejected by itself; a batch is one transaction."""
 
 from __future__ import annotations
 
