@@ -18,9 +18,11 @@ LANES = 2
 # The folders that take longest, in this order; then the others as pyproject.toml lists them.
 LONGEST = (
     "tests/e2e",
-    "svc-tickets/tests",
     "svc-webhooks/tests",
     "tests/chaos",
+    "svc-tickets/tests",
+    "deploy/local/tests",
+    "gateway/tests",
     "svc-catalog/tests",
     "svc-occupancy/tests",
 )
