@@ -78,8 +78,6 @@ class RunningService(Process):
             "MAKEREADY_IDENTITY_KEY_FILE": str(self.keys.folder / f"{self.name}.jwk"),
             "MAKEREADY_IDENTITY_RING_FILE": str(self.keys.folder / "ring.jwks"),
             "MAKEREADY_LINKS_URL": "https://app.test",
-            # A test that kills a relay waits for the lease of the rows that it had claimed.
-            "MAKEREADY_RELAY_LEASE_SECONDS": "3",
             **{
                 f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS": target
                 for name, target in (unreachable | dict(self.addresses)).items()

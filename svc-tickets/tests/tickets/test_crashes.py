@@ -27,7 +27,8 @@ async def test_a_create_cut_off_at_any_point_happens_once(
     service: Any, client: Any, database: Database, own_nats: Any, point: str
 ) -> None:
     service.stop()
-    service.start(MAKEREADY_KILL_AT=point)
+    # The rows that a killed relay had claimed wait for its lease.
+    service.start(MAKEREADY_KILL_AT=point, MAKEREADY_RELAY_LEASE_SECONDS="1")
     title = f"Cut off {secrets.token_hex(6)}"
     body = json.dumps({"unit_id": 100, "title": title, "category": "Leak"}).encode()
     request = pb.CreateTicketRequest(idempotency_key=title, body=body)
