@@ -27,7 +27,7 @@ class RecordNoticeRequest(_message.Message):
     unit_id: _builtins.int
     idempotency_key: _builtins.str
     body: _builtins.bytes
-    """The request's body as it came."""
+    """The request's body, unchanged."""
     def __init__(
         self,
         *,
@@ -73,7 +73,7 @@ class RecordMoveInRequest(_message.Message):
     unit_id: _builtins.int
     idempotency_key: _builtins.str
     body: _builtins.bytes
-    """The request's body as it came."""
+    """The request's body, unchanged."""
     def __init__(
         self,
         *,

@@ -171,7 +171,7 @@ class CreateTicketRequest(_message.Message):
     BODY_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     body: _builtins.bytes
-    """The request's body as it came."""
+    """The request's body, unchanged."""
     def __init__(
         self,
         *,
@@ -216,7 +216,7 @@ class ChangeTicketStatusRequest(_message.Message):
     ticket_id: _builtins.int
     idempotency_key: _builtins.str
     body: _builtins.bytes
-    """The request's body as it came."""
+    """The request's body, unchanged."""
     def __init__(
         self,
         *,

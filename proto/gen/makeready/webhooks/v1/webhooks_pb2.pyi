@@ -117,7 +117,7 @@ class CreateSubscriptionRequest(_message.Message):
     BODY_FIELD_NUMBER: _builtins.int
     idempotency_key: _builtins.str
     body: _builtins.bytes
-    """The request's body as it came."""
+    """The request's body, unchanged."""
     def __init__(
         self,
         *,
