@@ -228,7 +228,12 @@ class Renderer(Generic[Struct]):
 
     def document(self, row: Row | Sequence[Any]) -> Document:
         """The record with its id and version, for a shape that has both."""
-        return Document(json=encode(self.record(row)), entity_id=row[0], version=row[self._width - 1])
+        return self.record_and_document(row)[1]
+
+    def record_and_document(self, row: Row | Sequence[Any]) -> tuple[Struct, Document]:
+        """The record and its document, rendered once."""
+        record = self.record(row)
+        return record, Document(json=encode(record), entity_id=row[0], version=row[self._width - 1])
 
     def first_of(self, row: Row | Sequence[Any]) -> Struct:
         """The record of a row that has more columns after the shape's."""

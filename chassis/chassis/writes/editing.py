@@ -309,7 +309,7 @@ class RecordEditor(Generic[Struct]):
         row = await command.connection.row(self._one, company_id=command.company_id, entity_id=entity_id)
         assert row is not None
         shown = tuple(row)[: len(self._renderer.shape.columns)]
-        return self._renderer.record(shown), self._renderer.document(shown), row
+        return *self._renderer.record_and_document(shown), row
 
     async def _publish_references(self, command: Command, entity_id: int) -> None:
         if self._references is not None:
