@@ -26,21 +26,17 @@ from chassis.messaging.transport import STREAM, Transport
 from makeready.events.v1 import events_pb2 as pb
 from testkit.plugin import PostgresServer, Server
 
+from ..databases import database_with
+
 metadata = sa.MetaData()
 table = outbox_table(metadata)
-POSTGRESQL = sa.create_mock_engine("postgresql://", lambda *_: None).dialect
 COUNT = Statement(sa.select(sa.func.count()).select_from(table))
 
 
 @pytest.fixture(scope="module")
 async def database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
-    database = Database(postgres_server.create_database("outbox_test"), application="test")
-    await database.open()
-    async with database.connection() as connection:
-        for made in metadata.sorted_tables:
-            await connection.raw.execute(str(sa.schema.CreateTable(made).compile(dialect=POSTGRESQL)))
-    yield database
-    await database.close()
+    async with database_with(postgres_server, "outbox_test", metadata) as database:
+        yield database
 
 
 @pytest.fixture

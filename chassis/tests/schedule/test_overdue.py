@@ -18,6 +18,8 @@ from chassis.schedule.overdue import ROWS_AT_ONCE, Overdue
 from testkit.plans import statement_plan
 from testkit.plugin import PostgresServer
 
+from ..databases import database_with
+
 metadata = sa.MetaData()
 company = company_replica(metadata)
 room = sa.Table("room", metadata, sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False))
@@ -31,7 +33,6 @@ chore = sa.Table(
     sa.Column("room_id", sa.BigInteger, sa.ForeignKey("room.id")),
 )
 sa.Index("chore_due", chore.c.company_id, chore.c.due_date, postgresql_where=sa.text("NOT told"))
-POSTGRESQL = sa.create_mock_engine("postgresql://", lambda *_: None).dialect
 TELL = Statement(
     sa.update(chore).where(chore.c.id == sa.func.any(param("ids", sa.ARRAY(sa.BigInteger)))).values(told=sa.true())
 )
@@ -66,15 +67,8 @@ class Told:
 
 @pytest.fixture(scope="module")
 async def opened(postgres_server: PostgresServer) -> AsyncIterator[Database]:
-    database = Database(postgres_server.create_database("overdue_test"), application="test")
-    await database.open()
-    async with database.connection() as connection:
-        for table in metadata.sorted_tables:
-            await connection.raw.execute(str(sa.schema.CreateTable(table).compile(dialect=POSTGRESQL)))
-            for index in table.indexes:
-                await connection.raw.execute(str(sa.schema.CreateIndex(index).compile(dialect=POSTGRESQL)))
-    yield database
-    await database.close()
+    async with database_with(postgres_server, "overdue_test", metadata) as database:
+        yield database
 
 
 @pytest.fixture

@@ -25,6 +25,8 @@ from chassis.writes.idempotency import ledger
 from makeready.catalog.v1 import place_commands_pb2 as pb
 from testkit.plugin import PostgresServer
 
+from ..databases import database_with
+
 Answer = TypeVar("Answer")
 
 metadata = sa.MetaData()
@@ -44,7 +46,6 @@ boat = sa.Table(
     sa.Column("updated_at", TIME, nullable=False),
     sa.UniqueConstraint("company_id", "external_id", name="boat_external_id"),
 )
-POSTGRESQL = sa.create_mock_engine("postgresql://", lambda *_: None).dialect
 
 
 class Boat(msgspec.Struct):
@@ -72,13 +73,8 @@ CALL = Call(Identity(OPERATOR, "operator", 7), "req")
 
 @pytest.fixture(scope="module")
 async def database(postgres_server: PostgresServer) -> AsyncIterator[Database]:
-    database = Database(postgres_server.create_database("editing_by_columns"), application="test")
-    await database.open()
-    async with database.connection() as connection:
-        for made in metadata.sorted_tables:
-            await connection.raw.execute(str(sa.schema.CreateTable(made).compile(dialect=POSTGRESQL)))
-    yield database
-    await database.close()
+    async with database_with(postgres_server, "editing_by_columns", metadata) as database:
+        yield database
 
 
 async def run(database: Database, work: Callable[[Command], Awaitable[Answer]]) -> Answer:

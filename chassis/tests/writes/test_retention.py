@@ -20,28 +20,22 @@ from makeready.common.v1 import retention_pb2 as pb
 from makeready.common.v1.documents_pb2 import WriteReply
 from testkit.plugin import PostgresServer
 
+from ..databases import database_with
+
 NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 SECOND = datetime.timedelta(seconds=1)
 
 metadata = sa.MetaData()
 claims = ledger(metadata)
 note = sa.Table("note", metadata, sa.Column("text", sa.Text, primary_key=True))
-POSTGRESQL = sa.create_mock_engine("postgresql://", lambda *_: None).dialect
 WRITE = InsertOnce(claims, note)
 WHO = Identity(INTEGRATION, "gateway", company_id=7, api_key_id=1, scope="write", administrator_id=3)
 
 
 @pytest.fixture(scope="module")
 async def opened(postgres_server: PostgresServer) -> AsyncIterator[Database]:
-    database = Database(postgres_server.create_database("retention_test"), application="test")
-    await database.open()
-    async with database.connection() as connection:
-        for made in metadata.sorted_tables:
-            await connection.raw.execute(str(sa.schema.CreateTable(made).compile(dialect=POSTGRESQL)))
-            for index in made.indexes:
-                await connection.raw.execute(str(sa.schema.CreateIndex(index).compile(dialect=POSTGRESQL)))
-    yield database
-    await database.close()
+    async with database_with(postgres_server, "retention_test", metadata) as database:
+        yield database
 
 
 @pytest.fixture
