@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint quick bench soak install install-test proto openapi schemas release-contracts k8s lock
+.PHONY: help run demo test lint quick bench soak hostile install install-test proto openapi schemas release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -30,6 +30,9 @@ bench: install-test  ## Measure us beside a monolith of the usual parts; writes 
 
 soak: install-test  ## Webhooks under kills: a kill -9 every few seconds, every delivery accounted for (10 minutes)
 	@PYTHONPATH=. .venv/bin/python -m tests.chaos.soak $(ARGS)
+
+hostile: install-test  ## Memory under 5,000 hostile connections of four kinds, with known keys beside them (minutes)
+	@MAKEREADY_HOSTILE_CONNECTIONS=5000 .venv/bin/python -m pytest -q -s gateway/tests/http/test_hostile_connections.py
 
 install:
 	@. .ci/python && "$$PYTHON" deploy/local/install.py run

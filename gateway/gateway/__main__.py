@@ -9,10 +9,12 @@ from chassis.imports.importer import Importer
 from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
 from gateway import config, tables
+from gateway.http import memory
 from gateway.http.admin import AdminPage
 from gateway.http.bearer import Keys
 from gateway.http.calls import Calls
 from gateway.http.cursors import Cursors
+from gateway.http.door import Door
 from gateway.http.edge import Edge
 from gateway.http.limits import Limits
 from gateway.http.ports import Port, every_service_serves
@@ -63,10 +65,13 @@ def assemble(settings: config.Config) -> App:
         debug=settings.service.log_level == "debug",
     )
     host, tls = settings.api_host, settings.tls
+    door = Door(settings.connections_max, settings.connections_per_address_max, settings.trusted_proxies)
+    if tls is not None:
+        memory.return_large_blocks()  # each TLS connection has one, mostly unused
     page = AdminPage(settings.api_url)
     ports = [
-        Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls),
-        Port("MAKEREADY_ADMIN_PORT", host, settings.admin_port, page.answer, tls),
+        Port("MAKEREADY_API_PORT", host, settings.api_port, edge.answer, tls, door),
+        Port("MAKEREADY_ADMIN_PORT", host, settings.admin_port, page.answer, tls, door),
     ]
     app.on_serving(functools.partial(every_service_serves, peers, settings.wait_seconds))
     for port in ports:

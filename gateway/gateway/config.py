@@ -9,6 +9,7 @@ import ssl
 from dataclasses import dataclass
 
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError, service_settings
+from gateway.http import door
 
 CURSOR_KEY_BYTES_MIN = 16
 CONTEXTS = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
@@ -25,6 +26,9 @@ class Config:
     """By key id; the first one signs."""
     rate_limit_url: str
     tls: ssl.SSLContext | None
+    connections_max: int
+    connections_per_address_max: int
+    trusted_proxies: tuple[door.Network, ...]
     wait_seconds: int
     """How long the ports stay closed for services that do not serve yet."""
 
@@ -53,8 +57,23 @@ def read(environment: Environment) -> Config:
         cursor_keys=_cursor_keys(environment.text("MAKEREADY_CURSOR_KEYS")),
         rate_limit_url=_rate_limit_url(environment),
         tls=tls,
+        connections_max=environment.integer("MAKEREADY_CONNECTIONS_MAX", door.CONNECTIONS_MAX, 1, 1_000_000),
+        connections_per_address_max=environment.integer(
+            "MAKEREADY_CONNECTIONS_PER_ADDRESS_MAX", door.CONNECTIONS_PER_ADDRESS_MAX, 1, 1_000_000
+        ),
+        trusted_proxies=_trusted_proxies(environment),
         wait_seconds=environment.integer("MAKEREADY_WAIT_FOR_SERVICES_SECONDS", 3600, 0, 86400),
     )
+
+
+def _trusted_proxies(environment: Environment) -> tuple[door.Network, ...]:
+    try:
+        return door.networks(environment.text("MAKEREADY_TRUSTED_PROXIES", ""))
+    except ValueError:
+        raise SettingsError(
+            "MAKEREADY_TRUSTED_PROXIES must be networks set apart by commas, as 10.42.0.0/16, with no bits set beyond "
+            "the prefix."
+        ) from None
 
 
 def _is_loopback(host: str) -> bool:

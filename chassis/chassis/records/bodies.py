@@ -17,7 +17,8 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 import msgspec
@@ -32,11 +33,16 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 
 class Text(msgspec.Struct, frozen=True):
-    """Rules of a text field: its maximum length in code points, the status above it, whether blank is allowed."""
+    """Rules of a text field: its maximum length in code points, the status above it, whether blank is allowed.
+
+    A text is blank if nothing of it can be seen: it has only white space, control and format characters. nul: a NUL is
+    left to the field's own rule; for fields of a body that name it in `keys_with_nul`.
+    """
 
     longest: int = TEXT_POINTS_MAX
     over: int = 400
     blank: bool = True
+    nul: bool = False
 
 
 class Between(msgspec.Struct, frozen=True):
@@ -78,14 +84,17 @@ def _whole_number(digits: str) -> int:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_int=_whole_number)
 
 
-def parse(raw: bytes) -> dict[str, Any]:
-    """The body's one JSON object. Raises Refusal 400 for anything else."""
+def parse(raw: bytes, keys_with_nul: Collection[str] = ()) -> dict[str, Any]:
+    """The body's one JSON object. Raises Refusal 400 for anything else.
+
+    keys_with_nul: keys whose values may hold NUL, because the field's own rule refuses it.
+    """
     if len(raw) > BODY_BYTES_MAX:
         raise invalid_request(f"The body must be at most {BODY_BYTES_MAX} bytes.")
     try:
         found = _DECODER.decode(raw.decode())
         if b"\\u" in raw:
-            _check_escapes(found)
+            _check_escapes(found, keys_with_nul)
     except UnicodeError:
         _refuse_json("it holds bytes or escapes that are no Unicode text")
     except RecursionError:
@@ -101,10 +110,12 @@ def parse(raw: bytes) -> dict[str, Any]:
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
-def _check_escapes(found: object) -> None:
+def _check_escapes(found: object, keys_with_nul: Collection[str]) -> None:
     """Refuses NUL, which PostgreSQL can't store, and lone surrogates (UnicodeError), which UTF-8 can't."""
     text = json.dumps(found, ensure_ascii=False)
     text.encode()
+    if keys_with_nul and isinstance(found, dict):
+        text = json.dumps({key: value for key, value in found.items() if key not in keys_with_nul}, ensure_ascii=False)
     if _NUL.search(text):
         _refuse_json("it holds the character NUL")
 
@@ -148,7 +159,7 @@ def _checked(kind: type[Body], plan: Plan, found: Mapping[str, Any], prefix: str
 
 def decode(kind: type[Body], raw: bytes) -> tuple[Body, bytes]:
     """The checked body and its canonical bytes. Raises Refusal 400 or 422."""
-    found = parse(raw)
+    found = parse(raw, getattr(kind, "keys_with_nul", ()))
     return check(kind, found), canonical(found)
 
 
@@ -234,11 +245,23 @@ def _text(rules: Text, value: Any, name: str) -> str:
         raise invalid_request(f"{name} must be a string.", name)
     if len(value) > rules.longest:
         raise invalid_request(f"{name} must be at most {rules.longest} characters.", name, rules.over)
-    if "\0" in value:  # `parse` refuses it in JSON; a typed field may hold it
+    if "\0" in value and not rules.nul:  # `parse` refuses it in JSON; a typed field may hold it
         raise invalid_request(f"{name} must not hold the character NUL.", name)
-    if not rules.blank and not value.strip():
+    if not rules.blank and is_blank(value):
         raise invalid_request(f"{name} must not be blank.", name)
     return value
+
+
+# Besides white space, control and format characters: letters and marks that take no place or show nothing.
+_UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0") | {
+    chr(point) for first, last in ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF)) for point in range(first, last + 1)
+}
+
+
+def is_blank(value: str) -> bool:
+    """Whether nothing of a text can be seen."""
+    return all(unicodedata.category(sign) in _UNSEEN_CATEGORIES or sign in _UNSEEN for sign in value)
 
 
 def _one_of(allowed: tuple[str, ...], value: Any, name: str) -> str:

@@ -147,6 +147,31 @@ def test_no_text_gets_through_that_postgresql_can_not_store(text: str) -> None:
 
 def test_a_backslash_before_u0000_is_only_text() -> None:
     assert bodies.parse(rb'{"t": "\\u0000"}') == {"t": "\\u0000"}
+    assert bodies.parse(rb'{"t": "\u0000"}', ("t",)) == {"t": "\0"}
+    for elsewhere in (rb'{"t": "\u0000", "u": "\u0000"}', rb'{"u": {"t": "\u0000"}, "t": ""}'):
+        with pytest.raises(Refusal):
+            bodies.parse(elsewhere, ("t",))
+
+
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        "",
+        " ",
+        "\t\n",
+        "\x07",
+        "\x1b\x7f\x85",
+        "\u200b",
+        "\u200b \u2060\ufeff",
+        "\u00ad\u202e",
+        "\u3164",
+        "\u2800\ufe0f",
+    ],
+)
+def test_a_text_of_which_nothing_can_be_seen_is_blank(unseen: str) -> None:
+    assert bodies.is_blank(unseen)
+    assert not bodies.is_blank(unseen + "a")
+    assert not bodies.is_blank("\U0001f6bf" + unseen)
 
 
 @pytest.mark.parametrize(

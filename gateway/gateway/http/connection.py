@@ -2,8 +2,12 @@
 
 aiohttp parses, queues pipelined requests, applies backpressure and keeps connections alive. Only its public server
 classes are used. This module adds what aiohttp leaves to its users: the envelope for requests that the parser refuses,
-answers to a client that has half-closed, time limits for headers, bodies and clients that do not read, and a close that
-does not reset the connection before the last answer has arrived.
+answers to a client that has half-closed, limits of time and bytes for headers, bodies and clients that do not read, and
+a close that does not reset the connection before the last answer has arrived.
+
+aiohttp's parser gets one request at a time: its whole head, then its body. Whatever a client sends ahead stays with the
+connection, which then stops reading. So the parser never holds a part of a head or a queue of requests, and every byte
+that waits for a client is counted in the budgets of `door`.
 """
 
 from __future__ import annotations
@@ -19,7 +23,9 @@ from aiohttp.abc import AbstractStreamWriter
 
 from chassis.records.bodies import BODY_BYTES_MAX
 from gateway.http import replies
-from gateway.http.replies import Reply
+from gateway.http.door import Door
+from gateway.http.framing import HEAD_BYTES_MAX, HEAD_END, Chunks, Length, MalformedChunks, is_request_line
+from gateway.http.replies import PIECE_BYTES, Reply
 
 LINE_BYTES_MAX = 8190
 HEADERS_MAX = 100
@@ -34,12 +40,20 @@ STALL_SECONDS = 10.0
 UNREAD_SECONDS = 60.0
 LINGER_SECONDS = 2.0
 SKIPPED_BYTES_MAX = 1024 * 1024
-# After a half-close aiohttp does not say whether requests are still queued. It begins a queued request within a few
-# turns of the event loop: if none begins in this time, none is queued.
-NEXT_REQUEST_SECONDS = 0.05
 # aiohttp closes idle connections too, but counts one whose headers have begun to arrive as idle. IDLE_SECONDS and
 # HEAD_SECONDS end them first.
 AIOHTTP_IDLE_SECONDS = 86_400.0
+
+# A connection holds this many bytes of an unfinished request without being counted, which costs usual requests nothing.
+UNCOUNTED_BYTES = 1024
+# How far aiohttp reads ahead of the body's reader, and a transport takes in ahead of its client.
+READ_AHEAD_BYTES = 32 * 1024
+# Held for a client that does not read, besides its answer: objects of the request, and the copies that TLS encrypts.
+UNREAD_BYTES, UNREAD_TLS_BYTES = 8 * 1024, 96 * 1024
+# With TLS each byte that arrives lies in several buffers, and the connection itself takes this much, as measured.
+TLS_COPIES, TLS_BYTES = 3, 40 * 1024
+# How long a connection that gives way may take for its end; its memory is needed.
+GIVING_WAY_SECONDS = 1.0
 
 _NEVER = float("inf")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -54,13 +68,11 @@ class BodyBroken(Exception):  # noqa: N818 - says what is the matter
 class Request:
     """A request as the edge sees it."""
 
-    __slots__ = ("_body", "_connection", "_request", "headers", "id", "limit_headers", "method")
+    __slots__ = ("_connection", "_request", "headers", "id", "limit_headers", "method")
 
     def __init__(self, connection: Connection, request: web.BaseRequest) -> None:
         self._connection = connection
         self._request = request
-        self._body = request.content.read_nowait() if request.content.is_eof() else None
-        """The body, if all of it has arrived. Read at once: aiohttp forbids reading it after the client has left."""
         self.id = new_id()
         self.method = request.method
         self.headers = request.headers
@@ -78,8 +90,7 @@ class Request:
 
     async def body(self) -> bytes:
         """The body, cut one byte after the longest allowed. Raises BodyBroken."""
-        body = await self._connection.read(self._request) if self._body is None else self._body
-        return body[: BODY_BYTES_MAX + 1]
+        return (await self._connection.read(self._request))[: BODY_BYTES_MAX + 1]
 
 
 def new_id() -> str:
@@ -96,11 +107,12 @@ Answer = Callable[[Request], Awaitable[Reply]]
 class RenderedResponse(web.StreamResponse):
     """A response whose bytes are ready: aiohttp adds nothing to them."""
 
-    def __init__(self, connection: Connection, status: int, data: bytes, *, keep: bool) -> None:
-        """keep: whether another request may follow on the connection."""
-        super().__init__(status=status)
+    def __init__(self, connection: Connection, reply: Reply, parts: tuple[bytes, bytes], *, keep: bool) -> None:
+        """parts: see `replies.raw`. keep: whether another request may follow on the connection."""
+        super().__init__(status=reply.status)
         self._connection = connection
-        self._data = data
+        self._parts = parts
+        self._is_shared = reply.is_shared
         self._keep = keep
 
     @property
@@ -108,7 +120,7 @@ class RenderedResponse(web.StreamResponse):
         return self._keep
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        await self._connection.send(request.writer, self._data)
+        await self._connection.send(request.writer, *self._parts, is_shared=self._is_shared)
         return request.writer
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -118,15 +130,18 @@ class RenderedResponse(web.StreamResponse):
 class HttpServer:
     """aiohttp's server of one port: makes the connections, lists them, and hands each request to `answer`."""
 
-    def __init__(self, answer: Answer, stall_seconds: float = STALL_SECONDS) -> None:
+    def __init__(self, answer: Answer, door: Door, stall_seconds: float = STALL_SECONDS) -> None:
         """stall_seconds: the longest pause inside a body."""
         self._answer = answer
+        self._door = door
         self._stall_seconds = stall_seconds
         self._server = web.Server(lambda request: cast("Connection", request.protocol).respond(request))
 
-    def __call__(self) -> Connection:
-        """Makes a connection; for `loop.create_server`."""
-        return Connection(self._server, self._answer, self._stall_seconds, asyncio.get_running_loop())
+    def connection(self, client: str) -> Connection:
+        """A protocol for a client's connection. client: by which `Door.enter` counted it."""
+        return Connection(
+            self._server, self._answer, self._door, client, self._stall_seconds, asyncio.get_running_loop()
+        )
 
     def connections(self) -> list[Connection]:
         """All open connections, and those whose client left before its answer was ready."""
@@ -145,7 +160,13 @@ class Connection(web.RequestHandler):
     """
 
     def __init__(
-        self, server: web.Server, answer: Answer, stall_seconds: float, loop: asyncio.AbstractEventLoop
+        self,
+        server: web.Server,
+        answer: Answer,
+        door: Door,
+        client: str,
+        stall_seconds: float,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         super().__init__(
             server,
@@ -157,45 +178,73 @@ class Connection(web.RequestHandler):
             max_line_size=LINE_BYTES_MAX,
             max_field_size=LINE_BYTES_MAX,
             max_headers=HEADERS_MAX,
+            read_bufsize=READ_AHEAD_BYTES,
         )
         self.__loop = loop
         self.__answer = answer
+        self.__door = door
+        self.__client = client
+        """By which the door counts this connection; empty for a trusted proxy's."""
+        self.__spoken_for = ""
+        """The client behind a trusted proxy whose request is under way."""
         self.__stall_seconds = stall_seconds
+        self.__head: bytes | bytearray = b""
+        """The head that has not arrived whole."""
+        self.__is_busy = False
+        """A request is under way: from the end of its head until its answer is sent."""
         self.__body: StreamReader | None = None
         """The body of the request that `answer` works on."""
-        self.__is_busy = False
-        """A request is being answered, or its answer is being sent."""
-        self.__has_begun = False
-        """Bytes have arrived since the last request, and aiohttp has made no request of them yet."""
-        self.__rest: StreamReader | None = None
-        """The body that the last answer left unread; aiohttp reads it to its end."""
+        self.__whole_body: bytes | None = None
+        """The same, if all of it has arrived with its head or soon after, until it is read."""
+        self.__frame: Length | Chunks | None = None
+        """The part of a body that has not arrived."""
+        self.__body_bytes = 0
+        """How many bytes of the body have arrived."""
+        self.__held = b""
+        """What the client sent ahead. While there is any, the connection reads nothing."""
+        self.__is_full = False
+        """aiohttp takes no more of the body until some of it is read."""
+        self.__is_counted = False
+        """The door counts what has arrived of an unfinished request."""
+        self.__is_tls = False
+        self.__has_given_way = False
         self.__has_half_closed = False
         """The client sends no more; it may still read."""
-        self.__next_request: asyncio.TimerHandle | None = None
-        """After a half-close, between two requests: closes unless another one begins."""
         self.__lingering: asyncio.Future[None] | None = None
         """Done when the client has closed after the last answer, or when LINGER_SECONDS are over."""
         self.__skipped = 0
         """How many bytes arrived while the connection lingered."""
         self.__is_retiring = False
+        """The answer under way is the last one."""
+        self.__broken = ""
+        """Why the rest of the body is not taken; nothing that arrives is, until the answer is sent."""
+        self.was_made = False
+        """The transport has connected it: the door is left when the connection is lost."""
         self.__was_idle = False
         """Nothing was under way at the last `retire`, and nothing has arrived since."""
         self.__wait(IDLE_SECONDS, self.__close)
 
     # Called by the transport
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.was_made = True
+        super().connection_made(transport)
+        if transport.get_extra_info("sslcontext") is not None:
+            cast("asyncio.WriteTransport", transport).set_write_buffer_limits(READ_AHEAD_BYTES)
+            self.__is_tls = True
+            self.__count(0)
+
     def data_received(self, data: bytes) -> None:
-        """aiohttp too calls it, without data, when a place in its queue of requests is free."""
+        """aiohttp too calls it, without data, to go on with a body."""
         if self.__lingering is not None or self.transport is None:
             self.__skipped += len(data)
             if self.__skipped > SKIPPED_BYTES_MAX:
                 self.__close()
-            return
-        self.__was_idle = False
-        if data and not (self.__is_busy or self.__has_begun or self.__skips_body()):
-            self.__has_begun = True
-            self.__wait(HEAD_SECONDS, self.__head_is_late)
-        super().data_received(data)
+        elif not data:
+            super().data_received(data)
+        else:
+            self.__was_idle = False
+            self.__take(data)
 
     def eof_received(self) -> bool | None:  # type: ignore[override] # aiohttp returns None always
         """The client has half-closed. True keeps the connection open for the answers."""
@@ -206,35 +255,204 @@ class Connection(web.RequestHandler):
         self.__has_half_closed = True
         self.__end_body()
         if not self.__is_busy:
-            self.__close_unless_another_begins()
+            self.__end_after_half_close()
         return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self.__stop_lingering()
+        self.__uncount()
+        self.__held = self.__head = b""
+        self.__overdue = (
+            _nothing  # a method of its own would keep the connection in memory until a collection of cycles
+        )
+        self.__deadline = _NEVER
+        self.__leave_proxy()
+        self.__door.leave(self.__client)
         super().connection_lost(exc)
+
+    # Called by aiohttp's reader of a body
+
+    def pause_reading(self) -> None:
+        self.__is_full = True
+        super().pause_reading()
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        self.__is_full = False
+        super().resume_reading(resume_parser)
+        if self.__held:
+            self.__stop_reading()
+            self.__loop.call_soon(self.__go_on)  # later, because the parser itself calls this
+
+    # Bytes that arrive
+
+    def __take(self, data: bytes) -> None:
+        """Gives the parser what it may have now, and holds the rest."""
+        while data and not self.__broken:
+            if self.__held or self.__is_full:
+                self.__hold(data)
+                return
+            if self.__frame is not None:
+                data = self.__take_body(self.__frame, data)
+            elif not self.__is_busy and self.__lingering is None:
+                data = self.__take_head(data)
+            else:
+                self.__hold(data)
+                return
+
+    def __take_head(self, data: bytes) -> bytes:
+        """Takes the next bytes of a head, and hands it to the parser when it is whole. Returns the bytes behind it."""
+        begun = len(self.__head)
+        whole: bytes | bytearray
+        if begun:
+            assert isinstance(self.__head, bytearray)
+            self.__head += data
+            whole = self.__head
+        else:
+            whole = data.lstrip(b"\r\n")  # which RFC 9112 lets a server skip
+            if not whole:
+                return b""
+        end = whole.find(HEAD_END, max(0, begun - len(HEAD_END))) + len(HEAD_END)
+        if end < len(HEAD_END):
+            if len(whole) > HEAD_BYTES_MAX:
+                self.__refuse(
+                    f"its first line and headers are longer than {HEAD_BYTES_MAX} bytes together; shorten them"
+                )
+            elif not begun and not 65 <= whole[0] <= 90:
+                self.__refuse("it begins with no method; check that your client speaks HTTP, and not TLS, on this port")
+            else:
+                if not begun:
+                    self.__head = bytearray(whole)
+                    self.__wait(HEAD_SECONDS, self.__head_is_late)
+                self.__count(len(whole))
+            return b""
+        if end > HEAD_BYTES_MAX:
+            self.__refuse(f"its first line and headers are longer than {HEAD_BYTES_MAX} bytes together; shorten them")
+            return b""
+        line = whole[: whole.index(b"\r\n")]
+        if not is_request_line(line) and len(line) <= LINE_BYTES_MAX:  # a longer one is the parser's to refuse
+            self.__refuse("its first line must be a method, a target and HTTP/1.1, with one blank between them")
+            return b""
+        self.__head = b""
+        self.__uncount()
+        self.__is_busy = True
+        self.__deadline = _NEVER
+        if end == len(whole):
+            super().data_received(bytes(whole))
+            return b""
+        super().data_received(bytes(whole[:end]))
+        return bytes(whole[end:])
+
+    def __take_body(self, frame: Length | Chunks, data: bytes) -> bytes:
+        """Hands the next bytes of a body to the parser. Returns the bytes behind it."""
+        try:
+            size = frame.take(data)
+        except MalformedChunks:
+            self.__break_body("its chunks are malformed")
+            return b""
+        if frame.has_ended:
+            self.__frame = None
+        self.__body_bytes += size
+        if self.__is_busy:
+            self.__count(self.__body_bytes)
+        if not self.__broken:
+            super().data_received(data[:size])
+        return data[size:]
+
+    def __hold(self, data: bytes) -> None:
+        self.__held += data
+        self.__count(self.__body_bytes + len(self.__held))
+        if self.__held:
+            self.__stop_reading()
+
+    def __go_on(self) -> None:
+        """Uses the bytes that were held back, as far as they can be used now."""
+        if self.transport is None or self.__lingering is not None:
+            return
+        held, self.__held = self.__held, b""
+        self.__take(held)
+        if not self.__held and not self.__is_full and self.transport is not None:
+            self.transport.resume_reading()
+        if self.__has_half_closed:
+            self.__end_body()
+
+    def __stop_reading(self) -> None:
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def __count(self, size: int) -> None:
+        """size: the bytes that have arrived of unfinished requests."""
+        if self.__is_tls:
+            size = TLS_BYTES + TLS_COPIES * size
+        if size > UNCOUNTED_BYTES and self.transport is not None:
+            self.__is_counted = True
+            self.__door.unfinished.hold(self.__give_way, size)
+
+    def __uncount(self) -> None:
+        if self.__is_counted:
+            self.__is_counted = False
+            self.__door.unfinished.release(self.__give_way)
+
+    def __give_way(self) -> None:
+        """All connections together hold too many bytes of unfinished requests, and this one has held its own for
+        longest."""
+        self.__is_counted = False
+        self.__has_given_way = True
+        if self.__is_busy:
+            self.__whole_body = None
+            self.__break_body("too many requests are arriving at once and this one took longest")
+        else:
+            self.__refuse("too many requests are arriving at once and this one took longest; retry")
 
     # One request after the other
 
     async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answers a request; aiohttp then sends the answer."""
-        self.__begin()
-        self.__body = request.content
-        if self.__has_half_closed:
-            self.__end_body()
+        asked = Request(self, request)
+        if not self.__client and not self.__enter_from_proxy(request):
+            if self.transport is not None:
+                self.transport.abort()
+            return RenderedResponse(self, replies.FAULT, (b"", b""), keep=False)
+        content = self.__body = request.content
         try:
-            asked = Request(self, request)
-            reply = await self.__answer(asked)
+            bare = content.is_eof() and "Transfer-Encoding" not in request.headers
+            if bare or self.__await_body(request):
+                if self.__has_half_closed:
+                    self.__end_body()
+                reply = await self.__answer(asked)
+            else:
+                reply = replies.malformed("its Transfer-Encoding is something else than chunked alone")
+                self.__is_retiring = True
         finally:
-            self.__body = None
+            self.__body = self.__whole_body = None
         keep = self.__may_keep(request)
         headers = asked.limit_headers
         if not keep:
             headers += b"Connection: close\r\n"
         elif request.version.minor == 0:
             headers += b"Connection: keep-alive\r\n"
-        self.__rest = request.content
-        data = replies.raw(reply, asked.id, headers, head=request.method == "HEAD")
-        return RenderedResponse(self, reply.status, data, keep=keep)
+        return RenderedResponse(
+            self, reply, replies.raw(reply, asked.id, headers, head=request.method == "HEAD"), keep=keep
+        )
+
+    def __await_body(self, request: web.BaseRequest) -> bool:
+        """Takes in what has arrived of a request's body; False if its framing is not spoken here."""
+        if self.__broken:
+            request.content.set_exception(BodyBroken(self.__broken))
+            return True
+        encodings = request.headers.getall("Transfer-Encoding", ())
+        if not encodings:
+            length = Length(int(request.headers.get("Content-Length", 0)))  # the parser takes plain digits alone
+            self.__frame = None if length.has_ended else length
+        elif len(encodings) == 1 and encodings[0].lower() == "chunked" and request.version.minor:
+            self.__frame = Chunks()
+        else:
+            return False
+        if self.__held:
+            self.__go_on()
+        if request.content.is_eof():
+            # Read at once: aiohttp forbids reading it after the client has left.
+            self.__whole_body = request.content.read_nowait()
+        return True
 
     def handle_error(
         self,
@@ -244,13 +462,12 @@ class Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """The last answer of a connection: to bytes that aiohttp's parser refuses (400), or to a fault of `answer`."""
-        self.__begin()
         if status == 400:
             reply = replies.malformed(_reason(exc))
         else:
             log.error("connection_fault", exc_info=exc)
             reply = replies.FAULT
-        return RenderedResponse(self, reply.status, _last(reply), keep=False)
+        return RenderedResponse(self, reply, _last(reply), keep=False)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Writes aiohttp's errors to the gateway's log."""
@@ -259,6 +476,15 @@ class Connection(web.RequestHandler):
     async def read(self, request: web.BaseRequest) -> bytes:
         """Reads a body until it ends, or until it is longer than allowed. Raises BodyBroken."""
         content = request.content
+        if self.__whole_body is None and content.exception() is None and not content.at_eof():
+            self.__whole_body = await self.__read(request, content)
+        broken = content.exception()
+        if self.__whole_body is None and broken is not None:
+            raise broken
+        self.__uncount()
+        return self.__whole_body or b""
+
+    async def __read(self, request: web.BaseRequest, content: StreamReader) -> bytes:
         chunks, size = [], 0
         ends_at = self.__loop.time() + BODY_SECONDS
         try:
@@ -272,7 +498,7 @@ class Connection(web.RequestHandler):
                     size += len(chunk)
         except TimeoutError:
             # The body gets the exception too: the connection can't be kept if the rest of the body can't be parsed.
-            broken = BodyBroken("it came too slowly, or its chunks are malformed")
+            broken = BodyBroken("it came too slowly")
             content.set_exception(broken)
             raise broken from None
         except web.RequestPayloadError:
@@ -281,40 +507,73 @@ class Connection(web.RequestHandler):
             raise BodyBroken("the connection was lost") from None
         return b"".join(chunks)
 
-    async def send(self, writer: AbstractStreamWriter, data: bytes) -> None:
-        """Returns once the transport's buffer has room again. Raises ConnectionError if the client has left."""
+    async def send(self, writer: AbstractStreamWriter, data: bytes, rest: bytes, *, is_shared: bool) -> None:
+        """Sends an answer, a long one in pieces. Returns once the transport's buffer has room again.
+
+        rest: what follows `data`. is_shared: no memory becomes free when the client has read it.
+        Raises ConnectionError if the client has left, or has not read it in time.
+        """
         transport = self.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client left")
         transport.write(data)
-        if self.writing_paused:
-            self.__wait(UNREAD_SECONDS, transport.abort)
-            await writer.drain()
+        if not rest and not self.writing_paused:
+            return
+        self.__wait(UNREAD_SECONDS, transport.abort)
+        unread = self.__door.unread
+        size = UNREAD_TLS_BYTES if self.__is_tls else UNREAD_BYTES
+        if not is_shared:
+            size += len(data) + len(rest)
+        unread.hold(transport.abort, size)
+        try:
+            view = memoryview(rest)
+            for at in range(0, len(view), PIECE_BYTES):
+                if self.writing_paused:
+                    await writer.drain()
+                if transport.is_closing():
+                    raise ConnectionResetError("the client left")
+                transport.write(view[at : at + PIECE_BYTES])
+            if self.writing_paused:
+                await writer.drain()
+        finally:
+            unread.release(transport.abort)
 
     async def sent(self, *, keep: bool) -> None:
         """Called after an answer was sent: waits for another request, or ends the connection."""
         self.__is_busy = False
+        self.__body_bytes = 0
+        self.__uncount()
+        self.__leave_proxy()
         if not keep:
             self.__linger()
             if self.__lingering is not None:
                 await self.__lingering  # aiohttp closes when this returns
-        elif self.__has_half_closed:
-            self.__close_unless_another_begins()
-        else:
-            self.__wait(IDLE_SECONDS, self.__close)
+            return
+        self.__wait(IDLE_SECONDS, self.__close)
+        if self.__held:
+            self.__go_on()
+        if self.__has_half_closed and not self.__is_busy:
+            self.__end_after_half_close()
 
-    def __begin(self) -> None:
-        """aiohttp has taken the next request from its queue."""
-        self.__is_busy, self.__has_begun, self.__deadline = True, False, _NEVER
-        if self.__next_request is not None:
-            self.__next_request.cancel()
+    def __enter_from_proxy(self, request: web.BaseRequest) -> bool:
+        """Counts the request for the client that a trusted proxy speaks for; False if it is one too many."""
+        client = self.__door.client_behind_proxy(request.headers.getall("X-Forwarded-For", ()))
+        if client and not self.__door.count(client):
+            return False
+        self.__spoken_for = client
+        return True
+
+    def __leave_proxy(self) -> None:
+        if self.__spoken_for:
+            self.__door.uncount(self.__spoken_for)
+            self.__spoken_for = ""
 
     def __may_keep(self, request: web.BaseRequest) -> bool:
         """Whether another request may follow the answer to this one."""
         if not request.keep_alive or self.__is_retiring or request.method == "CONNECT" or _asks_to_upgrade(request):
             return False
         content = request.content
-        if content.is_eof():
+        if content.is_eof() and not self.__broken:
             return True
         # A client that expects 100 Continue skips the body and sends its next request, which would be parsed as the
         # body.
@@ -323,33 +582,36 @@ class Connection(web.RequestHandler):
         declared = request.headers.get("Content-Length", "")
         return declared.isdigit() and int(declared) <= SKIPPED_BYTES_MAX
 
-    def __skips_body(self) -> bool:
-        return self.__rest is not None and not self.__rest.is_eof()
-
     # Failures
 
     def __end_body(self) -> None:
-        """Ends the body: no more of it can arrive."""
-        if self.__body is not None and not self.__body.is_eof():
-            self.__body.set_exception(BodyBroken("it ended early"))
+        """Breaks a body of which no more can arrive."""
+        if self.__frame is not None and not self.__held:
+            self.__break_body("it ended early")
+
+    def __break_body(self, reason: str) -> None:
+        """Takes no more of the body, and no request after it."""
+        self.__broken, self.__frame, self.__held = reason, None, b""
+        self.__is_retiring = True
+        if self.__body is not None:
+            self.__body.set_exception(BodyBroken(reason))
 
     def __head_is_late(self) -> None:
         self.__refuse("its headers came too slowly; send them at once")
 
-    def __close_unless_another_begins(self) -> None:
-        self.__next_request = self.__loop.call_later(NEXT_REQUEST_SECONDS, self.__none_began)
-
-    def __none_began(self) -> None:
-        if self.__has_begun:
+    def __end_after_half_close(self) -> None:
+        if self.__head:
             self.__refuse("it ended before its headers did; send it whole")
         else:
             self.__close()
 
     def __refuse(self, reason: str) -> None:
         """Answers bytes that aiohttp could not parse as a request, and lingers."""
+        self.__head = b""
+        self.__uncount()
         transport = self.transport
         if transport is not None and not transport.is_closing():
-            transport.write(_last(replies.malformed(reason)))
+            transport.write(_last(replies.malformed(reason))[0])
             self.__linger()
 
     # The end
@@ -361,7 +623,7 @@ class Connection(web.RequestHandler):
         request.
         """
         self.__is_retiring = True
-        if self.__is_busy or self.__lingering is not None or self.__skips_body():
+        if self.__is_busy or self.__lingering is not None or self.__frame is not None:
             return
         if self.__was_idle:
             self.__close()
@@ -380,6 +642,7 @@ class Connection(web.RequestHandler):
     def __linger(self) -> None:
         """Closes so that the last answer arrives: bytes left unread would reset the connection before it."""
         transport = self.transport
+        self.__held = b""
         if transport is None or transport.is_closing():
             return
         if self.__has_half_closed or not transport.can_write_eof():
@@ -395,14 +658,22 @@ class Connection(web.RequestHandler):
             self.__lingering.set_result(None)
 
     def __close(self) -> None:
-        """Closes when the client has read what was sent, or after UNREAD_SECONDS."""
+        """Closes when the client has read what was sent, or after UNREAD_SECONDS.
+
+        With TLS a close waits for the client's too. Once nothing is left to send it waits for LINGER_SECONDS only.
+        """
         self.__stop_lingering()
         if self.transport is not None:
-            self.__wait(UNREAD_SECONDS, self.transport.abort)
+            seconds = UNREAD_SECONDS if self.transport.get_write_buffer_size() else LINGER_SECONDS
+            self.__wait(GIVING_WAY_SECONDS if self.__has_given_way else seconds, self.transport.abort)
             self.force_close()
 
 
-def _last(reply: Reply) -> bytes:
+def _nothing() -> None:
+    pass
+
+
+def _last(reply: Reply) -> tuple[bytes, bytes]:
     return replies.raw(reply, new_id(), b"Connection: close\r\n")
 
 

@@ -43,7 +43,8 @@ class ProcessMemory(MemoryStorage):
     """The library's storage in memory, with windows of constant cost.
 
     The library's own storage sweeps all keys from a new thread every 10 ms: with 300 active keys and 2,000 requests a
-    second that costs several times as much as counting them.
+    second that costs several times as much as counting them. Its clock is monotonic: a jump of the machine's time
+    neither empties nor freezes a window.
     """
 
     STORAGE_SCHEME = ["process-memory"]  # noqa: RUF012 - the library's declaration
@@ -56,25 +57,25 @@ class ProcessMemory(MemoryStorage):
         window = self._window(key, expiry)
         if len(window) + amount > limit:
             return False
-        window.extend([time.time()] * amount)
+        window.extend([time.monotonic()] * amount)
         return True
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
         window = self._window(key, expiry)
-        return (window[0] if window else time.time()), len(window)
+        return (window[0] if window else time.monotonic()), len(window)
 
     def _window(self, key: str, expiry: int) -> deque[float]:
         window = self._windows.get(key)
         if window is None:
             window = self._windows[key] = deque()
-        start = time.time() - expiry
+        start = time.monotonic() - expiry
         while window and window[0] < start:
             window.popleft()
         return window
 
     def forget_idle(self) -> None:
         """Drops the windows of keys that were not used for a whole window."""
-        start = time.time() - WINDOW_SECONDS
+        start = time.monotonic() - WINDOW_SECONDS
         self._windows = {key: window for key, window in self._windows.items() if window and window[-1] >= start}
 
 
@@ -107,7 +108,7 @@ class Limits:
                 return allowance
             ALONE.inc()
         admitted = self._alone.hit(self._item, key)
-        return _allowance(admitted, *self._alone.get_window_stats(self._item, key))
+        return _allowance(admitted, *self._alone.get_window_stats(self._item, key), time.monotonic())
 
     async def _take_shared(self, shared: SharedMovingWindow, key: str) -> Allowance | None:
         """None if the store fails; the store is then not called for a second."""
@@ -131,7 +132,7 @@ class Limits:
         CONNECTED.set(1)
         if was_failing:
             log.info("rate_limit_store_back")
-        return _allowance(admitted, *stats)
+        return _allowance(admitted, *stats, time.time())  # by which the library counts in a shared store
 
     async def tidy(self) -> None:
         """Drops idle keys once per window, until cancelled."""
@@ -140,5 +141,5 @@ class Limits:
             self._memory.forget_idle()
 
 
-def _allowance(admitted: bool, reset_time: float, remaining: int) -> Allowance:
-    return Allowance(admitted, max(0, remaining), max(1, math.ceil(reset_time - time.time())))
+def _allowance(admitted: bool, reset_time: float, remaining: int, now: float) -> Allowance:
+    return Allowance(admitted, max(0, remaining), max(1, math.ceil(reset_time - now)))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import socket
 import ssl
 from collections.abc import Mapping
+from typing import Any
 
 import grpc
 import structlog
@@ -14,12 +16,23 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from chassis.auth.clients import ServiceClient
 from chassis.runtime.settings import SettingsError
+from gateway.http import connection as connections
 from gateway.http.connection import STALL_SECONDS, Answer, HttpServer
+from gateway.http.door import HANDSHAKE_BYTES, Door
 
 ASK_SECONDS = 0.1
 TELL_SECONDS = 5.0
 GRACE_SECONDS = 10.0
 BACKLOG = 1024
+HANDSHAKE_SECONDS = 10.0
+# How many connections are accepted before the requests of others go on.
+ACCEPTED_AT_ONCE = 64
+ACCEPT_AGAIN_SECONDS = 1.0
+# The kernel holds this much for a connection that is not read, and one read returns no more: it fits most requests.
+RECEIVE_BYTES = 64 * 1024
+# Files of the process that are no clients' connections: databases, NATS, other services, logs.
+OTHER_FILES = 256
+LOG_REFUSED_SECONDS = 60.0
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -53,7 +66,11 @@ async def _serves(peer: ServiceClient) -> bool:
 
 
 class Port:
-    """One listening port and its connections."""
+    """One listening port and its connections.
+
+    A connection is a bare socket until the client sends something: only then it gets a protocol and, with TLS, the
+    memory that a handshake takes.
+    """
 
     def __init__(
         self,
@@ -62,6 +79,7 @@ class Port:
         port: int,
         answer: Answer,
         tls: ssl.SSLContext | None,
+        door: Door,
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
         """setting: the variable that sets the port, for the operator. stall_seconds: see `HttpServer`."""
@@ -69,59 +87,157 @@ class Port:
         self._host = host
         self.number = port
         self._tls = tls
-        self._http = HttpServer(answer, stall_seconds)
-        self._server: asyncio.Server | None = None
+        self._door = door
+        self._http = HttpServer(answer, door, stall_seconds)
+        self._listening: list[socket.socket] = []
+        self._silent: dict[socket.socket, tuple[str, float]] = {}
+        """Connections whose client has sent nothing: its name at the door, and until when it may be silent."""
+        self._beginning: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
 
     @property
     def connections(self) -> int:
         """The number of connections, including those whose client left before its answer was ready."""
-        return len(self._http.connections())
+        return len(self._http.connections()) + len(self._silent) + len(self._beginning)
 
     async def open(self) -> None:
         """Opens the port. Raises SettingsError if it can't."""
         loop = asyncio.get_running_loop()
-        _allow_many_connections()
+        self._door.limit(_allow_many_connections() - OTHER_FILES)
         try:
-            self._server = await loop.create_server(
-                self._http,
-                self._host,
-                self.number,
-                ssl=self._tls,
-                ssl_handshake_timeout=10 if self._tls else None,
-                backlog=BACKLOG,
-            )
+            found = await loop.getaddrinfo(self._host, self.number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            for family, _, _, _, address in dict.fromkeys(found):
+                self._listening.append(_listen(family, address))
         except OSError as error:
+            number = error.errno or 0  # below 0: the name can't be resolved
+            reason = os.strerror(number) if number > 0 else error.strerror
+            for listening in self._listening:
+                listening.close()
             raise SettingsError(
-                f"{self._setting}: {self._host}:{self.number} can't be listened on: {os.strerror(error.errno or 0)}."
+                f"{self._setting}: {self._host}:{self.number} can't be listened on: {reason}."
             ) from None
+        for listening in self._listening:
+            loop.add_reader(listening, self._accept, listening)
         self._watch = asyncio.create_task(self._look_at_the_clock())
         log.info("port_open", setting=self._setting, host=self._host, port=self.number)
 
     async def close(self) -> None:
         """Accepts no more connections, closes the idle ones, and lets requests under way finish for 10 s."""
-        if self._server is None or self._watch is None:
+        if self._watch is None:
             return
-        self._server.close()
         loop = asyncio.get_running_loop()
+        for listening in self._listening:
+            loop.remove_reader(listening)
+            listening.close()
+        self._listening.clear()
         deadline = loop.time() + GRACE_SECONDS
-        while (connections := self._http.connections()) and loop.time() < deadline:
-            for connection in connections:
+        was_silent: set[socket.socket] = set()
+        while self.connections and loop.time() < deadline:
+            for connection in self._http.connections():
                 connection.retire()
+            for silent in was_silent & self._silent.keys():  # twice, as `Connection.retire`
+                self._drop(silent)
+            was_silent = set(self._silent)
             await asyncio.sleep(0.02)
+        for task in self._beginning:
+            task.cancel()
         await self._http.abort()
         self._watch.cancel()
 
+    def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                accepted, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no more files or memory; the listening socket would stay readable
+                log.error("accept_failed", setting=self._setting, reason=str(error))
+                loop.remove_reader(listening)
+                loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again, listening)
+                return
+            client = self._door.enter(address[0])
+            if client is None:
+                accepted.close()
+                continue
+            accepted.setblocking(False)
+            seconds = HANDSHAKE_SECONDS if self._tls else connections.IDLE_SECONDS
+            self._silent[accepted] = client, loop.time() + seconds
+            loop.add_reader(accepted, self._begin, accepted)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def _begin(self, accepted: socket.socket) -> None:
+        """The client has sent something, or has left."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(accepted)
+        client, silent_until = self._silent.pop(accepted)
+        seconds = max(1.0, silent_until - loop.time()) if self._tls else None
+        task = loop.create_task(self._connect(accepted, client, seconds))
+        if self._tls:
+            self._door.handshakes.hold(task.cancel, HANDSHAKE_BYTES)
+        self._beginning.add(task)
+        task.add_done_callback(self._begun)
+
+    async def _connect(self, accepted: socket.socket, client: str, handshake_seconds: float | None) -> None:
+        connection = self._http.connection(client)
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=handshake_seconds
+            )
+        except (OSError, asyncio.CancelledError):  # no TLS, too slow, or one handshake too many
+            accepted.close()
+        finally:
+            if not connection.was_made:
+                self._door.leave(client)
+
+    def _begun(self, task: asyncio.Task[None]) -> None:
+        self._beginning.discard(task)
+        self._door.handshakes.release(task.cancel)
+
+    def _drop(self, silent: socket.socket) -> None:
+        client, _ = self._silent.pop(silent)
+        asyncio.get_running_loop().remove_reader(silent)
+        silent.close()
+        self._door.leave(client)
+
     async def _look_at_the_clock(self) -> None:
         loop = asyncio.get_running_loop()
+        log_again_at = 0.0
         while True:
             await asyncio.sleep(1)
             now = loop.time()
             for connection in self._http.connections():
                 connection.look_at_the_clock(now)
+            for silent in [one for one, (_, until) in self._silent.items() if until <= now]:
+                self._drop(silent)
+            if self._door.refused and now >= log_again_at:
+                log.warning("connections_refused", count=self._door.take_refused(), open=self._door.connections)
+                log_again_at = now + LOG_REFUSED_SECONDS
+            self._door.give_memory_back(now)
 
 
-def _allow_many_connections() -> None:
-    """Raises the limit of open files to the machine's maximum; the usual 1,024 would cap the connections."""
+def _listen(family: int, address: tuple[Any, ...]) -> socket.socket:
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.setblocking(False)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def _allow_many_connections() -> int:
+    """Raises the limit of open files to the machine's maximum, and returns it; the usual 1,024 would cap the
+    connections."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most if most != resource.RLIM_INFINITY else 1_000_000

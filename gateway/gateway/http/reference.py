@@ -7,7 +7,6 @@ from importlib import resources
 
 import msgspec
 
-from gateway.http import replies
 from gateway.http.replies import Reply
 
 # The committed files have it in place of each installation's base URL.
@@ -23,6 +22,7 @@ _SAFE = (
 _HTML = b"Content-Type: text/html; charset=utf-8\r\n" + _SAFE
 _TEXT = b"Content-Type: text/plain; charset=utf-8\r\n" + _SAFE
 _CSS = b"Content-Type: text/css; charset=utf-8\r\n" + _SAFE
+_TO_DOCS = Reply(302, b"The reference is at /docs.\n", b"Location: /docs\r\n" + _TEXT)
 
 
 class Reference:
@@ -30,16 +30,18 @@ class Reference:
 
     def __init__(self, api_url: str) -> None:
         quoted = msgspec.json.encode(api_url)[1:-1]
-        self.document = replies.json(_file("openapi.json").replace(BASE_URL.encode(), quoted))
+        self.document = Reply(200, _file("openapi.json").replace(BASE_URL.encode(), quoted), is_shared=True)
         escaped = html.escape(api_url).encode()
-        self.pages = {
+        pages = {
             "/docs": Reply(200, _file("docs.html").replace(BASE_URL.encode(), escaped), _HTML),
             "/docs/changes": Reply(200, _file("changes.html"), _HTML),
             "/docs/events": Reply(200, _file("events.html"), _HTML),
             "/docs/webhooks": Reply(200, _file("webhooks.html"), _HTML),
             **{f"/docs/webhooks/{name}": Reply(200, _file(f"{name}.txt"), _TEXT) for name in _RECEIVERS},
             "/docs/style.css": Reply(200, _file("style.css"), _CSS),
+            **dict.fromkeys(("/", "/docs/"), _TO_DOCS),
         }
+        self.pages = {path: page._replace(is_shared=True) for path, page in pages.items()}
         """By path, for the paths outside the namespace."""
 
 

@@ -12,6 +12,8 @@ import msgspec
 from chassis.refusals import Refusal
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+# Longer bodies are sent in pieces of this size, as the client reads them, and are never copied.
+PIECE_BYTES = 32 * 1024
 _JSON = b"Content-Type: application/json\r\n"
 _ALWAYS = b"Cache-Control: no-store\r\nX-Request-Id: "
 # A 401 says where a key goes, for a missing and for a revoked one (RFC 9110 requires it of every 401).
@@ -24,6 +26,8 @@ class Reply(NamedTuple):
     status: int
     body: bytes
     headers: bytes = _JSON
+    is_shared: bool = False
+    """The body stays in memory, whoever reads it."""
 
 
 NO_CONTENT = Reply(204, b"", b"")
@@ -39,7 +43,7 @@ def error(status: int, code: str, message: str, headers: bytes = b"") -> Reply:
     return Reply(status, msgspec.json.encode({"error": {"code": code, "message": message}}), _JSON + headers)
 
 
-class Refused(Refusal):
+class ApiError(Refusal):
     """A refusal by the edge itself, with headers in addition to the envelope."""
 
     def __init__(self, status: int, code: str, message: str, headers: bytes = b"") -> None:
@@ -48,7 +52,7 @@ class Refused(Refusal):
 
 
 def of_refusal(refusal: Refusal) -> Reply:
-    headers = refusal.headers if isinstance(refusal, Refused) else b""
+    headers = refusal.headers if isinstance(refusal, ApiError) else b""
     return error(refusal.status, refusal.code, refusal.message, headers)
 
 
@@ -59,10 +63,15 @@ def malformed(reason: str) -> Reply:
     return error(400, "invalid_request", f"The request is not well-formed HTTP/1.1: {reason}.")
 
 
-def raw(reply: Reply, request_id: str, headers: bytes, *, head: bool = False) -> bytes:
-    """The whole response on the wire. headers: more whole lines; head: the request was HEAD, so no body follows."""
+def raw(reply: Reply, request_id: str, headers: bytes, *, head: bool = False) -> tuple[bytes, bytes]:
+    """The whole response on the wire: its first bytes, and a long body by itself.
+
+    headers: more whole lines; head: the request was HEAD, so no body follows.
+    """
     length = b"" if reply.status == 204 else b"Content-Length: %d\r\n" % len(reply.body)
-    return b"".join(
+    body = b"" if head else reply.body
+    is_long = len(body) > PIECE_BYTES
+    first = b"".join(
         (
             _STATUS_LINES[reply.status],
             reply.headers,
@@ -72,9 +81,10 @@ def raw(reply: Reply, request_id: str, headers: bytes, *, head: bool = False) ->
             b"\r\n",
             length,
             _date(int(time.time())),
-            b"" if head else reply.body,
+            b"" if is_long else body,
         )
     )
+    return first, body if is_long else b""
 
 
 @functools.lru_cache(maxsize=1)

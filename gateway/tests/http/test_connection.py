@@ -14,6 +14,7 @@ from aiohttp import web
 from gateway.http import connection as module
 from gateway.http import replies
 from gateway.http.connection import Request
+from gateway.http.door import Door
 from gateway.http.ports import Port
 from gateway.http.replies import Reply
 from testkit.processes import free_port
@@ -66,7 +67,7 @@ def answers() -> Answers:
 
 @pytest.fixture
 async def port(answers: Answers) -> AsyncIterator[Port]:
-    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, stall_seconds=STALL_SECONDS)
+    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, Door(), stall_seconds=STALL_SECONDS)
     await opened.open()
     yield opened
     answers.go_on.set()
@@ -178,7 +179,7 @@ async def test_a_request_before_a_half_close_may_take_its_time(api: Api, answers
     await connection.send(api.bytes("GET", "//") + api.bytes("GET", "//wait"))
     connection.writer.write_eof()
     assert (await connection.receive()).status == 200
-    await asyncio.sleep(module.NEXT_REQUEST_SECONDS * 3)
+    await asyncio.sleep(0.15)
     answers.go_on.set()
     assert (await connection.receive()).status == 200
 
@@ -227,7 +228,10 @@ def test_no_name_of_ours_hides_one_of_aiohttps() -> None:
     """aiohttp's protocol is the base class: a name that a later aiohttp adds would silently replace it."""
     mangled = f"_{module.Connection.__name__}__"
     ours = {name for name in vars(module.Connection) if not name.startswith((mangled, "__"))}
-    overridden = {"data_received", "eof_received", "connection_lost", "handle_error", "log_exception"}
+    overridden = {
+        *("connection_made", "data_received", "eof_received", "connection_lost", "pause_reading", "resume_reading"),
+        *("handle_error", "log_exception"),
+    }
     assert ours & set(dir(web.RequestHandler)) == overridden
     assert ours - overridden == {"respond", "read", "send", "sent", "retire", "look_at_the_clock"}
 

@@ -52,7 +52,7 @@ async def test_a_key_is_limited_by_itself_and_whatever_it_asks_counts(
 
 def test_a_window_moves_and_refused_requests_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     memory, now = ProcessMemory(), [1000.0]
-    monkeypatch.setattr(time, "time", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for _ in range(3):
         assert memory.acquire_entry("k", 3, 60)
         now[0] += 10
@@ -67,6 +67,22 @@ def test_a_window_moves_and_refused_requests_do_not_count(monkeypatch: pytest.Mo
     now[0] = 1200.0
     memory.forget_idle()
     assert memory.get_moving_window("k", 3, 60) == (1200.0, 0)
+
+
+async def test_a_jump_of_the_machines_time_neither_empties_nor_freezes_a_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted = Limits("memory://")
+    wall = time.time()
+    for number in range(120):
+        monkeypatch.setattr(time, "time", lambda number=number: wall + 90 * number)
+        allowance = await counted.take(1)
+        assert (allowance.admitted, allowance.remaining) == (True, 119 - number)
+    for jump in (86_400, -86_400):
+        monkeypatch.setattr(time, "time", lambda jump=jump: wall + jump)
+        allowance = await counted.take(1)
+        assert not allowance.admitted
+        assert 50 <= allowance.reset_seconds <= 60
 
 
 async def test_counting_costs_little() -> None:

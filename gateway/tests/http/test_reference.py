@@ -77,3 +77,12 @@ def test_an_address_is_no_markup() -> None:
     reference = Reference("https://example.org/a<b&c/api/v1")
     assert b"https://example.org/a&lt;b&amp;c/api/v1" in reference.pages["/docs"].body
     assert b"a<b" not in reference.pages["/docs"].body
+
+
+@pytest.mark.parametrize("path", ["//", "//docs/"])
+async def test_the_root_leads_to_the_reference(api: Api, path: str) -> None:
+    for method in ("GET", "HEAD"):
+        response = await api.request(method, path)
+        assert (response.status, response.header("Location")) == (302, "/docs")
+    response = await api.request("POST", path)
+    assert (response.status, response.header("Allow")) == (405, "GET, HEAD")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from sqlalchemy import type_coerce
@@ -24,7 +24,9 @@ class SubscriptionCreate(msgspec.Struct, kw_only=True):
     An absent `events` is as good as an empty one: 422 events_empty.
     """
 
-    destination_url: Annotated[str, Text(longest=URL_CHARACTERS_MAX)]
+    keys_with_nul: ClassVar[tuple[str, ...]] = ("destination_url",)  # refused as every other bad destination is
+
+    destination_url: Annotated[str, Text(longest=URL_CHARACTERS_MAX, nul=True)]
     """Where deliveries go: an https URL on port 443 whose host is public. Not http, no other port, no private or
     loopback address."""
     events: list[str] | None = None

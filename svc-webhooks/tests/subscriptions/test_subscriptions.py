@@ -130,6 +130,8 @@ async def test_one_of_many_simultaneous_requests_creates(client: Client) -> None
         ({"destination_url": URL, "events": ["ticket.created"], "secret": "mine"}, 400, "invalid_request"),
         ({"destination_url": "", "events": ["ticket.created"]}, 422, "invalid_destination_url"),
         ({"destination_url": "https://127.0.0.1/", "events": ["ticket.created"]}, 422, "invalid_destination_url"),
+        ({"destination_url": f"{URL}\0", "events": ["ticket.created"]}, 422, "invalid_destination_url"),
+        ({"destination_url": URL, "events": ["ticket.created\0"]}, 400, "invalid_request"),
         ({"destination_url": "https://[::1]/", "events": ["ticket.created"]}, 422, "invalid_destination_url"),
         ({"destination_url": URL.replace("https", "http"), "events": ["pm.stale"]}, 422, "invalid_destination_url"),
         ({"destination_url": "https://receiver.test:8443/", "events": ["pm.stale"]}, 422, "invalid_destination_url"),

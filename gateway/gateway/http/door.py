@@ -1,0 +1,211 @@
+"""Who may come in and how much they may hold: budgets of connections and of bytes, before anybody is authenticated.
+
+Connections are counted in all and by client address. A trusted proxy has no cap of its own; the clients that it speaks
+for have. Bytes that wait for a client (requests that have not arrived whole, answers that are not read, TLS handshakes)
+have a budget for all connections together: where it is exceeded, those give way that have taken of it for longest.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from prometheus_client import Counter, Gauge
+
+from gateway.http import memory
+
+CONNECTIONS_MAX = 8_000
+CONNECTIONS_PER_ADDRESS_MAX = 1_000
+
+UNFINISHED_BYTES_MAX = 24 * 1024 * 1024
+UNREAD_BYTES_MAX = 16 * 1024 * 1024
+HANDSHAKE_BYTES_MAX = 6 * 1024 * 1024
+# A connection in its TLS handshake holds this much, as measured: almost all of it is OpenSSL's.
+HANDSHAKE_BYTES = 50 * 1024
+
+# One client often has a whole network of this size to itself.
+IPV6_CLIENT_BITS = 64
+
+# Giving memory back takes milliseconds: only once so many connections have gone, and half of them all.
+TRIM_AFTER_CONNECTIONS = 100
+TRIM_SECONDS = 5.0
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+OPEN = Gauge("makeready_http_connections", "Open connections of clients, on both HTTP ports")
+REFUSED = Counter(
+    "makeready_http_connections_refused_total", "Connections closed unanswered, because too many are open", ["cap"]
+)
+HELD = Gauge("makeready_http_held_bytes", "Bytes that wait for clients", ["budget"])
+EXCEEDED = Counter(
+    "makeready_http_budget_exceeded_total", "Connections that gave way, because all together held too much", ["budget"]
+)
+
+
+class Budget:
+    """Bytes that connections may hold together."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._name = name
+        self._most = most
+        self._held: dict[Callable[[], object], int] = {}
+        """By the function that makes its holder give way; the one that has held for longest comes first."""
+        self.total = 0
+        self.has_been_exceeded = False
+        """Since memory was last given back."""
+        HELD.labels(name).set_function(lambda: self.total)
+
+    def hold(self, give_way: Callable[[], object], size: int) -> None:
+        """Sets the bytes of one holder. If all hold too much, those that have held for longest give way."""
+        self.total += size - self._held.get(give_way, 0)
+        self._held[give_way] = size
+        while self.total > self._most and len(self._held) > 1:
+            longest = next(iter(self._held))
+            self.release(longest)
+            EXCEEDED.labels(self._name).inc()
+            self.has_been_exceeded = True
+            longest()
+
+    def release(self, give_way: Callable[[], object]) -> None:
+        self.total -= self._held.pop(give_way, 0)
+
+
+class Door:
+    """The budgets of one process, which its HTTP ports share."""
+
+    def __init__(
+        self,
+        connections_max: int = CONNECTIONS_MAX,
+        per_address_max: int = CONNECTIONS_PER_ADDRESS_MAX,
+        trusted_proxies: Iterable[Network] = (),
+    ) -> None:
+        self._connections_max = connections_max
+        self._per_address_max = per_address_max
+        self._trusted = tuple(trusted_proxies)
+        self._by_address: dict[str, int] = {}
+        self._trim_again_at = 0.0
+        self._peak = 0
+        """The most connections that were open since memory was last given back."""
+        self.refused = 0
+        """How many were refused since the last call of `take_refused`."""
+        self.connections = 0
+        """How many are open."""
+        self.unfinished = Budget("unfinished_requests", UNFINISHED_BYTES_MAX)
+        self.unread = Budget("unread_answers", UNREAD_BYTES_MAX)
+        self.handshakes = Budget("handshakes", HANDSHAKE_BYTES_MAX)
+
+    def limit(self, connections_max: int) -> None:
+        """Lowers the cap on all connections to what this process can have open."""
+        self._connections_max = min(self._connections_max, connections_max)
+
+    def enter(self, peer: str) -> str | None:
+        """Counts a connection from an address. Returns the name to `leave` by; None if the connection is too many."""
+        if self.connections >= self._connections_max:
+            self._refuse("all")
+            return None
+        address = ipaddress.ip_address(peer.partition("%")[0])
+        client = "" if self._is_trusted(address) else _client(address)
+        if client and not self.count(client):
+            return None
+        self.connections += 1
+        self._peak = max(self._peak, self.connections)
+        OPEN.set(self.connections)
+        return client
+
+    def leave(self, client: str) -> None:
+        """The end of a connection that `enter` counted."""
+        self.connections -= 1
+        OPEN.set(self.connections)
+        if client:
+            self.uncount(client)
+
+    def count(self, client: str) -> bool:
+        """Counts one more connection of a client, or request that a proxy passes on; False if it is too many."""
+        count = self._by_address.get(client, 0)
+        if count >= self._per_address_max:
+            self._refuse("address")
+            return False
+        self._by_address[client] = count + 1
+        return True
+
+    def uncount(self, client: str) -> None:
+        left = self._by_address[client] - 1
+        if left:
+            self._by_address[client] = left
+        else:
+            del self._by_address[client]
+
+    def client_behind_proxy(self, forwarded_for: Iterable[str]) -> str:
+        """The client that a trusted proxy speaks for: the rightmost address of X-Forwarded-For that is not a trusted
+        proxy's. Empty if there is none: then a proxy speaks for itself.
+
+        forwarded_for: the values of the header's lines, in order.
+        """
+        for entry in reversed(",".join(forwarded_for).split(",")):
+            text = entry.strip()
+            if not text:
+                continue
+            address = _address(text)
+            if address is None:
+                return "unknown"
+            if not self._is_trusted(address):
+                return _client(address)
+        return ""
+
+    def take_refused(self) -> int:
+        refused, self.refused = self.refused, 0
+        return refused
+
+    def give_memory_back(self, now: float) -> None:
+        """To be called now and then: gives the system the memory of connections that have gone."""
+        if now < self._trim_again_at:
+            return
+        many_left = self._peak - self.connections >= max(TRIM_AFTER_CONNECTIONS, self._peak // 2)
+        budgets = (self.unfinished, self.unread, self.handshakes)
+        if many_left or any(budget.has_been_exceeded for budget in budgets):
+            self._peak = self.connections
+            self._trim_again_at = now + TRIM_SECONDS
+            for budget in budgets:
+                budget.has_been_exceeded = False
+            memory.give_back()
+
+    def _refuse(self, cap: str) -> None:
+        self.refused += 1
+        REFUSED.labels(cap).inc()
+
+    def _is_trusted(self, address: Address) -> bool:
+        address = _plain(address)
+        return any(address in network for network in self._trusted)
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    """The networks of a setting: CIDRs set apart by commas. Raises ValueError."""
+    return tuple(ipaddress.ip_network(one.strip()) for one in text.split(",") if one.strip())
+
+
+def _client(address: Address) -> str:
+    """The name by which the connections of one client are counted."""
+    address = _plain(address)
+    if address.version == 4:
+        return str(address)
+    return str(ipaddress.ip_network((int(address), IPV6_CLIENT_BITS), strict=False))
+
+
+def _plain(address: Address) -> Address:
+    """IPv4 where the address is IPv4 in IPv6's clothes."""
+    mapped: Any = getattr(address, "ipv4_mapped", None)
+    return mapped or address
+
+
+def _address(text: str) -> Address | None:
+    """An entry of X-Forwarded-For, which some proxies write with a port."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

@@ -1,0 +1,99 @@
+"""Where a request's head and body end in the bytes of a connection, so that the parser gets one request at a time."""
+
+from __future__ import annotations
+
+import re
+
+# A request's first line and all its headers together.
+HEAD_BYTES_MAX = 32 * 1024
+HEAD_END = b"\r\n\r\n"
+TRAILER_BYTES_MAX = 8 * 1024
+
+_VERSIONS = (b" HTTP/1.1", b" HTTP/1.0")
+_SIZE_LINE_BYTES_MAX = 256
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+
+
+class MalformedChunks(Exception):  # noqa: N818 - says what is the matter
+    pass
+
+
+def is_request_line(line: bytes | bytearray) -> bool:
+    """Whether a first line has three parts set apart by one blank each, the last one a version that is spoken here.
+
+    The parser takes several blanks for one, and versions 0.9 and 2.0 for 1.0.
+    """
+    return line.endswith(_VERSIONS) and line.count(b" ") == 2
+
+
+class Length:
+    """A body of a declared length."""
+
+    def __init__(self, length: int) -> None:
+        self._left = length
+
+    @property
+    def has_ended(self) -> bool:
+        return self._left == 0
+
+    def take(self, data: bytes) -> int:
+        """How many of the next bytes are the body's."""
+        size = min(self._left, len(data))
+        self._left -= size
+        return size
+
+
+class Chunks:
+    """A body in chunks."""
+
+    def __init__(self) -> None:
+        self._skip = 0
+        """Bytes of the chunk that are still to come."""
+        self._line = b""
+        """What has arrived of a line of the framing."""
+        self._follows_chunk = False
+        """The line is the end of a chunk's line, which is empty."""
+        self._trailers: int | None = None
+        """The bytes of the trailers, once the last chunk has come."""
+        self.has_ended = False
+
+    def take(self, data: bytes) -> int:
+        """How many of the next bytes are the body's. Raises MalformedChunks."""
+        at = 0
+        while at < len(data) and not self.has_ended:
+            if self._skip:
+                size = min(self._skip, len(data) - at)
+                self._skip -= size
+                at += size
+                continue
+            end = data.find(b"\n", at) + 1
+            line = self._line + data[at : end or len(data)]
+            at = end or len(data)
+            if len(line) > (_SIZE_LINE_BYTES_MAX if self._trailers is None else TRAILER_BYTES_MAX):
+                raise MalformedChunks
+            if end:
+                self._line = b""
+                self._take_line(line)
+            else:
+                self._line = line
+        return at
+
+    def _take_line(self, line: bytes) -> None:
+        if self._follows_chunk:
+            if line != b"\r\n":
+                raise MalformedChunks
+            self._follows_chunk = False
+        elif self._trailers is not None:
+            self._trailers += len(line)
+            if self._trailers > TRAILER_BYTES_MAX or not line.endswith(b"\r\n"):
+                raise MalformedChunks
+            self.has_ended = line == b"\r\n"
+        else:
+            found = _SIZE_LINE.fullmatch(line)
+            if found is None:
+                raise MalformedChunks
+            self._skip = int(found[1], 16)
+            if self._skip:
+                self._follows_chunk = True
+            else:
+                self._trailers = 0

@@ -1,0 +1,279 @@
+"""Who may come in, and who gives way: the door's counts and budgets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from prometheus_client import REGISTRY
+
+from chassis.runtime.settings import Environment, SettingsError
+from gateway import config
+from gateway.http import connection as connections
+from gateway.http import door as module
+from gateway.http import replies
+from gateway.http.connection import BodyBroken, Request
+from gateway.http.door import Budget, Door, networks
+from gateway.http.ports import Port
+from gateway.http.replies import Reply
+from testkit.processes import free_port
+from testkit.raw_http import Api, Connection
+
+
+def refused(cap: str) -> float:
+    return REGISTRY.get_sample_value("makeready_http_connections_refused_total", {"cap": cap}) or 0.0
+
+
+def test_who_held_longest_gives_way_until_the_rest_fits() -> None:
+    gone: list[str] = []
+    budget = Budget("test", 100)
+    holders = {name: (lambda name=name: gone.append(name)) for name in "abc"}
+    budget.hold(holders["a"], 40)
+    budget.hold(holders["b"], 40)
+    budget.hold(holders["a"], 50)
+    assert (gone, budget.total) == ([], 90)
+    budget.hold(holders["c"], 70)
+    assert (gone, budget.total) == (["a", "b"], 70)
+    budget.hold(holders["c"], 170)
+    assert (gone, budget.total) == (["a", "b"], 170), "one that is alone may hold more: it is one answer"
+    budget.release(holders["c"])
+    budget.release(holders["c"])
+    assert budget.total == 0
+
+
+@pytest.mark.parametrize(
+    ("forwarded_for", "client"),
+    [
+        ([], ""),
+        ([""], ""),
+        (["203.0.113.7"], "203.0.113.7"),
+        (["198.51.100.1, 203.0.113.7"], "203.0.113.7"),
+        (["203.0.113.7, 10.1.2.3, 10.9.9.9"], "203.0.113.7"),
+        (["198.51.100.1", "203.0.113.7 , 10.1.2.3"], "203.0.113.7"),
+        (["10.1.2.3"], ""),
+        (["203.0.113.7:4711"], "203.0.113.7"),
+        (["[2001:db8:1:2:3::4]:4711"], "2001:db8:1:2::/64"),
+        (["2001:db8:1:2:ffff::1"], "2001:db8:1:2::/64"),
+        (["::ffff:203.0.113.7"], "203.0.113.7"),
+        (["203.0.113.7, nonsense"], "unknown"),
+    ],
+)
+def test_the_rightmost_address_that_is_no_trusted_proxys_is_the_client(forwarded_for: list[str], client: str) -> None:
+    assert Door(trusted_proxies=networks("10.0.0.0/8, 2001:db8:ffff::/48")).client_behind_proxy(forwarded_for) == client
+
+
+def test_connections_are_counted_in_all_and_by_address() -> None:
+    door = Door(connections_max=4, per_address_max=2, trusted_proxies=networks("10.0.0.0/8"))
+    assert [door.enter("192.0.2.1") for _ in range(3)] == ["192.0.2.1", "192.0.2.1", None]
+    assert [door.enter("10.0.0.1"), door.enter("::ffff:10.0.0.2")] == ["", ""]
+    before = refused("all")
+    assert door.enter("192.0.2.2") is None
+    assert refused("all") == before + 1
+    door.leave("")
+    door.leave("192.0.2.1")
+    assert door.enter("192.0.2.1") == "192.0.2.1"
+    assert door.connections == 3
+
+
+@pytest.mark.parametrize("text", ["nonsense", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8;::1"])
+def test_bad_networks_stop_the_start_with_one_line(text: str) -> None:
+    with pytest.raises(SettingsError, match="MAKEREADY_TRUSTED_PROXIES"):
+        config._trusted_proxies(Environment({"MAKEREADY_TRUSTED_PROXIES": text}))
+
+
+class Answers:
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, request: Request) -> Reply:
+        path, _ = request.target()
+        try:
+            if path == "/wait":
+                await self.go_on.wait()
+            if path == "/big":
+                return replies.json(b"x" * 8_000_000)
+            if path == "/shared":
+                return Reply(200, SHARED, is_shared=True)
+            if path == "/body":
+                return replies.json(b"%d" % len(await request.body()))
+        except BodyBroken as broken:
+            return replies.error(400, "invalid_request", f"The body can't be read: {broken}.")
+        return replies.json(b"{}")
+
+
+SHARED = b"x" * 8_000_000
+
+
+@pytest.fixture
+def door() -> Door:
+    return Door(connections_max=30, per_address_max=5, trusted_proxies=networks("127.9.0.0/16"))
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+async def port(answers: Answers, door: Door) -> AsyncIterator[Port]:
+    opened = Port("TEST_PORT", "127.0.0.1", free_port(), answers, None, door)
+    await opened.open()
+    yield opened
+    answers.go_on.set()
+    await opened.close()
+    await until(lambda: door.connections == 0)
+    assert (door.connections, door.unfinished.total, door.unread.total) == (0, 0, 0)
+    assert door.count("127.0.0.1") and door._by_address == {"127.0.0.1": 1}
+
+
+@pytest.fixture
+def api(port: Port) -> Api:
+    return Api(port.number)
+
+
+async def connect(port: Port, address: str, receive_bytes: int = 0) -> Connection:
+    one = socket.socket()
+    one.setblocking(False)
+    if receive_bytes:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    one.bind((address, 0))
+    await asyncio.get_running_loop().sock_connect(one, ("127.0.0.1", port.number))
+    return Connection(*await asyncio.open_connection(sock=one))
+
+
+async def until(condition: object) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # type: ignore[operator] # noqa: ASYNC110 - polling
+            await asyncio.sleep(0.02)
+
+
+async def test_a_connection_over_the_cap_of_its_address_is_closed_unanswered_and_counted(port: Port, api: Api) -> None:
+    before = refused("address")
+    open_ones = [await connect(port, "127.0.0.7") for _ in range(5)]
+    extra = await connect(port, "127.0.0.7")
+    assert await extra.is_closed()
+    assert refused("address") == before + 1
+    assert (await api.get("//")).status == 200  # another address
+    for one in open_ones:
+        await one.send(api.bytes("GET", "//"))
+        assert (await one.receive()).status == 200
+    open_ones.pop().close()
+    await until(lambda: port.connections == 4)
+    again = await connect(port, "127.0.0.7")
+    await again.send(api.bytes("GET", "//"))
+    assert (await again.receive()).status == 200
+
+
+async def test_a_trusted_proxy_has_no_cap_but_the_clients_it_speaks_for_have(
+    port: Port, api: Api, answers: Answers
+) -> None:
+    waiting = [await connect(port, "127.9.0.1") for _ in range(5)]
+    for one in waiting:
+        await one.send(api.bytes("GET", "//wait", X_Forwarded_For="198.51.100.66, 203.0.113.7, 127.9.3.3"))
+    await asyncio.sleep(0.2)
+    before = refused("address")
+    sixth = await connect(port, "127.9.0.1")
+    await sixth.send(api.bytes("GET", "//", X_Forwarded_For="203.0.113.7"))
+    assert await sixth.is_closed()
+    assert refused("address") == before + 1
+    for client in ("203.0.113.8", "", "127.9.0.9"):
+        other = await connect(port, "127.9.0.1")
+        await other.send(api.bytes("GET", "//", X_Forwarded_For=client))
+        assert (await other.receive()).status == 200
+    answers.go_on.set()
+    for one in waiting:
+        assert (await one.receive()).status == 200
+    again = await connect(port, "127.9.0.1")
+    await again.send(api.bytes("GET", "//", X_Forwarded_For="203.0.113.7"))
+    assert (await again.receive()).status == 200
+
+
+async def test_forwarded_for_of_anybody_else_does_not_count(port: Port, api: Api) -> None:
+    open_ones = [await connect(port, "127.0.0.8") for _ in range(5)]
+    for number, one in enumerate(open_ones):
+        await one.send(api.bytes("GET", "//", X_Forwarded_For=f"203.0.113.{number}"))
+        assert (await one.receive()).status == 200
+    assert await (await connect(port, "127.0.0.8")).is_closed()
+
+
+async def test_unfinished_requests_give_way_with_an_answer_the_oldest_first(
+    port: Port, api: Api, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door.unfinished, "_most", 60_000)
+    head = await connect(port, "127.0.0.2")
+    await head.send(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 20_000)
+    body = await connect(port, "127.0.0.3")
+    await body.send(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"x" * 30_000)
+    await until(lambda: door.unfinished.total >= 50_000)
+    assert (await api.request("POST", "//body", None, b"x" * 200)).body == b"200"
+    last = await connect(port, "127.0.0.4")
+    await last.send(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n" + b"x" * 39_000)
+    for one in (head, body):
+        response = await one.receive()
+        assert (response.status, response.code) == (400, "invalid_request")
+        assert "too many requests are arriving" in response.message
+        assert await one.is_closed()
+    await last.send(b"x" * 1000)
+    assert (await last.receive()).body == b"40000"
+
+
+async def test_answers_that_are_not_read_give_way_and_a_page_for_all_takes_no_memory(
+    port: Port, api: Api, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door.unread, "_most", 20_000_000)
+    readers = []
+    for number in range(3):
+        reader = await connect(port, f"127.0.1.{number + 1}", 4096)
+        assert isinstance(reader.writer.transport, asyncio.ReadTransport)
+        reader.writer.transport.pause_reading()
+        await reader.send(api.bytes("GET", "//big"))
+        readers.append(reader)
+        await until(lambda number=number: door.unread.total > 8_000_000 * min(number + 1, 2))
+    await until(lambda: port.connections == 2)
+    for number in range(10):
+        reader = await connect(port, f"127.0.1.{number + 1}", 4096)
+        assert isinstance(reader.writer.transport, asyncio.ReadTransport)
+        reader.writer.transport.pause_reading()
+        await reader.send(api.bytes("GET", "//shared"))
+        readers.append(reader)
+    await until(lambda: port.connections == 12)
+    await asyncio.sleep(0.2)
+    assert door.unread.total < 17_000_000
+    for reader in readers[1:3]:
+        assert isinstance(reader.writer.transport, asyncio.ReadTransport)
+        reader.writer.transport.resume_reading()
+        assert len((await reader.receive()).body) == 8_000_000
+
+
+async def test_what_is_sent_ahead_stays_unread_until_it_is_its_turn(
+    port: Port, api: Api, answers: Answers, door: Door
+) -> None:
+    """A request under way lets its connection take in one read at most."""
+    ahead = await connect(port, "127.0.0.2")
+    ahead.writer.transport.set_write_buffer_limits(high=0)
+    ahead.writer.write(api.bytes("GET", "//wait") + api.bytes("GET", "//") * 100_000)
+    await asyncio.sleep(0.5)
+    assert door.unfinished.total < 300_000
+    answers.go_on.set()
+    for _ in range(2000):
+        assert (await ahead.receive()).status == 200
+    ahead.close()
+
+
+async def test_silent_connections_are_closed_when_their_time_is_over(
+    port: Port, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.2)
+    started = time.monotonic()
+    assert await (await connect(port, "127.0.0.2")).is_closed()
+    assert time.monotonic() - started < 10
+    assert port.connections == 0
+
+
+def test_the_budgets_fit_the_memory_of_a_pod() -> None:
+    """Together with 100 MB at rest they are less than 200 MB."""
+    together = module.UNFINISHED_BYTES_MAX + module.UNREAD_BYTES_MAX + module.HANDSHAKE_BYTES_MAX
+    assert together < 100_000_000
