@@ -79,9 +79,11 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
     updated_at: str
     """When the ticket last changed; what `updated_since` looks at."""
     completed_at: str | None
-    """When it was completed; null unless status is Completed."""
+    """When it was completed; null unless status is Completed, and for a completed ticket that came in a file without
+    the instant."""
     cancelled_at: str | None
-    """When it was cancelled; null unless status is Cancelled."""
+    """When it was cancelled; null unless status is Cancelled, and for a cancelled ticket that came in a file without
+    the instant."""
     cancellation_reason_code: fields.CancellationReason | None
     """Why it was cancelled; null unless status is Cancelled."""
     external_id: str | None
