@@ -61,8 +61,9 @@ class EditableFields:
         hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
         wanted: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
         self._kind = msgspec.defstruct(row.__name__, wanted, kw_only=True)
+        plain = typing.get_type_hints(row)
         instant = datetime.datetime
-        self._instants = {name for name in names if instant in (hints[name], *typing.get_args(hints[name]))}
+        self._instants = {name for name in names if instant in (plain[name], *typing.get_args(plain[name]))}
         needed = {field.name for field in msgspec.structs.fields(row) if field.required}
         # A row names other records by external_id in a field `place`, a request by id in `place_id`.
         self._required = {*needed, *(f"{name}_id" for name in needed)} - {"external_id"}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Annotated, ClassVar
 
 import msgspec
 
-from chassis.records.bodies import LongText, RecordId, Text
+from chassis.records.bodies import LongText, PastInstant, RecordId, Text
 from svc_tickets.tickets.rules import fields
 
 ShortText = Annotated[str, Text(longest=200)]
@@ -72,10 +71,10 @@ class TicketRow(msgspec.Struct, kw_only=True):
     assignee: ShortText | None = None
     assigned_vendor: ShortText | None = None
     photo_url: Annotated[str, Text(longest=2000)] | None = None
-    created_at: datetime.datetime | None = None
-    updated_at: datetime.datetime | None = None
-    completed_at: datetime.datetime | None = None
-    cancelled_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None
+    updated_at: PastInstant | None = None
+    completed_at: PastInstant | None = None
+    cancelled_at: PastInstant | None = None
     cancellation_reason_code: fields.CancellationReason | None = None
     source: fields.Source | None = None
 
