@@ -161,6 +161,8 @@ def unavailable_message(service: str, error: ServiceUnavailable) -> str:
             return f"{service} does not answer; `makeready status` tells what runs."
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return f"{service} did not answer in time."
+        case grpc.StatusCode.ABORTED:
+            return f"{service} writes nothing while its clock and PostgreSQL's are five minutes apart; set the clocks."
         case grpc.StatusCode.UNIMPLEMENTED:
             return f"{service} does not know this request: is it of another release?"
         case grpc.StatusCode.PERMISSION_DENIED:

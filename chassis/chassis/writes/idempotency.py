@@ -159,6 +159,7 @@ class InsertOnce(Once):
         }
         failpoint("write-before-statement")
         try:
+            await database.check_clock()  # after the values were stamped
             row = await database.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
         except DatabaseUnavailable as fault:
             return await self._after_all(database, claim, fault)
