@@ -144,11 +144,16 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
     assert turn == json.loads(await company.served_turn(turn_id))
     changed = {name: turn[name] for name in ("updated_at", "occupancy_source", "occupancy_fed_at")}
     assert turn == before | changed
-    # The two events have one instant, so their order is open.
     assert set((await fired(served, company))[start:]) == {
         ("turn.status_changed", turn_id, "Notice", "Occupied"),
         ("turn.schedule_changed", turn_id, "2999-02-09", None),
     }
+    # Receivers order an object's events by occurred_at; the last one has the record's own instant.
+    public = [event for event in await told(served, company) if event.HasField("public")]
+    instant_of = {
+        event.public.event: instants.printed(event.occurred_at.ToDatetime(datetime.UTC)) for event in public[start:]
+    }
+    assert instant_of["turn.status_changed"] < instant_of["turn.schedule_changed"] == turn["updated_at"]
     tasks = await company.command("ListTasks", turn_id=turn_id)
     assert [(one.task_id, one.status) for one in tasks] == [
         (open_task.task_id, "Cancelled"),

@@ -42,6 +42,8 @@ class Told:
             assert list(change) == ["field", "from", "to"] and change["field"] == named
             external_id = json.loads(event.public.data)["external_id"]
             found.append((event.public.event, external_id, change["from"], change["to"]))
+        instants = [(event.public.entity_id, event.occurred_at.ToNanoseconds()) for event in public]
+        assert len(set(instants)) == len(instants), "two events of one turn share occurred_at"
         return sorted(found, key=lambda one: (one[1], one[0]))
 
 
