@@ -27,8 +27,9 @@ enum, new events and new endpoints may come at any time: ignore what you do not 
 closed: an unknown key or value is refused.
 
 **Lists.** A list answers `data`, `next_cursor` and `limit`, ascending by id. Follow `next_cursor` until it is null,
-with the same filters; treat it as opaque. Records that are created meanwhile neither shift nor repeat others. There
-is no total count. To follow changes, ask with `updated_since` a minute before your last look: an instant may become
+with the same filters; treat it as opaque. Records that are created meanwhile neither shift nor repeat others; one may
+become visible shortly after a record with a higher id, so a walk that runs at that moment may pass it. There is no
+total count. To follow changes, ask with `updated_since` a minute before your last look: an instant may become
 visible shortly after it was taken. An unknown query key is refused with 400, a status outside its enum with 422.
 
 **Writes.** Send a new `Idempotency-Key` with each new write, and the same one again when you retry: the first answer

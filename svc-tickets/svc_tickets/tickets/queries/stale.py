@@ -37,9 +37,9 @@ def _restart() -> Statement:
     hour = literal_column("interval '1 hour'", Interval)
     before, threshold = (param(name, BigInteger) * hour for name in ("hours_before", "stale_after_hours"))
     quiet_since = t.ticket.c.quiet_since
-    # The multiple of the old threshold up to which the silence is announced; quiet_since if it never was.
-    announced = t.ticket.c.stale_due_at - before
-    until = case((announced > quiet_since, func.greatest(announced, CLOCK)), else_=quiet_since)
+    # The due time lies more than one old threshold after quiet_since only if a multiple of it has been announced.
+    is_announced = t.ticket.c.stale_due_at - before > quiet_since
+    until = case((is_announced, func.greatest(quiet_since, CLOCK)), else_=quiet_since)
     passed = func.floor(func.extract("epoch", until - quiet_since) / func.extract("epoch", threshold))
     return Statement(
         update(t.ticket)
