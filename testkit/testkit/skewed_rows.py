@@ -138,7 +138,7 @@ def _plain(pages: Pages, names: Sequence[str]) -> Statement:
     plain = sa.select(table.c.id).where(
         table.c.company_id == param("company_id", sa.BigInteger),
         table.c.id > param("after_id", sa.BigInteger),
-        pages.shown,
+        pages.visible,
         *(pages.filters[name] for name in names),
     )
     return Statement(plain.order_by(table.c.id).limit(sa.literal_column(str(LIMIT + 1))))

@@ -255,10 +255,10 @@ async def test_of_inserts_with_one_key_at_once_one_happens(database: Database) -
 async def test_an_insert_in_flight_is_told_and_an_earlier_reply_can_be_asked_for(database: Database) -> None:
     async with held(database):
         assert await code_of(insert(database, a_claim(), 2)) == "idempotency_in_progress"
-        assert await code_of(INSERT.kept(database, a_claim())) == "idempotency_in_progress"
-    assert await INSERT.kept(database, a_claim()) is None
+        assert await code_of(INSERT.stored(database, a_claim())) == "idempotency_in_progress"
+    assert await INSERT.stored(database, a_claim()) is None
     await insert(database, a_claim(), 2)
-    kept = await INSERT.kept(database, a_claim())
+    kept = await INSERT.stored(database, a_claim())
     assert kept is not None and (kept.body, kept.replayed) == (b"2", True)
 
 

@@ -102,7 +102,7 @@ async def test_a_key_of_30_days_is_new_again(database: Database, retention: Rete
     await write(database, "k", "first")
     await age(database, NOW - KEPT)
     assert await retention.sweep(NOW) == 1
-    assert await WRITE.kept(database, claimed("k")) is None
+    assert await WRITE.stored(database, claimed("k")) is None
     again = await write(database, "k", "second")
     assert (again.replayed, again.body) == (False, b"second")
     assert await retention.sweep(NOW) == 0 and await keys(database) == ["k"]

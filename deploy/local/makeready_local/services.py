@@ -106,8 +106,8 @@ def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, st
     digests = {service.name: migrations_digest(service.package) for service in services}
     children = {}
     for service in services:
-        kept = done.get(service.name) or {}
-        if kept.get("digest") == digests[service.name] and kept.get("revision") == revision(service.database_url):
+        last = done.get(service.name) or {}
+        if last.get("digest") == digests[service.name] and last.get("revision") == revision(service.database_url):
             continue
         program = [sys.executable, "-P", "-m", service.package, "migrate"]
         log = state.log(f"{service.name}-migrate")

@@ -110,7 +110,7 @@ def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.da
         raise invalid_request("A turn stays with the unit that it was first imported for.", "unit")
     values["property_id"] = property_ids[values["unit_id"]]
     if row.status is not None:
-        values["status"] = rules.kept(row.status)
+        values["status"] = rules.stored_status(row.status)
     if "occupancy_source" in line.given:
         values["occupancy_source"] = rules.provider(row.occupancy_source, "occupancy_source")
     names = ("move_out_date", "projected_ready_on", "occupancy_source", "occupancy_fed_at")

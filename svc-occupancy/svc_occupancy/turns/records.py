@@ -59,7 +59,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
 TURN = Shape(
     Turn,
     tables.transition,
-    status=Computed(rules.shown, tables.transition.c.status),
+    status=Computed(rules.public_status, tables.transition.c.status),
     property=Nested(Named, schema.property_),
     unit=Nested(Named, schema.unit),
     url=Link("/turns/{entity_id}"),

@@ -28,12 +28,12 @@ _SHOWN: dict[TransitionStatus, TurnStatus] = dict(zip(TRANSITION_STATUSES, TURN_
 _KEPT: dict[TurnStatus, TransitionStatus] = dict(zip(TURN_STATUSES, TRANSITION_STATUSES, strict=True))
 
 
-def shown(status: TransitionStatus) -> TurnStatus:
+def public_status(status: TransitionStatus) -> TurnStatus:
     """A turn's status as published, in title case."""
     return _SHOWN[status]
 
 
-def kept(status: TurnStatus) -> TransitionStatus:
+def stored_status(status: TurnStatus) -> TransitionStatus:
     """A turn's status as stored."""
     return _KEPT[status]
 

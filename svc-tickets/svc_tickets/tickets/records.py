@@ -167,8 +167,8 @@ def history_entry(row: HistoryRow) -> tickets_pb2.TicketChange:
 
 
 def comment(row: CommentRow) -> ticket_commands_pb2.TicketComment:
-    shown = ticket_commands_pb2.TicketComment(
+    comment_message = ticket_commands_pb2.TicketComment(
         comment_id=row.id or 0, kind=row.kind, body=row.body, author=row.author or "", actor=_actor_of(row)
     )
-    shown.created_at.FromDatetime(row.created_at)
-    return shown
+    comment_message.created_at.FromDatetime(row.created_at)
+    return comment_message

@@ -139,7 +139,7 @@ async def test_a_lock_let_go_between_two_writes_of_one_key_leaves_the_ticket_of_
         answers = await CREATE_TICKET._write_several(several)
     done = 1 - held
     assert answers[held] is None and answers[done] == WriteReply(status=201, body=writes[done][1])
-    kept = await CREATE_TICKET.kept(database, writes[done][0])
+    kept = await CREATE_TICKET.stored(database, writes[done][0])
     assert kept is not None and kept.body == writes[done][1]
     ticket = select(t.ticket.c.id).where(t.ticket.c.title == literal_column(f"'Together {key}'"))
     assert json.loads(kept.body)["number"] == await database.value(Statement(ticket))

@@ -94,9 +94,9 @@ def _delivery(one: pb.Delivery) -> Iterator[str]:
 
 def _short(excerpt: str) -> str:
     """The text in quotes, escaped for a terminal, and cut to one line."""
-    shown = printable(excerpt[:EXCERPT_POINTS_MAX])
-    is_whole = len(shown) <= EXCERPT_POINTS_MAX and len(excerpt) <= EXCERPT_POINTS_MAX
-    return f'"{shown}"' if is_whole else f'"{shown[: EXCERPT_POINTS_MAX - 1]}…"'
+    printed = printable(excerpt[:EXCERPT_POINTS_MAX])
+    is_whole = len(printed) <= EXCERPT_POINTS_MAX and len(excerpt) <= EXCERPT_POINTS_MAX
+    return f'"{printed}"' if is_whole else f'"{printed[: EXCERPT_POINTS_MAX - 1]}…"'
 
 
 def _state(one: pb.Delivery) -> str:

@@ -47,9 +47,9 @@ def today() -> datetime.date:
     return datetime.datetime.now(ZoneInfo(TIMEZONE)).date()
 
 
-def day_of(kept: str | None) -> datetime.date:
+def day_of(stored: str | None) -> datetime.date:
     """The day of a story that has begun, else today."""
-    return datetime.date.fromisoformat(kept) if kept else today()
+    return datetime.date.fromisoformat(stored) if stored else today()
 
 
 def rows(day: datetime.date) -> dict[str, list[Row]]:
