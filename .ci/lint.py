@@ -70,8 +70,8 @@ def main(words: Sequence[str]) -> int:
 
 def command(*words: str, **environment: str) -> list[str]:
     """Runs a command; returns its output if it failed."""
-    told = {**os.environ, **environment}
-    done = subprocess.run(words, capture_output=True, text=True, env=told, check=False)  # noqa: S603
+    complete = {**os.environ, **environment}
+    done = subprocess.run(words, capture_output=True, text=True, env=complete, check=False)  # noqa: S603
     output = (done.stdout + done.stderr).strip().splitlines()
     return [] if done.returncode == 0 else output or [f"exit status {done.returncode}"]
 

@@ -309,7 +309,7 @@ async def test_without_an_answer_it_says_how_to_do_it_once_all_the_same(shell: S
     status, _, err = await shell(*words, "--idempotency-key", "mine")
     assert status == 1
     assert err == (
-        "makeready: svc-catalog does not answer; `makeready status` tells what runs."
+        "makeready: svc-catalog does not answer; `makeready status` lists the running services."
         " To do it once all the same, repeat it with --idempotency-key mine.\n"
     )
     assert "--idempotency-key mine" not in (await shell(*words))[2]

@@ -64,7 +64,7 @@ def test_a_damaged_runtime_file_is_told(run: Run, tmp_path: Path, text: str) -> 
 def test_a_service_that_is_down_is_named(run: Run) -> None:
     status, out, err = run("company", "list")
     assert (status, out) == (1, "")
-    assert err == "makeready: gateway does not answer; `makeready status` tells what runs.\n"
+    assert err == "makeready: gateway does not answer; `makeready status` lists the running services.\n"
     status, _, err = run("webhooks", "deliveries", "1")
     assert status == 1
     assert "svc-webhooks does not answer" in err

@@ -94,8 +94,8 @@ async def check_pages(
                         right = await database.rows(plain, **values)
                         assert [row[0] for row in found] == [row[0] for row in right], values
                         plan = await explain(rows=LIMIT + 1, **values)
-                        told = f"{values}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
-                        assert plan.rows_met <= most.rows and plan.buffers <= most.buffers, told
+                        cost = f"{values}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
+                        assert plan.rows_met <= most.rows and plan.buffers <= most.buffers, cost
                         assert not plan.whole_tables, f"{values}: {plan.whole_tables}"
                         asked += 1
     return asked

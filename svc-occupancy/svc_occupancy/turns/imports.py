@@ -177,9 +177,9 @@ class _Unit:
             return None
         before = self._before.unit_status
         speaker = None if self._speaks is None else self._lines.get(self._speaks)
-        told = None if speaker is None else speaker.row.unit_status
-        status = unit_rules.unit_status_on_import(self._was, self._is, day, before, told)
+        given_status = None if speaker is None else speaker.row.unit_status
+        status = unit_rules.unit_status_on_import(self._was, self._is, day, before, given_status)
         after = self._before.became(status, unit_rules.unit_ready_on(self._is))
-        if after is not None and speaker is not None and told is not None and status != before:
+        if after is not None and speaker is not None and given_status is not None and status != before:
             speaker.touched = True
         return after

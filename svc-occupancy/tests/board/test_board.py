@@ -177,7 +177,7 @@ async def test_what_the_board_refuses(company: Company, unit_id: int) -> None:
     async def status(name: str) -> tuple[int, str]:
         return await refusal(company, "SetUnitStatus", unit_id=unit_id, unit_status=name)
 
-    assert (await status("Occupied"))[0] == 422 and "nobody is known to live" in (await status("Notice"))[1]
+    assert (await status("Occupied"))[0] == 422 and "the unit has no resident on record" in (await status("Notice"))[1]
     assert (await status("Haunted")) == (422, f"unit_status must be one of: {', '.join(unit_rules.UNIT_STATUSES)}.")
     assert (await refusal(company, "CancelNotice", unit_id=unit_id))[0] == 422
     turn_id = (await company.move_in(unit_id))["entity_id"]

@@ -64,7 +64,7 @@ def add(verbs: Commands) -> None:
         verbs,
         "retry",
         "attempt parked deliveries once more",
-        description="Attempts each parked delivery once, now, and tells how that ended; one that fails is parked "
+        description="Attempts each parked delivery once, now, and prints the result; one that fails is parked "
         "again. With --all-parked, all of a subscription get one attempt each from the next sweep. Exit status 1 "
         "where one could not be attempted; an attempt that fails is none of that.",
     )

@@ -23,7 +23,7 @@ def add(verbs: Commands) -> None:
         "event",
         "svc-webhooks",
         pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name["GetEvent"],
-        "tell everything about one event",
+        "show everything about one event",
         ("event_id",),
         description="Tells what happened and when, and for each subscription that the event was meant for, every "
         "attempt: when and why it was made, milliseconds until the connection stood (CONN), TLS was agreed upon (TLS), "

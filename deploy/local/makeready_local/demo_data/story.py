@@ -81,9 +81,9 @@ def _by_age(found: list[Row]) -> list[Row]:
     return sorted(found, key=lambda row: str(row["created_at"]))
 
 
-def fingerprint(told: dict[str, list[Row]]) -> str:
+def fingerprint(tables: dict[str, list[Row]]) -> str:
     """A digest that identifies this version of the story."""
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(tables).encode()).hexdigest()
 
 
 def _written(kind: str) -> list[Row]:

@@ -91,8 +91,8 @@ def _record_attempts() -> Statement:
         .cte("moved")
     )
     record = insert(attempt).from_select(columns, select(*(moved.c[name] for name in columns)), include_defaults=False)
-    told = (moved.c.event_id, moved.c.subscription_id, moved.c.has_failures)
-    return Statement(select(*told).add_cte(record.cte("recorded")))
+    returned = (moved.c.event_id, moved.c.subscription_id, moved.c.has_failures)
+    return Statement(select(*returned).add_cte(record.cte("recorded")))
 
 
 _RECORD_ATTEMPTS = _record_attempts()
