@@ -340,9 +340,9 @@ def test_a_pattern_gives_what_its_groups_hold_of_the_whole_text(load: Load) -> N
     ],
 )
 def test_steps_and_patterns_that_are_none_are_told(load: Load, rules: str, about: str) -> None:
-    with pytest.raises(CommandError) as told:
+    with pytest.raises(CommandError) as refused:
         load(rules)
-    assert about in str(told.value) and "title" in str(told.value)
+    assert about in str(refused.value) and "title" in str(refused.value)
 
 
 def _loaded(title: str) -> FileMapping:

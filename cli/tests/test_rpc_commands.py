@@ -131,9 +131,9 @@ def parsed(*words: str) -> argparse.Namespace:
 
 
 def test_who_may_not_do_it_is_told_so_by_kind() -> None:
-    with pytest.raises(CommandError) as told:
+    with pytest.raises(CommandError) as refused:
         actor_of(parsed("property", "add", "1", "--name", "n", "--address", "a", "--as", "staff:3"))
-    assert str(told.value) == "A member of staff may not do this; the operator and administrators may."
+    assert str(refused.value) == "A member of staff may not do this; the operator and administrators may."
     record = ("reading", "record", "1", "2", "--period-start", "x", "--period-end", "y", "--consumption", "-1")
     assert actor_of(parsed(*record, "--as", "staff:3")) == ("", 3)
     assert actor_of(parsed(*record, "--as", "ada@example.com")) == ("ada@example.com", 0)

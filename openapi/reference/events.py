@@ -28,7 +28,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """data: the name of the record, or of an inline shape; change: None if `change` is null. occurred_at and told
+    """data: the name of the record, or of an inline shape; change: None if `change` is null. occurred_at and differing
     belong to the example: its instant, and the fields in which its data differ from the record's example."""
 
     key: str
@@ -37,7 +37,7 @@ class Event:
     data: str
     occurred_at: str
     change: Moved | None = None
-    told: Mapping[str, Any] = field(default_factory=dict)
+    differing: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def description(self) -> str:

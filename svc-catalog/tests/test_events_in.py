@@ -66,8 +66,8 @@ async def test_a_units_status_and_ready_date_are_served_as_svc_occupancy_tells_t
         return found["unit_status"], found["projected_ready_on"]
 
     assert await shown() == (None, None)
-    told = {"unit_status": "Vacant Not Ready", "projected_ready_on": "2026-03-01"}
-    await record(occupancy_database, unit["entity_id"], 1, company.id, **told)
+    occupancy = {"unit_status": "Vacant Not Ready", "projected_ready_on": "2026-03-01"}
+    await record(occupancy_database, unit["entity_id"], 1, company.id, **occupancy)
     await until(shown, ("Vacant Not Ready", "2026-03-01"))
     await record(occupancy_database, unit["entity_id"], 2, company.id, unit_status="Occupied")
     await until(shown, ("Occupied", None))

@@ -98,8 +98,8 @@ async def test_whoever_has_lapsed_is_on_hold_and_nobody_is_told_but_other_contex
     rows = vendors(lapsed=-1, insured=100, unknown=None)
     assert await company.put("vendors", *rows, {"external_id": "bare", "name": "bare"}) == ["created"] * 4
     await company.put("vendors", *vendors(loud=-1), events=True)
-    told = [one for _, event in await events(database, company.id) for one in event.references.vendors]
-    assert {one.name: one.on_hold for one in told} == {
+    references = [one for _, event in await events(database, company.id) for one in event.references.vendors]
+    assert {one.name: one.on_hold for one in references} == {
         "lapsed": True,
         "insured": False,
         "unknown": False,

@@ -37,8 +37,10 @@ async def test_each_batch_tells_of_its_changed_rows_in_one_event(company: Any, d
     await company.put("properties", *rows)
     found = await company.by_external_id("properties")
     first, second = await events(database, company.id)
-    told = [(row.id, row.version, row.company_id, row.name, row.external_id) for row in first.references.properties]
-    assert told == [(found[f"P{n}"]["entity_id"], 1, company.id, f"House {n}", f"P{n}") for n in range(3)]
+    references = [
+        (row.id, row.version, row.company_id, row.name, row.external_id) for row in first.references.properties
+    ]
+    assert references == [(found[f"P{n}"]["entity_id"], 1, company.id, f"House {n}", f"P{n}") for n in range(3)]
     (changed,) = second.references.properties
     assert (changed.id, changed.version, changed.name) == (found["P1"]["entity_id"], 2, "Renamed")
     assert first.event_id < second.event_id and first.request_id == "req-test"
@@ -54,8 +56,8 @@ async def test_units_and_assets_are_told_of_with_their_property(company: Any, el
     bare, numbered = of_units.references.units
     assert (bare.id, bare.property_id, bare.name) == (units["U"]["entity_id"], elm["entity_id"], "Unit 1")
     assert not bare.HasField("unit_number") and numbered.unit_number == "2"
-    (told,) = of_assets.references.assets
-    assert MessageToDict(told, preserving_proto_field_name=True) == {
+    (reference,) = of_assets.references.assets
+    assert MessageToDict(reference, preserving_proto_field_name=True) == {
         "id": str(assets["A"]["entity_id"]),
         "version": "1",
         "company_id": str(company.id),

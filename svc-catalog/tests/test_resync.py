@@ -79,9 +79,9 @@ async def test_units_are_served_again_as_their_owner_has_them(
             request = pb.ListReferencesRequest(kind="unit_occupancies", after=pb.Place(company_id=of[0], id=of[1] - 1))
             asking = Identity(SERVICE, "svc-catalog")
             answer = await occupancy.call(ReplicaSourceServiceStub(channel).ListReferences, request, asking)
-        told = answer.references.unit_occupancies[0]
-        fields = [one.name for one in told.DESCRIPTOR.fields if one.type != FieldDescriptor.TYPE_BOOL]
-        assert fields == [one.name for one, _ in told.ListFields()] and (told.company_id, told.id) == of
+        served = answer.references.unit_occupancies[0]
+        fields = [one.name for one in served.DESCRIPTOR.fields if one.type != FieldDescriptor.TYPE_BOOL]
+        assert fields == [one.name for one, _ in served.ListFields()] and (served.company_id, served.id) == of
     finally:
         await owner.close()
 

@@ -425,8 +425,8 @@ def test_bad_rows_are_told_kept_mended_and_imported(system: System, company: Com
         "unchanged": 0,
         "rejected": 9,
     }
-    told = done.stderr.splitlines()
-    assert [line.split(": ")[:2] for line in told] == [
+    lines = done.stderr.splitlines()
+    assert [line.split(": ")[:2] for line in lines] == [
         ["bad.csv:4", "name"],
         ["bad.csv:5", "name"],
         ["bad.csv:6", "year_built"],
@@ -437,7 +437,7 @@ def test_bad_rows_are_told_kept_mended_and_imported(system: System, company: Com
         ["bad.csv:11", "the row"],
         ["bad.csv:12", "latitude"],
     ]
-    assert "line 2" in told[3]
+    assert "line 2" in lines[3]
     rejects = Path(report["rejects_file"])
     assert rejects == system.state / "bad.rejects.csv"
     text = rejects.read_bytes()
@@ -515,9 +515,9 @@ def test_a_file_that_is_cut_short_leaves_what_came_before_and_tells_its_bad_rows
     words = ("import", str(company.company_id), "properties", str(file))
     done = system.run(*words)
     assert (done.returncode, done.stdout) == (1, "")
-    told = done.stderr.splitlines()
-    assert [line.split(": ")[0] for line in told] == ["short.csv.gz:2", "makeready"], told
-    assert "cut short" in told[1]
+    lines = done.stderr.splitlines()
+    assert [line.split(": ")[0] for line in lines] == ["short.csv.gz:2", "makeready"], lines
+    assert "cut short" in lines[1]
     kept = [one["external_id"] for one in company.walk("/properties")]
     # Only whole batches were imported, in the order of the file.
     assert kept == [row["external_id"] for row in rows[1 : len(kept) + 1]]

@@ -49,8 +49,8 @@ def test_silence_is_told_of_once_however_long_nobody_looked() -> None:
     model, since = Model(NEW_YORK, stale_after_hours=48), datetime(2026, 11, 21, 12, tzinfo=UTC)
     model.opened(1, "resident_portal", since)
     model.opened(2, "staff", since)
-    told = [bool(model.sweep(since + timedelta(hours=hours))) for hours in (47, 48, 49, 95, 96, 240, 241, 287, 288)]
-    assert told == [False, True, False, False, True, True, False, False, True]
+    fired = [bool(model.sweep(since + timedelta(hours=hours))) for hours in (47, 48, 49, 95, 96, 240, 241, 287, 288)]
+    assert fired == [False, True, False, False, True, True, False, False, True]
     model.moved(1, "Cancelled", since)
     assert not model.sweep(since + 30 * DAY)
 

@@ -187,8 +187,8 @@ def test_a_write_without_a_key_is_told_so_in_its_own_sentence(house: House, writ
     assert "Idempotency-Key" in sentence
     for other in WRITES.values():
         if other is not write:
-            told = other.send(house, other.target(house), None)
-            assert told.json["error"]["message"] != sentence
+            refused = other.send(house, other.target(house), None)
+            assert refused.json["error"]["message"] != sentence
 
 
 @every_write

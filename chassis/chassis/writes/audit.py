@@ -113,10 +113,10 @@ class Audit:
             statement, values["subject"] = self._of_kind, request.subject
         if request.HasField("subject_id"):
             statement, values["subject_id"] = self._of_one, request.subject_id
-        return pb.ListAuditResponse(entries=map(_told, await self._database.rows(statement, **values)))
+        return pb.ListAuditResponse(entries=map(_entry, await self._database.rows(statement, **values)))
 
 
-def _told(row: Any) -> pb.AuditEntry:
+def _entry(row: Any) -> pb.AuditEntry:
     values = dict(row)
     recorded_at = values.pop("recorded_at")
     entry = pb.AuditEntry(**values | {name: values[name].encode() for name in ("before", "after")})

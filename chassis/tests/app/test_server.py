@@ -130,8 +130,12 @@ async def test_a_token_for_another_service_or_none_may_not_call(audience: str | 
 async def test_a_refusal_reaches_the_caller_as_it_was_raised(running: EchoProcess) -> None:
     with pytest.raises(Refusal) as refusal:
         await running.echo("refuse")
-    told = refusal.value
-    assert (told.status, told.code, told.message) == (422, "too_heavy", "It is too heavy; send it in two parts.")
+    refused = refusal.value
+    assert (refused.status, refused.code, refused.message) == (
+        422,
+        "too_heavy",
+        "It is too heavy; send it in two parts.",
+    )
 
 
 @pytest.mark.parametrize(

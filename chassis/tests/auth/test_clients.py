@@ -113,8 +113,12 @@ async def test_a_refusal_crosses_as_it_was_raised(echo: Echo, client: ServiceCli
     echo.handle = refuses
     with pytest.raises(Refusal) as refusal:
         await call(client)
-    told = refusal.value
-    assert (told.status, told.code, told.message) == (422, "too_heavy", "It is too heavy; send it in two parts.")
+    refused = refusal.value
+    assert (refused.status, refused.code, refused.message) == (
+        422,
+        "too_heavy",
+        "It is too heavy; send it in two parts.",
+    )
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.INTERNAL, grpc.StatusCode.PERMISSION_DENIED])

@@ -68,12 +68,12 @@ def test_a_bad_setting_is_named(values: dict[str, str], name: str, value: str) -
 
 
 def test_the_addresses_of_all_services_that_are_told_are_found(values: dict[str, str]) -> None:
-    told = {
+    environment = {
         "MAKEREADY_GATEWAY_ADDRESS": "dns:///g:1",
         "MAKEREADY_SPARE_PARTS_ADDRESS": "s:2",
         "X_ORDERS_ADDRESS": "x:3",
     }
-    settings = service_settings(Environment(values | told | {"MAKEREADY_EMPTY_ADDRESS": ""}))
+    settings = service_settings(Environment(values | environment | {"MAKEREADY_EMPTY_ADDRESS": ""}))
     assert settings.addresses == {"gateway": "dns:///g:1", "spare_parts": "s:2"}
     assert (settings.address("gateway"), settings.address("svc-spare-parts")) == ("dns:///g:1", "s:2")
 

@@ -58,8 +58,8 @@ async def test_postgres_logs_what_failed_without_the_values_of_the_row(postgres:
     with pytest.raises(asyncpg.CheckViolationError):
         await connection.execute("INSERT INTO party VALUES ($1)", "hunter2")
     await connection.close()
-    told = postgres.log.read_text()
-    assert "short" in told and "hunter2" not in told
+    log = postgres.log.read_text()
+    assert "short" in log and "hunter2" not in log
 
 
 async def test_postgres_keeps_port_and_rows_over_stop_and_kill(postgres: Postgres) -> None:

@@ -178,10 +178,10 @@ BAD_SETTINGS = {
 )
 def test_a_bad_setting_is_told_by_name(harness: GatewayHarness, name: str, value: str) -> None:
     environment = harness.gateway(**{name: value}).environment
-    with pytest.raises(SettingsError) as told:
+    with pytest.raises(SettingsError) as refused:
         config.read(Environment(environment))
-    assert name in str(told.value) and str(told.value).endswith(".") and "\n" not in str(told.value)
-    assert not value or "RATE" in name or value not in str(told.value).split()
+    assert name in str(refused.value) and str(refused.value).endswith(".") and "\n" not in str(refused.value)
+    assert not value or "RATE" in name or value not in str(refused.value).split()
 
 
 def test_loopback_and_an_ingress_need_no_certificate(harness: GatewayHarness) -> None:

@@ -64,8 +64,8 @@ async def other(
     await asyncio.to_thread(install, wanted, folder)
     made = harness.gateway(PYTHONPATH=str(folder))
     program = [sys.executable, "-P", "-c", "import aiohttp; print(aiohttp.__version__, aiohttp.__file__)"]
-    told = await asyncio.to_thread(subprocess.check_output, program, env=made.environment, text=True)
-    version, file = told.split()
+    output = await asyncio.to_thread(subprocess.check_output, program, env=made.environment, text=True)
+    version, file = output.split()
     assert Path(file).is_relative_to(folder)
     assert version == oldest() if request.param == "oldest" else Version(version) in requirement().specifier
     made.start()

@@ -21,10 +21,10 @@ UNKNOWN = 2**62
 
 
 async def refusal(call: Any) -> tuple[int, str, str]:
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(Refusal) as refused:
         await call
-    assert told.value.message.endswith(".") and ". " not in told.value.message
-    return told.value.status, told.value.code, told.value.message
+    assert refused.value.message.endswith(".") and ". " not in refused.value.message
+    return refused.value.status, refused.value.code, refused.value.message
 
 
 async def member(operator: Operator, company_id: int) -> int:

@@ -159,7 +159,7 @@ async def test_whatever_is_moved_and_however_long_nobody_sweeps_each_fires_once_
     company = await OverdueCompany(database).founded(timezone)
     ids = [await company.plans(MARCH + day * DAY) for day in days]
     scheduled = {one: MARCH + day * DAY for one, day in zip(ids, days, strict=True)}
-    is_open, told = set(ids), []
+    is_open, announced = set(ids), []
     now = utc("2031-03-01T00:00")
     for step, what, day in steps:
         if step == "sweep":
@@ -167,9 +167,9 @@ async def test_whatever_is_moved_and_however_long_nobody_sweeps_each_fires_once_
             await overdue_inspections(database).sweep(now)
             for one in ids:
                 morning = datetime.datetime.combine(scheduled[one] + DAY, datetime.time(6), ZoneInfo(timezone))
-                if one in is_open and one not in told and morning.timestamp() <= now.timestamp():
-                    told.append(one)
-            assert sorted(await stale(database, company.id)) == sorted(told)
+                if one in is_open and one not in announced and morning.timestamp() <= now.timestamp():
+                    announced.append(one)
+            assert sorted(await stale(database, company.id)) == sorted(announced)
         elif step == "move":
             scheduled[ids[what]] = MARCH + day * DAY
             await company.moves(ids[what], scheduled_date=scheduled[ids[what]])

@@ -49,8 +49,8 @@ class Composer:
     async def events(self) -> list[dict[str, Any]]:
         """The company's public events, each checked against its schema."""
         url = self.company.catalog.service.database_url
-        told = [event async for event in checked_outbox(url, Event.FromString)]
-        return [event for event in told if event["company_id"] == self.company.id]
+        published = [event async for event in checked_outbox(url, Event.FromString)]
+        return [event for event in published if event["company_id"] == self.company.id]
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ async def audited(database: Database, notice_id: int) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("area", "count", "name", "told"),
+    ("area", "count", "name", "words"),
     [
         (None, 0, None, "All units"),
         (None, 1, "Unit 4", "Unit 4"),
@@ -85,8 +85,8 @@ async def audited(database: Database, notice_id: int) -> list[Any]:
         ("East building", 0, None, "East building"),
     ],
 )
-def test_whom_a_notice_is_for_is_told_in_words(area: str | None, count: int, name: str | None, told: str) -> None:
-    assert rules.audience(area, count, name) == told
+def test_whom_a_notice_is_for_is_told_in_words(area: str | None, count: int, name: str | None, words: str) -> None:
+    assert rules.audience(area, count, name) == words
 
 
 async def test_a_notice_is_published_once_with_exactly_its_six_keys(
@@ -345,7 +345,7 @@ async def test_a_row_that_is_no_notice_is_rejected_with_its_field(
 async def test_a_file_moves_a_notice_between_units_and_areas_while_it_is_composed(composer: Composer) -> None:
     steps = [({"unit": "U1"}, "Unit 1"), ({"area": "East"}, "East"), ({"unit": "U2"}, "Unit 2"), ({}, "Unit 2")]
     steps += [({"unit": ""}, "All units")]
-    for more, told in steps:
+    for more, words in steps:
         outcome = await put(composer, ROW | more)
         assert outcome in (["created"], ["changed"]) or (not more and outcome == ["unchanged"])
-        assert [one.unit for one in await composer("ListNotices")] == [told]
+        assert [one.unit for one in await composer("ListNotices")] == [words]

@@ -92,8 +92,13 @@ async def test_a_property_is_added_served_and_told(company: Any, database: Datab
     assert record["source"] == "staff"
     assert before <= datetime.datetime.fromisoformat(record["created_at"]) <= datetime.datetime.now(datetime.UTC)
     ((_, event),) = await events(database, company.id)
-    (told,) = event.references.properties
-    assert (told.id, told.version, told.name, told.external_id) == (record["entity_id"], 1, "Oak Hall", "P9")
+    (reference,) = event.references.properties
+    assert (reference.id, reference.version, reference.name, reference.external_id) == (
+        record["entity_id"],
+        1,
+        "Oak Hall",
+        "P9",
+    )
     assert event.request_id == "req-test"
 
 

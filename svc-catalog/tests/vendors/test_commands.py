@@ -40,8 +40,10 @@ async def got(company: Any, vendor_id: int) -> bytes:
 
 async def references(company: Any, database: Database) -> list[dict[str, Any]]:
     """The references to vendors that svc-catalog published."""
-    told = [event.references.vendors for _, event in await events(database, company.id) if event.references.vendors]
-    return [MessageToDict(one, preserving_proto_field_name=True) for rows in told for one in rows]
+    published = [
+        event.references.vendors for _, event in await events(database, company.id) if event.references.vendors
+    ]
+    return [MessageToDict(one, preserving_proto_field_name=True) for rows in published for one in rows]
 
 
 async def holds(company: Any) -> list[tuple[int, str, str]]:

@@ -146,9 +146,11 @@ async def test_vendors_are_told_of_and_answered_alike(company: Any, other: Any, 
     found = await company.list("vendors")
     rows = await database.rows(Statement(select(schema.outbox.c.message).order_by(schema.outbox.c.recorded_at)))
     events = [event for row in rows if (event := Event.FromString(row["message"])).company_id == company.id]
-    told = [[MessageToDict(one, preserving_proto_field_name=True) for one in e.references.vendors] for e in events]
+    references = [
+        [MessageToDict(one, preserving_proto_field_name=True) for one in e.references.vendors] for e in events
+    ]
     first, second = ({"id": str(one["entity_id"]), "company_id": str(company.id)} for one in found)
-    assert told == [
+    assert references == [
         [
             first | {"version": "1", "name": "Ace Plumbing", "external_id": "V1"},
             second | {"version": "1", "name": "Bee", "external_id": "V2"},

@@ -17,7 +17,7 @@ from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from svc_occupancy import tables as t
 
-from ..harness import Company, fired, told
+from ..harness import Company, fired, published
 
 LEFT, AFTER = "2980-03-11", "2980-03-13T12:00:00Z"
 
@@ -50,7 +50,7 @@ async def check_units(served: Database, company: Company) -> None:
     }
     states = {row["unit_id"]: row for row in await served.rows(of_company[t.unit_state])}
     turns = {row["id"]: row for row in await served.rows(of_company[t.transition])}
-    events = await told(served, company)
+    events = await published(served, company)
     references: dict[int, list[Any]] = {unit_id: [] for unit_id in states}
     for event in events:
         for one in event.references.unit_occupancies:

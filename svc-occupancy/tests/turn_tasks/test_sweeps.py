@@ -6,7 +6,7 @@ import json
 
 from chassis.db.database import Database
 
-from ..harness import BEFORE_SIX, LEFT, SIX, Company, fired, lived_in, told
+from ..harness import BEFORE_SIX, LEFT, SIX, Company, fired, lived_in, published
 
 
 async def test_a_task_is_told_of_once_for_ever(going: Company, served: Database) -> None:
@@ -16,7 +16,7 @@ async def test_a_task_is_told_of_once_for_ever(going: Company, served: Database)
     await going.sweep(BEFORE_SIX)
     assert await fired(served, going, "turn.status_changed") == []
     assert (await going.sweep(SIX))["turn.task.stale"] >= 1
-    (event,) = [one for one in await told(served, going) if one.public.event == "turn.task.stale"]
+    (event,) = [one for one in await published(served, going) if one.public.event == "turn.task.stale"]
     url = json.loads(await going.served_turn(turn_id))["url"]
     assert list(json.loads(event.public.data).items()) == [
         ("task_type", "Paint"),

@@ -56,9 +56,9 @@ async def test_its_data_are_exactly_the_five_keys(service: RunningService, datab
         b'"url":"https://app.test/pm-tasks/%d"}' % task.pm_task_id
     )
     assert (event.public.change, event.company_id) == (b"", company.id)
-    (told,) = await pm.tasks()
-    assert told.stale_at.ToDatetime() == event.occurred_at.ToDatetime() > told.updated_at.ToDatetime()
-    assert told.updated_at == task.updated_at
+    (event_data,) = await pm.tasks()
+    assert event_data.stale_at.ToDatetime() == event.occurred_at.ToDatetime() > event_data.updated_at.ToDatetime()
+    assert event_data.updated_at == task.updated_at
 
 
 async def test_it_fires_on_the_morning_after_and_only_once(service: RunningService, database: Database) -> None:

@@ -92,8 +92,8 @@ async def test_one_key_at_once_is_one_write(database: Database, places: None, nu
     _, *replies = await write_at_once(database, other, *same)
     fresh = [one for one in replies if isinstance(one, WriteReply) and not one.replayed]
     replayed = [one for one in replies if isinstance(one, WriteReply) and one.replayed]
-    told = [one for one in replies if isinstance(one, Refusal) and one.code == "idempotency_in_progress"]
-    assert len(fresh) == 1 and len(fresh) + len(replayed) + len(told) == 20
+    refused = [one for one in replies if isinstance(one, Refusal) and one.code == "idempotency_in_progress"]
+    assert len(fresh) == 1 and len(fresh) + len(replayed) + len(refused) == 20
     assert all(one.body == fresh[0].body for one in replayed)
     assert await stored(database, key) == (2, 2, 2)
 

@@ -236,10 +236,10 @@ async def test_what_waited_while_it_fired_happened_after_it(
             waiting.append(asyncio.create_task(act))
             await waits(database, len(waiting))
     await asyncio.gather(*waiting)
-    told = [(await fired(database, company, f"ticket.{name}"))[0] for name in ("stale", "status_changed")]
+    fired_at = [(await fired(database, company, f"ticket.{name}"))[0] for name in ("stale", "status_changed")]
     # The order of the instants is the order of the commits.
-    assert [json.loads(event.public.data)["status"] for event in told] == ["Open", "In Progress"]
-    assert told[0].occurred_at.ToNanoseconds() < told[1].occurred_at.ToNanoseconds()
+    assert [json.loads(event.public.data)["status"] for event in fired_at] == ["Open", "In Progress"]
+    assert fired_at[0].occurred_at.ToNanoseconds() < fired_at[1].occurred_at.ToNanoseconds()
 
 
 async def waits(database: Database, count: int) -> None:

@@ -238,8 +238,8 @@ async def test_of_many_rotations_at_once_each_secret_told_did_sign_and_the_last_
 ) -> None:
     sub_id = await administrator.subscribe()
     answers = await asyncio.gather(*(administrator.rotate(sub_id) for _ in range(12)), return_exceptions=True)
-    told = [answer for answer in answers if isinstance(answer, tuple)]
-    assert told
+    answered = [answer for answer in answers if isinstance(answer, tuple)]
+    assert answered
     for answer in answers:
         if isinstance(answer, BaseException):
             assert isinstance(answer, Refusal) and answer.status == 422 and "rotate again" in answer.message
@@ -247,7 +247,7 @@ async def test_of_many_rotations_at_once_each_secret_told_did_sign_and_the_last_
     await tickets.ticket_created(client.company_id)
     await client.sweep()
     (request,) = receivers["receiver.test"].requests
-    signing = [secret for _, secret in told if signs(request, secret)]
+    signing = [secret for _, secret in answered if signs(request, secret)]
     assert [secret[:12] for secret in signing] == [listed["secret_prefix"]]
 
 

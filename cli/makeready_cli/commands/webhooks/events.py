@@ -30,12 +30,12 @@ def add(verbs: Commands) -> None:
         "the first byte came (FIRST) and the end (TOTAL MS), what the receiver answered, and what came next.",
         company=False,
         flags={"--body": "also the bytes that are sent"},
-        answer=_told,
+        answer=_answer,
     )
     add_commands(verbs, telling)
 
 
-def _told(found: pb.GetEventResponse, arguments: argparse.Namespace) -> Answer:
+def _answer(found: pb.GetEventResponse, arguments: argparse.Namespace) -> Answer:
     value: dict[str, Any] = {
         "event_id": found.event_id,
         "event": found.event,
