@@ -130,7 +130,7 @@ def parsed(*words: str) -> argparse.Namespace:
     return parser().parse_args(words)
 
 
-def test_who_may_not_do_it_is_told_so_by_kind() -> None:
+def test_a_refused_actor_sees_which_kinds_are_allowed() -> None:
     with pytest.raises(CommandError) as refused:
         actor_of(parsed("property", "add", "1", "--name", "n", "--address", "a", "--as", "staff:3"))
     assert str(refused.value) == "A member of staff may not do this; the operator and administrators may."
@@ -183,7 +183,7 @@ def test_values_reach_the_request_typed() -> None:
         (["unit", "update", "1", "2", "--unit-status", "Down"], "unrecognized arguments"),
     ],
 )
-def test_bad_arguments_are_told_by_name(run: Run, words: list[str], fault: str) -> None:
+def test_bad_arguments_are_named(run: Run, words: list[str], fault: str) -> None:
     status, out, err = run(*words)
     assert (status, out) == (2, "")
     assert fault in " ".join(err.split())

@@ -110,7 +110,7 @@ async def test_a_refused_act_leaves_its_key_free(company: Any, database: Databas
     assert await effects(company, database) == ONE_OF_EACH
 
 
-async def test_a_key_in_flight_is_told_so_and_answered_afterwards(company: Any, elm: Any, database: Database) -> None:
+async def test_a_key_in_flight_is_refused_and_answered_afterwards(company: Any, elm: Any, database: Database) -> None:
     act = {"idempotency_key": "K", "property_id": elm["entity_id"], "name": "Elm House"}
     async with database.transaction() as connection:
         await connection.raw.execute("SELECT 1 FROM property WHERE id = $1 FOR UPDATE", elm["entity_id"])

@@ -55,7 +55,7 @@ async def record(database: Database, unit_id: int, version: int, company_id: int
         await outbox.add(connection, row)
 
 
-async def test_a_units_status_and_ready_date_are_served_as_svc_occupancy_tells_them(
+async def test_a_units_status_and_ready_date_are_served_as_svc_occupancy_has_them(
     company: Any, elm: Any, occupancy_database: Database
 ) -> None:
     assert await company.put("units", {"external_id": "U", "property": "P1", "name": "Unit 1"}) == ["created"]

@@ -29,7 +29,7 @@ async def events(database: Database, company_id: int) -> list[Event]:
     return [event for _, event in theirs]
 
 
-async def test_each_batch_tells_of_its_changed_rows_in_one_event(company: Any, database: Database) -> None:
+async def test_each_batch_publishes_its_changed_rows_in_one_event(company: Any, database: Database) -> None:
     rows = [{"external_id": f"P{n}", "name": f"House {n}", "address": "A"} for n in range(3)]
     await company.put("properties", *rows)
     rows[1] |= {"name": "Renamed"}
@@ -46,7 +46,7 @@ async def test_each_batch_tells_of_its_changed_rows_in_one_event(company: Any, d
     assert first.event_id < second.event_id and first.request_id == "req-test"
 
 
-async def test_units_and_assets_are_told_of_with_their_property(company: Any, elm: Any, database: Database) -> None:
+async def test_units_and_assets_are_published_with_their_property(company: Any, elm: Any, database: Database) -> None:
     unit = {"external_id": "U", "property": "P1", "name": "Unit 1"}
     await company.put("units", unit, unit | {"external_id": "V", "unit_number": "2"})
     asset = {"external_id": "A", "property": "P1", "name": "Lift", "category": "C", "make": "M", "model": "N"}
@@ -67,7 +67,7 @@ async def test_units_and_assets_are_told_of_with_their_property(company: Any, el
     }
 
 
-async def test_a_dry_run_and_rejected_rows_tell_nobody(company: Any, database: Database) -> None:
+async def test_a_dry_run_and_rejected_rows_publish_nothing(company: Any, database: Database) -> None:
     row = {"external_id": "P", "name": "N", "address": "A"}
     assert await company.put("properties", row, dry_run=True) == ["created"]
     assert await company.put("properties", {"external_id": "P"}) == ["rejected name"]

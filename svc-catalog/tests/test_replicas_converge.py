@@ -109,7 +109,7 @@ async def test_an_unknown_unit_or_another_companys_is_passed_over_and_the_others
     assert await occupancies(alone.database, mine) == [(None, None, 0, 1), ("Down", None, 1, 1)]
 
 
-async def test_an_import_locks_units_in_the_order_of_their_ids_as_what_is_told_of_them_does(alone: Any) -> None:
+async def test_an_import_locks_units_in_the_order_of_their_ids_as_events_do(alone: Any) -> None:
     """In the file's order it would hold the second unit while it waits for the first: a deadlock."""
     company_id = next(_companies)
     first, second = await alone.make_units(company_id)
@@ -137,7 +137,7 @@ async def test_an_import_locks_units_in_the_order_of_their_ids_as_what_is_told_o
     assert await importing == [first, second]
 
 
-async def test_who_loses_a_ring_of_locks_all_the_same_is_told_to_try_again(alone: Any) -> None:
+async def test_the_loser_of_a_deadlock_is_asked_to_retry(alone: Any) -> None:
     company_id = next(_companies)
     units = await alone.make_units(company_id)
 

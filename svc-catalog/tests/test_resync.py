@@ -86,7 +86,7 @@ async def test_units_are_served_again_as_their_owner_has_them(
         await owner.close()
 
 
-async def test_every_kind_that_is_kept_is_told_with_its_owner(service: RunningService) -> None:
+async def test_every_replicated_kind_is_listed_with_its_owner(service: RunningService) -> None:
     async with service.channel() as channel:
         answer = await service.call(ReplicasServiceStub(channel).ListReplicas, pb.ListReplicasRequest(), ANYBODY)
     assert {one.kind: one.owner for one in answer.kinds} == consumers.OWNERS

@@ -104,7 +104,7 @@ async def test_fifty_move_ins_into_one_unit_have_one_winner_and_hold_nothing_of_
     assert {(one.status, one.replayed) for one in await asyncio.gather(*others)} == {(201, False)}
 
 
-async def test_move_ins_notices_and_an_import_at_once_leave_one_resident_a_unit_and_tell_every_change(
+async def test_move_ins_notices_and_an_import_at_once_leave_one_resident_a_unit_and_publish_every_change(
     harness: Harness, caller: Caller, records: Records
 ) -> None:
     lived_in, empty = [records.occupied_unit() for _ in range(6)], [records.vacant_unit() for _ in range(4)]

@@ -52,7 +52,7 @@ def test_a_field_that_is_missing(world: World, write: str) -> None:
 
 
 @every_write
-def test_keys_that_nobody_knows(world: World, write: str) -> None:
+def test_unknown_keys(world: World, write: str) -> None:
     def expected(name: str, answer: Answer) -> bool:
         return answer.code == "invalid_request" and answer.status == (422 if write.startswith("PATCH") else 400)
 

@@ -36,7 +36,7 @@ def compared(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
 
 
 @pytest.mark.parametrize("path", ["/tickets", "/properties", "/units", "/assets", "/vendors", "/inspections", "/turns"])
-def test_anothers_record_answers_as_one_that_nobody_has(
+def test_anothers_record_answers_as_an_unknown_one(
     system: System, companies: tuple[Company, Company], path: str
 ) -> None:
     mine, theirs = companies
@@ -91,7 +91,7 @@ MOVE_IN = {**DATES, "provider": "feed", "parties": [{"first_name": "A", "last_na
         ("POST", "/units/{unit}/move-in", MOVE_IN | {"predecessor_transition_id": 1}),
     ],
 )
-def test_a_write_to_anothers_record_answers_as_one_to_a_record_that_nobody_has(
+def test_a_write_to_anothers_record_answers_as_one_to_an_unknown_record(
     system: System, companies: tuple[Company, Company], method: str, path: str, body: dict[str, Any]
 ) -> None:
     mine, theirs = companies
@@ -105,7 +105,7 @@ def test_a_write_to_anothers_record_answers_as_one_to_a_record_that_nobody_has(
     assert list(theirs.walk(collection)) == [their_record]
 
 
-def test_anothers_turn_is_no_predecessor_and_neither_is_one_that_nobody_has(
+def test_anothers_turn_is_no_predecessor_and_neither_is_an_unknown_one(
     system: System, companies: tuple[Company, Company]
 ) -> None:
     mine, theirs = companies

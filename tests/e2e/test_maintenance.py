@@ -8,7 +8,7 @@ from .receiver import Receiver
 from .system import System
 
 
-def test_a_task_that_is_overdue_is_told_once_and_comes_round(system: System, receiver: Receiver) -> None:
+def test_an_overdue_task_is_announced_once_and_recurs(system: System, receiver: Receiver) -> None:
     company = system.company("Maintained")
     company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
     company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])

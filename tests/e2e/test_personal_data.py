@@ -184,7 +184,7 @@ def test_no_metric_has_any_of_it(recorded: Recorded) -> None:
             assert not marked(response.read(), *EVERYTHING), address
 
 
-def test_the_command_line_tells_none_of_it_of_deliveries(recorded: Recorded) -> None:
+def test_the_command_line_prints_none_of_it_of_deliveries(recorded: Recorded) -> None:
     company_id = str(recorded.company.company_id)
     words: list[list[Any]] = [["status"], ["company", "list"], ["webhooks", "list", company_id]]
     (subscription,) = recorded.company.walk("/webhooks")

@@ -50,7 +50,9 @@ def desk(system: System) -> Desk:
     return Desk(system)
 
 
-def test_every_cause_of_a_ticket_tells_what_its_get_serves(system: System, desk: Desk, receiver: Receiver) -> None:
+def test_the_event_of_each_origin_of_a_ticket_has_what_its_get_serves(
+    system: System, desk: Desk, receiver: Receiver
+) -> None:
     body = {"destination_url": "https://receiver.test/desk", "events": ["ticket.created"]}
     assert system.post("/webhooks", desk.company.keys["webhook_only"], body, "desk").status == 201
     of_staff = desk.open(*desk.ada)

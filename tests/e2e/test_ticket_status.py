@@ -44,7 +44,7 @@ def history(company: Company, ticket_id: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_change_is_delivered_as_the_get_serves_it_and_told_to_the_operator(
+def test_a_change_is_delivered_as_the_get_serves_it_and_listed_for_the_operator(
     system: System, company: Company, ticket: dict[str, Any], receiver: Receiver
 ) -> None:
     events = ["ticket.status_changed"]
@@ -119,7 +119,7 @@ def test_a_company_may_want_a_photo_first(system: System, company: Company, tick
         system.makeready("company", "update", number, "--no-photo-required")
 
 
-def test_a_history_that_is_not_there_is_told_in_one_line(system: System, company: Company) -> None:
+def test_a_missing_history_is_reported_in_one_line(system: System, company: Company) -> None:
     for words in ((str(company.company_id), "999999999"), ("999999999", "1")):
         done = system.run("--json", "ticket", "history", *words)
         assert (done.returncode, done.stdout) == (1, "") and done.stderr.count("\n") == 1, done.stderr

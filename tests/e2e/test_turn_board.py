@@ -83,6 +83,6 @@ def test_a_unit_is_made_ready(system: System, company: Company, receiver: Receiv
     assert any(actor.startswith("administrator:") for actor in actors)
 
 
-def test_what_is_refused_is_told_in_one_line(system: System, company: Company) -> None:
+def test_a_refusal_is_reported_in_one_line(system: System, company: Company) -> None:
     done = system.run("turn", "unit-status", str(company.company_id), "999999999", "--unit-status", "Down")
     assert (done.returncode, done.stderr) == (1, "makeready: The company has no unit with this id.\n")

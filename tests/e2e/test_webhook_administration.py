@@ -174,7 +174,7 @@ def test_everything_parked_of_a_subscription_goes_with_the_next_sweep(story: Sto
     assert story.health() == {"/mended": "healthy", "/paused": "healthy", "/every": "healthy"}
 
 
-def test_one_command_tells_everything_about_an_event(story: Story) -> None:
+def test_one_command_shows_everything_about_an_event(story: Story) -> None:
     (first, *_) = story.receiver.at("/every")
     found = story.webhooks("event", story.event_id, "--body")
     assert list(found) == [*EVENT, "body"]

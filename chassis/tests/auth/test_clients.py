@@ -91,7 +91,7 @@ async def test_a_call_is_made_as_this_service_for_the_company(echo: Echo, client
     assert caller(echo, keys) == Identity(SERVICE, "svc-orders", 7)
 
 
-async def test_a_call_may_be_made_as_somebody_else(echo: Echo, client: ServiceClient, keys: Path) -> None:
+async def test_a_call_may_be_made_for_another_actor(echo: Echo, client: ServiceClient, keys: Path) -> None:
     who = Identity(INTEGRATION, "gateway", 7, 3, "write", 5)
     await call(client, token=TokenSigner(keys / "gateway.jwk").token("svc-echo", who))
     assert caller(echo, keys) == who
@@ -151,7 +151,7 @@ async def test_a_service_that_hangs_is_given_up_at_the_deadline(echo: Echo, clie
     await asyncio.wait_for(given_up.wait(), 5)
 
 
-async def test_a_service_that_is_not_there_is_told_and_found_when_it_comes(keys: Path) -> None:
+async def test_an_absent_service_is_reported_and_found_when_it_starts(keys: Path) -> None:
     client = ServiceClient("svc-echo", f"127.0.0.1:{free_port()}", TokenSigner(keys / "svc-orders.jwk"))
     with pytest.raises(ServiceUnavailable) as fault:
         await call(client)

@@ -169,7 +169,7 @@ def rendered(row: Record) -> Boat:
 
 
 @pytest.mark.parametrize(("limit", "has_more"), [(2, True), (3, False), (4, False)])
-async def test_a_page_tells_where_the_next_begins(limit: int, has_more: bool, database: Database) -> None:
+async def test_a_page_names_the_start_of_the_next(limit: int, has_more: bool, database: Database) -> None:
     last = [row[0] for row in await LISTED.rows(database, COMPANY, BOATS - 8, 50, {})][-3:]
     rows = await LISTED.rows(database, COMPANY, last[0] - 1, limit, {})
     made = page(rows, limit, rendered)

@@ -112,7 +112,7 @@ def test_two_bodies_have_two_fingerprints(one: dict[str, Any], other: dict[str, 
         ('"\\"}"', '"}"'),
     ],
 )
-def test_what_json_tells_apart_has_two_fingerprints(one: str, other: str) -> None:
+def test_different_json_has_different_fingerprints(one: str, other: str) -> None:
     assert value(one) != value(other)
 
 

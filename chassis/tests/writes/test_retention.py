@@ -204,7 +204,7 @@ async def test_an_instant_before_all_clocks_forgets_nothing(database: Database, 
     assert await retention.sweep(datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC)) == 1
 
 
-async def test_the_operator_is_told_the_instant_and_what_went(database: Database, retention: Retention) -> None:
+async def test_the_operator_sees_the_instant_and_the_deleted_counts(database: Database, retention: Retention) -> None:
     call = Call(Identity(OPERATOR, "operator"), "")
     await write(database, "k", "first")
     by_clock = await retention.SweepRetention(pb.SweepRetentionRequest(), call)

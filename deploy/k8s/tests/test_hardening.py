@@ -20,7 +20,7 @@ def megabytes(quantity: str) -> int:
     return int(match[1]) * SIZES[match[2]]
 
 
-def test_pods_run_as_nobody_and_can_change_nothing(bundle: Bundle) -> None:
+def test_pods_run_unprivileged_and_can_change_nothing(bundle: Bundle) -> None:
     for workload in bundle.workloads():
         pod, container = workload.pod["securityContext"], workload.container["securityContext"]
         assert pod["runAsNonRoot"] is True

@@ -118,7 +118,7 @@ def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path
     assert TokenSigner(tmp_path / str(found.operator_key_file).lstrip("/")).name == "operator"
 
 
-def test_migrations_are_told_the_database_alone(bundle: Bundle) -> None:
+def test_migrations_get_the_settings_of_the_database_alone(bundle: Bundle) -> None:
     for job in bundle.workloads("Job"):
         (server,) = [workload for workload in bundle.servers() if f"{workload.name}-migrate" == job.name]
         environment = bundle.environment(job)

@@ -28,7 +28,7 @@ def day(request: pytest.FixtureRequest) -> datetime.date:
     return found
 
 
-def test_a_day_always_tells_the_same_story(day: datetime.date) -> None:
+def test_a_day_always_has_the_same_story(day: datetime.date) -> None:
     assert story.fingerprint(story.rows(day)) == story.fingerprint(story.rows(day))
     assert story.fingerprint(story.rows(day)) != story.fingerprint(story.rows(day + datetime.timedelta(1)))
 
@@ -48,7 +48,7 @@ def test_every_row_names_only_what_stands_before_it_and_of_its_own_property(day:
         assert len(tables[kind]) == len(rows), f"an external_id stands twice among {kind}"
 
 
-def test_nothing_is_told_that_has_not_happened_yet(day: datetime.date) -> None:
+def test_no_instant_of_the_story_is_in_the_future(day: datetime.date) -> None:
     dawn = story.instant(day, "00:00:00")
     for kind, rows in story.rows(day).items():
         for row in rows:
@@ -77,7 +77,7 @@ def test_on_whatever_day_it_begins_inspections_and_readings_are_where_a_calendar
         assert reading["period_start"] < reading["period_end"] < reading["created_at"] < story.instant(day, "00:00:00")
 
 
-def test_what_the_api_does_not_tell_apart_stands_in_the_rows() -> None:
+def test_the_rows_hold_what_the_api_does_not_distinguish() -> None:
     tables = story.rows(DAYS[0])
     assert {"unknown", None} <= {
         vendor["last_compliance_state"] for vendor in tables["vendors"] if "legal_name" in vendor

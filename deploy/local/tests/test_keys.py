@@ -26,7 +26,7 @@ def rings(environments: dict[str, dict[str, str]]) -> dict[str, str]:
     return {name: one["WEBHOOKS_VAULT_KEYS"] for name, one in environments.items() if "WEBHOOKS_VAULT_KEYS" in one}
 
 
-def test_the_vault_has_a_key_from_the_first_start_on_that_stays_and_nobody_else_reads(
+def test_the_vault_key_is_made_at_the_first_start_stays_and_is_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WEBHOOKS_VAULT_KEYS", raising=False)
@@ -38,7 +38,7 @@ def test_the_vault_has_a_key_from_the_first_start_on_that_stays_and_nobody_else_
 
 
 @pytest.mark.parametrize("ring", ["", "k2:given,k1:given"])
-def test_a_ring_that_is_given_is_told_to_those_who_open_secrets_alone(
+def test_a_given_ring_is_passed_only_to_services_that_open_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: str
 ) -> None:
     monkeypatch.setenv("WEBHOOKS_VAULT_KEYS", ring)

@@ -202,7 +202,7 @@ async def test_nats_refuses_strangers(nats_server: Server) -> None:
         await nats.connect(nats_server.url.replace("makeready:", "makeready:not-"), allow_reconnect=False)
 
 
-def test_what_stops_a_server_is_told_in_one_line(folder: Path) -> None:
+def test_the_reason_why_a_server_stopped_is_reported_in_one_line(folder: Path) -> None:
     server = Postgres(folder / "postgres", "x", log=folder / "p.log", settings={"shared_buffers": "no"})
     with pytest.raises(LocalError, match=r"^PostgreSQL did not start: .*shared_buffers.*$"):
         server.start()

@@ -97,7 +97,7 @@ async def test_it_answers_what_its_parser_refuses(api: Api) -> None:
         assert await connection.is_closed()
 
 
-async def test_too_long_a_line_is_told_apart(api: Api) -> None:
+async def test_too_long_a_line_has_an_error_of_its_own(api: Api) -> None:
     assert "longer than" in (await api.get("/whoami", X_Long="x" * 10_000)).message
 
 

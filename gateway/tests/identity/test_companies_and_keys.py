@@ -70,7 +70,7 @@ async def test_a_timezone_is_an_iana_name(operator: Operator, company_id: int, t
         assert "IANA" in (await refused(operator, rpc, request)).message
 
 
-async def test_what_nobody_has_is_not_found(operator: Operator, company_id: int) -> None:
+async def test_an_unknown_record_is_not_found(operator: Operator, company_id: int) -> None:
     for rpc, request in (
         ("UpdateCompany", pb.UpdateCompanyRequest(company_id=900_000, active=True)),
         ("CreateAdministrator", pb.CreateAdministratorRequest(company_id=900_000, email="a@example.com")),
@@ -183,7 +183,7 @@ async def test_a_key_cannot_name_another_companys_administrator(
         )
 
 
-async def test_other_contexts_are_told_of_a_company_by_version(
+async def test_other_contexts_get_each_version_of_a_company(
     operator: Operator, company_id: int, database: Database
 ) -> None:
     for active in (False, False, True):

@@ -108,7 +108,7 @@ async def test_a_bad_row_is_rejected_by_field_and_its_neighbours_kept(
     assert set(await stored(database, company_id)) == {"before", "after"}
 
 
-async def test_a_dry_run_tells_the_same_and_changes_nothing(
+async def test_a_dry_run_reports_the_same_and_changes_nothing(
     operator: Operator, company_id: int, database: Database
 ) -> None:
     assert await put(operator, company_id, ADA, {"external_id": "S2"}, dry_run=True) == ["created", "rejected name"]

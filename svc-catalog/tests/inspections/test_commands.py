@@ -110,7 +110,7 @@ async def test_an_update_changes_what_it_names(place: Place, database: Database)
     assert again == moved and len(await audited(database, place.company.id)) == 2
 
 
-async def test_a_row_that_fails_tells_all_that_its_ticket_needs_once(place: Place, database: Database) -> None:
+async def test_a_failed_row_publishes_once_all_that_its_ticket_needs(place: Place, database: Database) -> None:
     made = await place.schedule(*ROWS, unit_id=place.unit_id)
     inspection_id = made["entity_id"]
     door = (await place.rows(inspection_id))[0]

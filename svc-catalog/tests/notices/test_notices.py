@@ -85,7 +85,9 @@ async def audited(database: Database, notice_id: int) -> list[Any]:
         ("East building", 0, None, "East building"),
     ],
 )
-def test_whom_a_notice_is_for_is_told_in_words(area: str | None, count: int, name: str | None, words: str) -> None:
+def test_the_audience_of_a_notice_is_described_in_words(
+    area: str | None, count: int, name: str | None, words: str
+) -> None:
     assert rules.audience(area, count, name) == words
 
 
@@ -151,9 +153,7 @@ async def test_many_who_publish_at_once_publish_once(composer: Composer) -> None
     assert len(await composer.events()) == 1
 
 
-async def test_a_notice_tells_the_names_of_the_moment_that_it_is_published(
-    composer: Composer, units: list[int]
-) -> None:
+async def test_a_notice_has_the_names_at_the_moment_of_its_publication(composer: Composer, units: list[int]) -> None:
     notice = await composer("ComposeNotice", unit_id=units[1:2])
     company = composer.company
     await company.put("properties", {"external_id": "P1", "name": "Ash Court", "address": "1 Elm St"})
@@ -311,7 +311,7 @@ async def test_an_import_is_silent_and_changes_nothing_the_second_time(composer:
     assert {one.source for one in listed} == {"import"} and await composer.events() == []
 
 
-async def test_an_import_tells_of_what_it_publishes_where_it_is_asked_to(composer: Composer) -> None:
+async def test_an_import_of_published_notices_fires_events_only_on_request(composer: Composer) -> None:
     assert await put(composer, ROW, events=True) == ["created"] and await composer.events() == []
     for outcome in ("changed", "unchanged"):
         assert await put(composer, ROW | {"published_at": LONG_AGO, "unit": "U3"}, events=True) == [outcome]

@@ -207,7 +207,7 @@ async def test_another_companys_vendor_is_not_there(company: Any, other: Any, da
     assert await audited(database, other.id) == []
 
 
-async def test_nobody_lists_another_companys_holds(company: Any, other: Any) -> None:
+async def test_another_companys_holds_are_not_listed(company: Any, other: Any) -> None:
     await company.command(pb, "HoldVendor", vendor_id=(await add(company))["entity_id"], reason="r")
     assert await holds(other) == []
 

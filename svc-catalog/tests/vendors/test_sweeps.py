@@ -63,7 +63,7 @@ async def test_the_state_moves_day_by_day_where_the_company_is(database: Databas
     assert await held(company) == [vendor_id]
 
 
-async def test_a_lapse_is_told_of_with_the_vendor_as_its_get_serves_it(database: Database) -> None:
+async def test_the_event_of_a_lapse_has_the_vendor_as_its_get_serves_it(database: Database) -> None:
     company = await OverdueCompany(database).founded("America/Chicago")
     vendor_id = await company.insures(EXPIRES, external_id="V1", nickname="Ace")
     sweeps = compliance(database)

@@ -113,7 +113,7 @@ async def test_who_stays_or_moved_in_is_not_made_to_leave(going: Company, served
     await check_units(served, going)
 
 
-async def test_a_task_that_is_done_is_not_told_of_later(going: Company, served: Database) -> None:
+async def test_a_task_that_is_done_is_not_announced_later(going: Company, served: Database) -> None:
     places = await units_of(going, 1)
     ((_, turn_id),) = places.values()
     tasks = [
@@ -135,7 +135,7 @@ async def test_a_task_that_is_done_is_not_told_of_later(going: Company, served: 
         assert row["stale_at"] is None or row["stale_at"] <= (row["completed_at"] or row["cancelled_at"])
 
 
-async def test_a_unit_that_somebody_holds_is_waited_for(company: Company, served: Database) -> None:
+async def test_a_locked_unit_is_waited_for(company: Company, served: Database) -> None:
     places = await units_of(company, 1)
     ((unit_id, turn_id),) = places.values()
     async with served.transaction() as connection:

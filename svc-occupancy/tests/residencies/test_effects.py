@@ -170,7 +170,7 @@ async def test_the_day_is_over_when_it_is_over_in_the_companys_timezone(found: A
 MAIL, PHONE = "very.private@residents.example", "+1 512 555 0199"
 
 
-async def test_mail_and_phone_are_kept_and_told_to_nobody(
+async def test_mail_and_phone_are_stored_and_in_no_answer(
     company: Company, unit_id: int, served: Database, occupancy: RunningService
 ) -> None:
     private = {"email": MAIL, "phone": PHONE}

@@ -88,7 +88,7 @@ async def test_a_turn_is_the_file_s_own_else_the_newest_that_a_feed_made(company
 
 
 @pytest.mark.parametrize(("events", "expected"), [(False, []), (True, ["K1", "K2"])])
-async def test_what_is_overdue_on_import_counts_as_told_unless_events_are_asked_for(
+async def test_overdue_tasks_of_a_file_count_as_announced_without_events(
     company: Company, served: Database, events: bool, expected: list[str]
 ) -> None:
     rows = [
@@ -144,7 +144,7 @@ async def test_a_turn_that_a_file_makes_active_again_is_what_the_file_says_of_it
     assert await fired(served, company) == before
 
 
-async def test_a_departure_to_come_has_its_morning_whoever_told_of_it(company: Company, served: Database) -> None:
+async def test_a_future_departure_vacates_the_unit_whoever_recorded_it(company: Company, served: Database) -> None:
     await company.put("turns", {"external_id": "T2", "unit": "U2", "move_out_date": "2020-01-31"})
     row = {"external_id": "T2", "unit": "U2", "move_out_date": "2980-03-11"}
     assert await company.put("turns", row) == ["changed"]

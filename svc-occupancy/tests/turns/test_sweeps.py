@@ -47,7 +47,7 @@ async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company,
 
 
 @pytest.mark.parametrize("said", ["Vacant Ready", "Down"])
-async def test_what_somebody_has_said_of_the_unit_stays(going: Company, served: Database, said: str) -> None:
+async def test_a_status_that_a_person_set_stays(going: Company, served: Database, said: str) -> None:
     unit_id, turn_id = await lived_in(going, served)
     await going.command("SetUnitStatus", unit_id=unit_id, unit_status=said)
     turn, events = await going.served_turn(turn_id), await fired(served, going)

@@ -37,7 +37,7 @@ def test_the_active_turn_makes_the_status_and_a_vacant_unit_keeps_the_boards(
 
 
 @given(turns, dates, st.none() | statuses)
-def test_somebody_lives_there_only_by_an_active_turn_that_has_not_ended(
+def test_a_unit_is_occupied_only_by_an_active_turn_that_has_not_ended(
     turn: Any, day: datetime.date, before: Any
 ) -> None:
     lives = turn is not None and (turn.move_out_date is None or turn.move_out_date >= day)

@@ -197,7 +197,7 @@ async def test_inactive_and_unknown_companies_have_no_sweeps(service: RunningSer
     assert len(await stale(database, inactive)) == 1
 
 
-async def test_an_import_without_events_counts_what_is_overdue_as_told(
+async def test_an_import_without_events_counts_overdue_tasks_as_announced(
     service: RunningService, database: Database
 ) -> None:
     company = await new_company(database)

@@ -127,7 +127,7 @@ async def make_company(owners: dict[str, RunningService]) -> int:
     return company_id
 
 
-async def test_an_owner_that_went_back_to_a_backup_counts_where_it_is_told_to(lost: Lost, company: int) -> None:
+async def test_a_restored_owner_overwrites_newer_versions_on_request(lost: Lost, company: int) -> None:
     await lost.rebuild("properties")
     mine = Statement(select(t.property_).where(t.property_.c.company_id == company, t.property_.c.external_id == "P0"))
     owned = await lost.database.row(mine)
@@ -173,7 +173,7 @@ async def test_each_rpc_is_open_to_its_kind_alone(lost: Lost, owners: dict[str, 
                 assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
-async def test_an_owner_tells_every_field_of_its_rows(company: int, owners: dict[str, RunningService]) -> None:
+async def test_an_owner_publishes_every_field_of_its_rows(company: int, owners: dict[str, RunningService]) -> None:
     service = Identity(SERVICE, "svc-tickets")
     for name, kinds in (
         ("gateway", ("companies", "staff")),
@@ -200,7 +200,7 @@ def histories(draw: st.DrawFn) -> tuple[list[tuple[str, int]], list[tuple[int, i
     """An owner's history: each row's kind and newest version; and the arrivals in order, with repetitions: (row,
     version, 0 if it is a page of a resync that overwrites)."""
     kinds, versions = st.sampled_from(("properties", "units")), st.integers(1, 4)
-    rows = [(draw(kinds), draw(stages)) for _ in range(4)]
+    rows = [(draw(kinds), draw(versions)) for _ in range(4)]
     stages = [(n, version) for n, (_, newest) in enumerate(rows) for version in range(1, newest + 1)]
     again = draw(st.lists(st.sampled_from(stages), max_size=6))
     arriving = draw(st.permutations([*stages, *again]))

@@ -246,7 +246,7 @@ async def test_a_long_list_of_comments_comes_in_pages(
     assert found == list(range(1, 402))
 
 
-async def test_nobody_else_reads_the_comments(client: Any, ticket_id: int) -> None:
+async def test_other_kinds_of_actor_may_not_read_comments(client: Any, ticket_id: int) -> None:
     request = ticket_commands_pb2.ListTicketCommentsRequest(ticket_id=ticket_id)
     refused = await refusal_of(client("ListTicketComments", request, Identity(OPERATOR, "operator", 8)))
     assert (refused.status, refused.message) == (404, "The company has no ticket with that id.")
@@ -255,7 +255,7 @@ async def test_nobody_else_reads_the_comments(client: Any, ticket_id: int) -> No
 # Status
 
 
-async def test_staff_move_a_ticket_as_the_api_does_and_the_event_tells(
+async def test_staff_change_a_ticket_as_the_api_does_with_the_same_event(
     client: Any, staff: Any, operator: Any, administrator: Any, database: Database, ticket_id: int
 ) -> None:
     done = await run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, status="Completed", note=NOTE)

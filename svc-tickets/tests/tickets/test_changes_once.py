@@ -124,7 +124,7 @@ async def test_refusals_hold_no_key(client: Any, database: Database, nobody: Any
     assert not (await change(client, ticket_id, SENT["On Hold"], key)).replayed
 
 
-async def test_a_key_in_flight_is_told_so_at_once_while_the_first_waits_for_its_ticket(
+async def test_a_key_in_flight_is_refused_at_once_while_the_first_waits_for_its_ticket(
     client: Any, database: Database, operator: Any
 ) -> None:
     ticket_id, other, key = await opened(client), await opened(client), secrets.token_hex(8)

@@ -113,7 +113,7 @@ async def test_it_opens_a_ticket_that_says_what_failed_and_where(
     ]
 
 
-async def test_the_same_row_opens_one_however_often_it_is_told(tell: Any, database: Database) -> None:
+async def test_the_same_row_opens_one_ticket_however_often_it_is_published(tell: Any, database: Database) -> None:
     count = Statement(text("SELECT count(*) FROM ticket WHERE source = 'inspection'"))
     before = await database.value(count)
     first = failed()

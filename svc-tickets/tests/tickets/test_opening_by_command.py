@@ -22,7 +22,7 @@ from .commands import audited, entry, open_ticket, opening, quiet_of
 pytestmark = pytest.mark.usefixtures("places")
 
 
-async def test_a_resident_opens_one_of_a_unit_with_all_there_is_to_tell(client: Any, staff: Any) -> None:
+async def test_a_resident_opens_a_ticket_of_a_unit_with_all_fields(client: Any, staff: Any) -> None:
     fields = {
         "title": "Tap drips",
         "subcategory": "Kitchen tap",

@@ -111,7 +111,7 @@ async def test_a_ticket_that_no_resident_filed_keeps_no_watch(client: Any, datab
     assert [row[3:] for row in await state_of(database, company)] == [(None, None)]
 
 
-async def test_an_import_without_events_counts_what_has_been_quiet_as_told(client: Any, database: Database) -> None:
+async def test_an_import_without_events_counts_stale_tickets_as_announced(client: Any, database: Database) -> None:
     company = await new_company(database)
     began = instants.now()
     await import_tickets(client, company, FILED | {"created_at": "2020-01-01", "updated_at": "2020-01-01"})

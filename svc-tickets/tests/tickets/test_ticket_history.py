@@ -28,7 +28,7 @@ from .commands import run_command
 pytestmark = pytest.mark.usefixtures("places")
 
 
-async def test_it_tells_when_what_why_and_who(client: Any, operator: Any) -> None:
+async def test_an_entry_has_instant_change_reason_and_actor(client: Any, operator: Any) -> None:
     ticket_id = await opened(client)
     assert await history_of(client, operator, ticket_id) == []
     await change(client, ticket_id, SENT["In Progress"])

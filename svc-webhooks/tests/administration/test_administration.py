@@ -233,7 +233,7 @@ async def test_the_new_secret_is_in_no_log_and_in_no_row(
     assert rest not in service.webhooks.log.read_text()
 
 
-async def test_of_many_rotations_at_once_each_secret_told_did_sign_and_the_last_one_does(
+async def test_of_many_rotations_at_once_each_returned_secret_signed_and_the_last_one_does(
     administrator: Administrator, client: Client, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
     sub_id = await administrator.subscribe()
@@ -499,7 +499,7 @@ async def test_an_event_is_shown_with_its_bytes_and_each_subscriptions_attempts(
     assert await client.deliveries(bad) == [second]
 
 
-async def test_an_event_that_nobody_subscribed_to_is_shown_without_deliveries(
+async def test_an_event_without_subscribers_has_no_deliveries(
     administrator: Administrator, client: Client, tickets: Producer
 ) -> None:
     event_id = await tickets.ticket_created(client.company_id)
