@@ -58,8 +58,8 @@ class _Changed:
     def status_change(self) -> StatusChange | None:
         """None if the file changes neither the status nor the cancellation reason."""
         before, after = state_of(self.before), state_of(self.after)
-        told = ("status", "cancellation_reason_code")
-        if all(getattr(before, name) == getattr(after, name) for name in told):
+        columns = ("status", "cancellation_reason_code")
+        if all(getattr(before, name) == getattr(after, name) for name in columns):
             return None
         row = self.after
         return StatusChange(row["company_id"], row["id"], row["version"], row["updated_at"], before, after)
