@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -53,13 +54,15 @@ async def growth_bytes(process: EchoProcess, ask: Callable[[grpc.aio.Channel, by
 
 
 async def refused(channel: grpc.aio.Channel, body: bytes) -> None:
+    method: Any = channel.unary_unary(METHOD)
     with pytest.raises(grpc.aio.AioRpcError) as fault:
-        await channel.unary_unary(METHOD)(body, timeout=60)
+        await method(body, timeout=60)
     assert fault.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
 async def healthy(channel: grpc.aio.Channel, body: bytes) -> None:
-    assert await channel.unary_unary(HEALTH)(body, timeout=60) == b"\x08\x01"
+    method: Any = channel.unary_unary(HEALTH)
+    assert await method(body, timeout=60) == b"\x08\x01"
 
 
 @pytest.mark.parametrize("ask", [refused, healthy])
@@ -71,7 +74,7 @@ async def test_large_requests_of_strangers_take_no_memory(
 
 async def test_a_stranger_is_refused_before_the_request_has_ended(running: EchoProcess) -> None:
     async with running.channel() as channel:
-        call = channel.stream_unary(METHOD)(timeout=60)
+        call: Any = channel.stream_unary(METHOD)(timeout=60)
         assert await call.code() is grpc.StatusCode.PERMISSION_DENIED  # the client has sent its metadata alone
 
 

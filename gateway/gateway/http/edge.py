@@ -140,8 +140,8 @@ class Edge:
     async def _caller(self, request: Request) -> Caller:
         """The authenticated caller. Raises Refusal for a missing or revoked key, an inactive company, or too many
         requests."""
-        digest = bearer.digest(request.headers.getall("Authorization", ()))
-        caller = None if digest is None else await self._keys.find(digest)
+        key = bearer.presented(request.headers.getall("Authorization", ()))
+        caller = None if key is None else await self._keys.find(key)
         if caller is None:
             raise Refused(*_UNAUTHORIZED)
         if caller.revoked:
