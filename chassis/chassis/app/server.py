@@ -149,7 +149,7 @@ class App:
             settings.database_url, application=name, connections=settings.database_connections, plans=plans
         )
         self.peers: dict[str, ServiceClient] = {}
-        self._background: dict[str, Background] = {"nats": self.transport.run}
+        self._background: dict[str, Background] = {"nats": self.transport.run, "log": logs.report_left_out}
         self._handlers: set[asyncio.Task[Any]] = set()
         self._server = grpc.aio.server(options=SERVER_OPTIONS)
         self._rpcs = _Rpcs(self.ring)
