@@ -73,15 +73,14 @@ class _Kept:
 
 
 def presented(authorization: Sequence[str]) -> str | None:
-    """The key in the Authorization headers of a request; None if there is none, or no API key has that form.
+    """The key in the Authorization headers of a request; None if there is none, or none can be so long.
 
     The scheme word is matched in any case; everything after the first space is the key.
     """
     if len(authorization) != 1:
         return None
     scheme, _, key = authorization[0].partition(" ")
-    is_key = scheme.lower() == "bearer" and len(key) <= KEY_CHARACTERS_MAX and key.isascii()
-    return key if is_key and key.startswith(rules.KEY_MARK) else None
+    return key if scheme.lower() == "bearer" and len(key) <= KEY_CHARACTERS_MAX and key.isascii() else None
 
 
 class _Digests:
