@@ -41,8 +41,9 @@ STRANGERS_MAX = 3
 READ_SECONDS_MAX = 4.0
 # Keys without a check can only become fewer, but a gateway of release 0.2.0 may still mint one during an upgrade.
 UNCHECKED_SECONDS = 60.0
-# The least time between two loads for keys of a ring that is not known here.
-RELOAD_SECONDS = 1.0
+# The least time between two loads for keys of a ring that is not known here. After a long load it is ten times the
+# load's, within the limit of a request that waits.
+RELOAD_SECONDS, RELOAD_SECONDS_MAX = 1.0, 3.0
 KEY_CHARACTERS_MAX = 100
 PROBE_SECONDS = 0.25
 PROBE_SECONDS_MAX = 0.5
@@ -170,8 +171,11 @@ class Keys:
         if (wait := self._load_at - loop.time()) > 0:
             await asyncio.sleep(wait)
         self._next_load = None
-        self._load_at = loop.time() + RELOAD_SECONDS
+        begun = loop.time()
+        self._load_at = begun + RELOAD_SECONDS
         self._unchecked = _Digests(await queries.unchecked_digests(self._database, self._checks.marks))
+        took = loop.time() - begun
+        self._load_at = begun + max(RELOAD_SECONDS, min(RELOAD_SECONDS_MAX, 10 * took))
 
     async def load_unchecked(self) -> None:
         """Loads the digests of keys without a verifiable check, and again while any exist, until cancelled."""
