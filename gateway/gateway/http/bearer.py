@@ -129,12 +129,12 @@ class Keys:
         digest = hashlib.sha256(key.encode()).digest()
         if self.listening:
             now = asyncio.get_running_loop().time()
-            kept = self._known.get(digest)
-            if kept is None:
+            cached = self._known.get(digest)
+            if cached is None:
                 if self._unknown.get(digest, 0.0) > now:
                     return None
-            elif kept.until > now:
-                return kept.caller
+            elif cached.until > now:
+                return cached.caller
         try:
             async with asyncio.timeout(READ_SECONDS_MAX):
                 if digest not in self._known and not await self._may_be_ours(key, digest):
@@ -239,8 +239,8 @@ class Keys:
             connection.add_termination_listener(on_end)
             await connection.add_listener(CHANNEL, self._on_notice)
             self._forget_reads()
-            for kept in self._known.values():
-                kept.until = 0.0
+            for cached in self._known.values():
+                cached.until = 0.0
             self._unknown.clear()
             self.listening = True
             LISTENING.set(1)
@@ -267,10 +267,10 @@ class Keys:
     def _on_notice(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
         kind, _, number = str(payload).partition(" ")
         self._forget_reads()
-        for kept in self._known.values():
-            named = kept.caller.api_key_id if kind == "key" else kept.caller.identity.company_id
+        for cached in self._known.values():
+            named = cached.caller.api_key_id if kind == "key" else cached.caller.identity.company_id
             if str(named) == number:
-                kept.until = 0.0
+                cached.until = 0.0
 
 
 def _caller(row: Record) -> Caller:
