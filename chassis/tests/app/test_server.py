@@ -70,10 +70,8 @@ class EchoProcess(RunningService):
         return str(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
 
 
-@pytest.fixture(scope="module")
-def prepared(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> EchoProcess:
+def echo_process(postgres_server: PostgresServer, folder: Path) -> EchoProcess:
     """A service with a database, not started."""
-    folder = tmp_path_factory.mktemp("echo")
     keys = Keys(folder / "keys")
     make_keys(keys.folder, ["svc-echo"])
     url = postgres_server.create_database("chassis_app")
@@ -86,6 +84,12 @@ def prepared(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathF
 
     asyncio.run(make())
     return EchoProcess("svc-echo", keys, url, NO_NATS, folder / "log")
+
+
+@pytest.fixture(scope="module")
+def prepared(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> EchoProcess:
+    """A service with a database, not started."""
+    return echo_process(postgres_server, tmp_path_factory.mktemp("echo"))
 
 
 @pytest.fixture(scope="module")
@@ -108,11 +112,21 @@ def another(prepared: EchoProcess, tmp_path: Path) -> Iterator[EchoProcess]:
 
 async def test_the_kinds_that_the_proto_names_may_call_and_are_known(running: EchoProcess) -> None:
     assert await running.echo("who") == "service 7 req-test"
-    assert await running.echo("who", Identity(INTEGRATION, "gateway", 8, 3)) == "caller 8 req-test"
+    assert await running.echo("who", Identity(INTEGRATION, "gateway", 8, 3, "write")) == "caller 8 req-test"
 
 
-@pytest.mark.parametrize("who", [Identity(OPERATOR, "operator", 7), Identity(ADMINISTRATOR, "gateway", 7)])
-async def test_other_kinds_may_not_call(who: Identity, running: EchoProcess) -> None:
+@pytest.mark.parametrize(
+    "who",
+    [
+        Identity(OPERATOR, "operator", 7),
+        Identity(ADMINISTRATOR, "gateway", 7),
+        Identity(SERVICE, "svc-catalog", 7),
+        Identity(INTEGRATION, "gateway", 8, 3, "webhook_only"),
+        Identity(INTEGRATION, "gateway", 8, 3),
+    ],
+    ids=lambda who: f"{who.kind} {who.issuer} {who.scope}",
+)
+async def test_other_kinds_services_and_scopes_may_not_call(who: Identity, running: EchoProcess) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as fault:
         await running.echo("who", who)
     assert fault.value.code() is grpc.StatusCode.PERMISSION_DENIED

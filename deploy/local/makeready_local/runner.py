@@ -34,7 +34,7 @@ class Runner:
             self._start()
             while not make.has_ended():
                 time.sleep(WATCH_SECONDS)
-                services.check(self._children)
+                self._watch()
             say("Stopping.")
         except Interrupted:
             say("Stopping.")
@@ -95,7 +95,7 @@ class Runner:
             },
         )
         if settings.demo:
-            demo_data.load(state, settings, say, lambda: services.check(self._children))
+            demo_data.load(state, settings, say, self._watch)
         say(f"Makeready is ready after {time.monotonic() - started:.1f} s.\n")
         say(demo_data.greeting(state, settings))
 
@@ -118,6 +118,12 @@ class Runner:
         self._children.append(server.child)
         processes["nats"] = {"pid": server.child.pid, "port": server.port}
         return server.url
+
+    def _watch(self) -> None:
+        """Raises LocalError if a child has ended; keeps their logs from filling the disk."""
+        services.check(self._children)
+        for child in self._children:
+            child.bound_log()
 
     def _stop(self) -> None:
         """Undoes the start in reverse order."""

@@ -91,6 +91,7 @@ def environment_of(
             "MAKEREADY_API_URL": settings.api_url,
         }
         environment.setdefault("MAKEREADY_CURSOR_KEYS", state.secret("cursor_keys", as_ring=True))
+        environment.setdefault("MAKEREADY_KEY_CHECK_SECRETS", state.secret("key_check_secrets", as_ring=True))
         environment.setdefault("MAKEREADY_RATE_LIMIT_URL", "memory://")
     if service.name == "svc-webhooks":
         # A variable that is set but empty stays empty: no vault.

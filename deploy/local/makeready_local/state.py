@@ -9,9 +9,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from makeready_local.children import LocalError
-
-LOG_KEPT_BYTES = 10_000_000
+from makeready_local.children import LOG_BYTES_MAX, LocalError, earlier_log
 
 
 class State:
@@ -55,8 +53,8 @@ class State:
     def log(self, name: str) -> Path:
         """The log file of a process; a large one is renamed first."""
         path = self.logs / f"{name}.log"
-        if path.exists() and path.stat().st_size > LOG_KEPT_BYTES:
-            path.replace(path.with_suffix(".log.1"))
+        if path.exists() and path.stat().st_size > LOG_BYTES_MAX:
+            path.replace(earlier_log(path))
         return path
 
     def read(self, name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ async def test_whoami_returns_company_and_key(api: Api, key: str, company_id: in
     assert list(response.json) == ["api_version", "company", "key"]
     assert response.json["company"] == {"id": company_id, "name": "Maple Homes", "timezone": "UTC"}
     assert list(response.json["key"]) == ["id", "name", "prefix", "scope", "created_at"]
-    assert response.json["key"]["prefix"] == key[:11]
+    assert response.json["key"]["prefix"] == key[:17]
 
 
 async def test_a_record_passes_through_to_the_byte(api: Api, key: str, company_id: int, contexts: Contexts) -> None:

@@ -148,17 +148,10 @@ async def test_a_port_in_use_is_one_clear_line(harness: GatewayHarness, gateway:
 
 
 RING = "1:" + base64.b64encode(b"k" * 32).decode()
+BAD_RINGS = ["", "abc", "1:", "1:!!!", "1:c2hvcnQ=", f"{RING},{RING}", f"a b:{RING[2:]}", f":{RING[2:]}"]
 BAD_SETTINGS = {
-    "MAKEREADY_CURSOR_KEYS": [
-        "",
-        "abc",
-        "1:",
-        "1:!!!",
-        "1:c2hvcnQ=",
-        f"{RING},{RING}",
-        f"a b:{RING[2:]}",
-        f":{RING[2:]}",
-    ],
+    "MAKEREADY_CURSOR_KEYS": BAD_RINGS,
+    "MAKEREADY_KEY_CHECK_SECRETS": [*BAD_RINGS, f"ninechars:{RING[2:]}", f"a_b:{RING[2:]}"],
     "MAKEREADY_RATE_LIMIT_URL": ["postgres://x", "memory", "nonsense"],
     "MAKEREADY_API_PORT": ["0", "65536", "x", "-1"],
     "MAKEREADY_ADMIN_PORT": ["80x"],

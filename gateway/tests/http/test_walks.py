@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.http.routes import OPENED_BY, OPERATIONS, Operation, resource_of
+from chassis.auth.access import OPENED_BY
+from gateway.http.routes import OPERATIONS, PUBLIC, Operation, resource_of
 from testkit.gateways import Operator
 from testkit.raw_http import Api, Response
 from testkit.stub_contexts import RECORDS, Contexts, first_id
 
 # All routes that need a key; test_reference.py tests the public one.
-ROUTES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.route.scope != "public"}
+ROUTES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.scope != PUBLIC}
 every_route = pytest.mark.parametrize("operation", ROUTES.values(), ids=ROUTES)
 VERBS = (
     "GET HEAD OPTIONS TRACE POST PUT PATCH DELETE PROPFIND COPY LOCK MKCOL MOVE PURGE REPORT SEARCH LINK NOTIFY QUERY"

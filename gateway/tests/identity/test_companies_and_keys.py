@@ -129,18 +129,18 @@ async def test_a_key_is_256_random_bits_and_stored_as_its_digest(
 ) -> None:
     email = await operator.administrator(company_id)
     key_id, key = await operator.minted(company_id, "read", email)
-    assert re.fullmatch(r"mk_[A-Za-z0-9_-]{43}", key) and len(key) == rules.KEY_CHARACTERS
+    assert re.fullmatch(r"mk_1[0-9a-f]{4}_[A-Za-z0-9_-]{43}[A-Za-z0-9_-]{16}", key)
     (row,) = await rows(database, "SELECT * FROM api_key WHERE id = $1", key_id)
     assert row["digest"] == hashlib.sha256(key.encode()).digest()
-    assert row["prefix"] == key[:11]
-    assert not [value for value in row.values() if isinstance(value, str) and key[11:] in value]
+    assert row["prefix"] == key[:17]  # mk_1abcd_ and 8 random characters
+    assert not [value for value in row.values() if isinstance(value, str) and key[17:] in value]
     audited = await rows(
         database,
         "SELECT action, after::text AS detail, actor, request_id FROM audit WHERE subject = 'key' AND subject_id = $1",
         key_id,
     )
     assert [(row["action"], row["actor"], row["request_id"]) for row in audited] == [("key.minted", "operator", "op-1")]
-    assert key[11:] not in audited[0]["detail"]
+    assert key[17:] not in audited[0]["detail"]
 
 
 async def test_keys_are_listed_and_revoked_once(operator: Operator, company_id: int, database: Database) -> None:
@@ -152,7 +152,7 @@ async def test_keys_are_listed_and_revoked_once(operator: Operator, company_id: 
         (first, pb.SCOPE_READ, email),
         (second, pb.SCOPE_WEBHOOK_ONLY, ""),
     ]
-    assert key not in str(listed) and listed[0].prefix == key[:11]
+    assert key not in str(listed) and listed[0].prefix == key[:17]
     revoked = (await operator("RevokeKey", pb.RevokeKeyRequest(key_id=first))).key
     again = (await operator("RevokeKey", pb.RevokeKeyRequest(key_id=first))).key
     assert revoked.HasField("revoked_at") and again == revoked
