@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import functools
 import gc
 import os
@@ -31,9 +32,10 @@ from chassis.messaging.transport import Transport
 from chassis.refusals import Refusal, Unavailable
 from chassis.runtime import logs
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError
+from chassis.schedule.instants import printed
 from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
 from chassis.schedule.sweeps import ScheduledSweeps, Sweep
-from chassis.writes.audit import Audit
+from chassis.writes.audit import AUDIT, Audit, SweepsAhead
 from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import LEDGER
 from chassis.writes.retention import Drop, Retention, every_slot
@@ -41,6 +43,7 @@ from makeready.common.v1 import audit_pb2, documents_pb2, options_pb2, retention
 from makeready.events.v1 import events_pb2
 
 GRACE_SECONDS = 10
+COMPANY = "company"  # the table of companies, or its replica
 
 SERVER_OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -85,6 +88,7 @@ class App:
         self._opening: list[Background] = []
         self._ending: list[Background] = []
         self.drops: list[Drop] = []  # what `sweep retention` drops besides idempotency keys
+        self._sweeps_ahead: SweepsAhead | None = None
         self._started = False
         self.stopping = asyncio.Event()
         """Set by SIGTERM or SIGINT, before any part stops."""
@@ -132,7 +136,7 @@ class App:
 
     def forgets(self, claims: Table) -> None:
         """This process serves writes; claims: the ledger of their keys and replies."""
-        retention = Retention(self.database, claims, self.drops)
+        retention = Retention(self.database, claims, self.drops, self._note_ahead)
         self.background("retention", functools.partial(every_slot, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
 
@@ -148,9 +152,18 @@ class App:
 
     def sweeps(self, *sweeps: Sweep) -> None:
         """This process runs these sweeps on schedule."""
-        stale = ScheduledSweeps(sweeps)
+        stale = ScheduledSweeps(sweeps, self._note_ahead)
         self.background("stale", functools.partial(every_slot, stale.sweep, period_seconds=STALE_SECONDS))
         self.serve(sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"], stale)
+
+    def notes_sweeps_ahead(self, audit: Table, company: Table) -> None:
+        """This process records in its audit log who starts a sweep ahead of the clock."""
+        self._sweeps_ahead = SweepsAhead(audit, company, self.database)
+
+    async def _note_ahead(self, call: Call, sweep: str, now: datetime.datetime, account: str) -> None:
+        log.warning("sweep_started_ahead", sweep=sweep, now=printed(now), actor=call.identity.actor, account=account)
+        if self._sweeps_ahead is not None:
+            await self._sweeps_ahead.note(call, sweep, now, account)
 
     def serve(self, service: ServiceDescriptor, implementation: object) -> None:
         """Serves every RPC of the service with the method of the same name, for the caller kinds in its proto."""
@@ -327,6 +340,8 @@ def run_process(
             app = assemble(settings)
             if LEDGER in metadata.tables:
                 app.forgets(metadata.tables[LEDGER])
+            if {AUDIT, COMPANY} <= metadata.tables.keys():
+                app.notes_sweeps_ahead(metadata.tables[AUDIT], metadata.tables[COMPANY])
             await app.run()
 
         uvloop.run(whole())
