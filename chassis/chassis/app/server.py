@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 import structlog
@@ -322,7 +323,9 @@ def run_process(
             logs.configure(name)
             from chassis.db import migrations  # noqa: PLC0415 - Alembic would double the time and memory of serving
 
-            migrations.migrate(environment.url("MAKEREADY_DATABASE_URL", ("postgresql", "postgres")), package, metadata)
+            url, owner_url = database_urls(environment)
+            service_role = urlsplit(url).username or ""
+            migrations.migrate(owner_url or url, package, metadata, service_role if owner_url else "")
             return
         if sys.argv[1:]:
             raise SettingsError(f"usage: python -m {package} [migrate]")
@@ -348,6 +351,20 @@ def run_process(
     except (SettingsError, Unavailable) as error:
         print(f"{name}: {error}", file=sys.stderr)  # noqa: T201 - the operator's one line
         raise SystemExit(2) from None
+
+
+def database_urls(environment: Environment) -> tuple[str, str]:
+    """The URL of the service's role, and that of the owner's, which migrates; "" if one role does both."""
+    schemes = ("postgresql", "postgres")
+    url = environment.url("MAKEREADY_DATABASE_URL", schemes)
+    if environment.optional("MAKEREADY_DATABASE_OWNER_URL") is None:
+        return url, ""
+    owner_url = environment.url("MAKEREADY_DATABASE_OWNER_URL", schemes)
+    if urlsplit(owner_url).path != urlsplit(url).path:
+        raise SettingsError("MAKEREADY_DATABASE_OWNER_URL and MAKEREADY_DATABASE_URL name two databases.")
+    if not urlsplit(url).username or urlsplit(owner_url).username == urlsplit(url).username:
+        raise SettingsError("MAKEREADY_DATABASE_OWNER_URL and MAKEREADY_DATABASE_URL must name two roles.")
+    return url, owner_url
 
 
 def batch_scheduling() -> None:

@@ -134,6 +134,9 @@ class Database:
         try:
             async with self.connection() as connection:
                 await refuse_older(connection.raw)
+        except asyncpg.InsufficientPrivilegeError as error:
+            await self.close()
+            raise DatabaseUnavailable(f"{error}; the migrations of this release give the right: run them") from None
         except BaseException:
             await self.close()
             raise
