@@ -146,7 +146,7 @@ async def ensure_company(operator: Operator, company_id: int) -> None:
 
 def is_transient(error: ServiceUnavailable) -> bool:
     """Whether the same call may succeed a moment later."""
-    return error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+    return not error.disk_full and error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 def is_unknown(error: ServiceUnavailable) -> bool:
@@ -156,6 +156,11 @@ def is_unknown(error: ServiceUnavailable) -> bool:
 
 def unavailable_message(service: str, error: ServiceUnavailable) -> str:
     """Why a service gave no answer, in a sentence for the operator."""
+    if error.disk_full:
+        return (
+            f"The disk of {error.disk_full}'s database is full: make room on it, then repeat this; "
+            "`makeready status` shows the disk."
+        )
     match error.code:
         case grpc.StatusCode.UNAVAILABLE:
             return f"{service} does not answer; `makeready status` tells what runs."

@@ -103,12 +103,13 @@ def test_a_sweep_ahead_of_the_clock_says_what_it_would_do_and_calls_nothing(run:
 def test_status_shows_what_does_not_run(run: Run) -> None:
     status, out, _ = run("status", "--json")
     found = json.loads(out)
-    assert (status, found["alive"]) == (0, False)
+    assert (status, found["alive"], found["serving"]) == (1, False, False)
+    assert "svc-tickets does not run" in found["faults"]
     assert found["processes"]["postgres"]["alive"] is False
     assert found["processes"]["gateway"]["health"] == "UNREACHABLE"
     status, out, _ = run("status")
-    assert status == 0
-    assert "NOT RUNNING" in out
+    assert status == 1
+    assert "NOT RUNNING" in out and "FAULT: svc-tickets does not run" in out
 
 
 def test_an_operator_key_that_is_gone_is_told(run: Run, dead_system: Path) -> None:

@@ -23,9 +23,10 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from prometheus_client import Counter, Histogram, start_http_server
 from sqlalchemy import MetaData, Table
 
-from chassis.auth.clients import MESSAGE_BYTES_MAX, REFUSAL, ServiceClient
+from chassis.app.status import Status
+from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, REFUSAL, ServiceClient
 from chassis.auth.identity import KINDS, Call, IdentityError, TokenSigner, TokenVerifier
-from chassis.db.database import ONE_PLAN, Database
+from chassis.db.database import ONE_PLAN, Database, DatabaseFull
 from chassis.messaging.consumer import Apply, Consumer
 from chassis.messaging.outbox import Outbox
 from chassis.messaging.relay import Relay
@@ -40,7 +41,7 @@ from chassis.writes.audit import AUDIT, Audit, SweepsAhead
 from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import LEDGER
 from chassis.writes.retention import Drop, Retention, every_slot
-from makeready.common.v1 import audit_pb2, documents_pb2, options_pb2, retention_pb2, sweeps_pb2
+from makeready.common.v1 import audit_pb2, documents_pb2, options_pb2, retention_pb2, status_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
 
 GRACE_SECONDS = 10
@@ -88,6 +89,8 @@ class App:
         self._starting: list[Background] = []
         self._opening: list[Background] = []
         self._ending: list[Background] = []
+        self.status = Status(self.database, self.transport)
+        self.serve(status_pb2.DESCRIPTOR.services_by_name["StatusService"], self.status)
         self.drops: list[Drop] = []  # what `sweep retention` drops besides idempotency keys
         self._sweeps_ahead: SweepsAhead | None = None
         self._started = False
@@ -215,6 +218,11 @@ class App:
                 log.warning("identity_refused", rpc=short_name, reason=str(error))
                 await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
             except Unavailable as error:
+                full = self.name if isinstance(error, DatabaseFull) else error.disk_full
+                if full:
+                    log.error("disk_full", database=full, rpc=short_name, reason=str(error))
+                    details = f"the disk of {full}'s database is full"
+                    await context.abort(grpc.StatusCode.UNAVAILABLE, details, ((DISK_FULL, full),))
                 log.warning("unavailable", rpc=short_name, reason=str(error))
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "something that this service needs is away")
             except (asyncio.CancelledError, grpc.aio.AbortError):

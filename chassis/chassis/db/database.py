@@ -50,6 +50,19 @@ class DatabaseUnavailable(Unavailable):
     """The database did not answer. Whether the statement ran is unknown."""
 
 
+class DatabaseFull(DatabaseUnavailable):
+    """The disk of the database is full. The statement had no effect; reads still work."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the disk of the database is full: {reason}")
+
+
+def unavailable(error: BaseException) -> DatabaseUnavailable:
+    """The exception for one of LOST."""
+    reason = str(error) or type(error).__name__
+    return DatabaseFull(reason) if isinstance(error, asyncpg.DiskFullError) else DatabaseUnavailable(reason)
+
+
 class Connection:
     """One connection, inside a transaction or not. Every method takes the statement's named parameters."""
 
@@ -96,7 +109,8 @@ async def refuse_older(connection: Any) -> None:
 
 
 class Database:
-    """The pool. Raises DatabaseUnavailable from every method when the server can't be reached."""
+    """The pool. Every method raises DatabaseUnavailable if the server can't be reached, and DatabaseFull if its disk is
+    full."""
 
     def __init__(self, url: str, *, application: str, connections: int = 10, plans: str = ONE_PLAN) -> None:
         """plans: PostgreSQL's plan_cache_mode."""
@@ -127,7 +141,7 @@ class Database:
                 )
             except (*LOST, asyncpg.PostgresError) as error:
                 if attempt == 149 or not isinstance(error, LOST):  # a wrong password stays wrong
-                    raise DatabaseUnavailable(str(error)) from error
+                    raise unavailable(error) from error
                 await asyncio.sleep(0.2)
             else:
                 break
@@ -155,7 +169,7 @@ class Database:
             async with self._pool.acquire(timeout=5) as raw:
                 yield Connection(raw)
         except LOST as error:
-            raise DatabaseUnavailable(str(error) or type(error).__name__) from error
+            raise unavailable(error) from error
         except asyncpg.PostgresError as error:
             error.detail = None  # it holds the failing row's values, which a handler might log
             raise

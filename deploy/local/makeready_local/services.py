@@ -218,6 +218,11 @@ def check(children: Sequence[Child], *, starting: bool = False) -> None:
         if not child.alive:
             if starting and child.exit_code == 2:
                 raise SettingsError(child.last_words())
+            if child.missed_disk_space:
+                raise LocalError(
+                    f"{child.name} stopped: no space is left on the disk of its data; make room, then start again; "
+                    f"see {child.log}"
+                )
             # The last line of a killed process does not explain its end.
             words = "" if (child.exit_code or 0) < 0 else f": {child.last_words()}"
             raise LocalError(f"{child.name} stopped ({child.ending()}){words}; see {child.log}")

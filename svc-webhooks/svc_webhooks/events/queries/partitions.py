@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import asyncpg
 from sqlalchemy import func, select, text
 
-from chassis.db.database import LOST, SERVER_SETTINGS, Connection, Database, DatabaseUnavailable
+from chassis.db.database import LOST, SERVER_SETTINGS, Connection, Database, DatabaseUnavailable, unavailable
 from chassis.db.statements import Statement, param
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.tables import delivery
@@ -89,7 +89,7 @@ async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Con
     except asyncpg.LockNotAvailableError as error:
         raise HeldUp(str(error)) from error
     except LOST as error:
-        raise DatabaseUnavailable(str(error) or type(error).__name__) from error
+        raise unavailable(error) from error
 
 
 _OWNER = "SELECT quote_ident(pg_get_userbyid(relowner)) FROM pg_class WHERE oid = 'delivery'::regclass"
