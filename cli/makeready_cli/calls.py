@@ -163,7 +163,7 @@ def unavailable_message(service: str, error: ServiceUnavailable) -> str:
         )
     match error.code:
         case grpc.StatusCode.UNAVAILABLE:
-            return f"{service} does not answer; `makeready status` tells what runs."
+            return f"{service} does not answer; `makeready status` lists the running services."
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return f"{service} did not answer in time."
         case grpc.StatusCode.UNIMPLEMENTED:
@@ -171,4 +171,4 @@ def unavailable_message(service: str, error: ServiceUnavailable) -> str:
         case grpc.StatusCode.PERMISSION_DENIED:
             return f"{service} does not accept the operator's key; start Makeready anew."
         case _:
-            return f"{service} failed; its log tells why."
+            return f"{service} failed; its log says why."

@@ -247,17 +247,17 @@ class App:
             loop.add_signal_handler(number, self.stopping.set)
         tasks: list[asyncio.Task[None]] = []
         starting = asyncio.create_task(self._start(tasks))
-        told = asyncio.create_task(self.stopping.wait())
+        signalled = asyncio.create_task(self.stopping.wait())
         try:
-            await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({starting, signalled}, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
-                await told
+                await signalled
                 log.info("stopping")
                 await self._health.enter_graceful_shutdown()
                 await asyncio.sleep(self.settings.drain_seconds)
         finally:
-            for task in (starting, told):
+            for task in (starting, signalled):
                 task.cancel()
                 await asyncio.wait({task})
             await self._stop(tasks)

@@ -286,19 +286,19 @@ class Importer:
             async with self._database.transaction() as connection:
                 await lock_company_imports(connection, company_id)
                 batch.moment = self._clock()
-                told = await save(connection, batch)
+                references = await save(connection, batch)
                 if request.dry_run:
                     raise _DryRunDone
-                if told.ListFields():
+                if references.ListFields():
                     event = self._outbox.references(
-                        told, company_id=company_id, occurred_at=batch.moment, request_id=call.request_id
+                        references, company_id=company_id, occurred_at=batch.moment, request_id=call.request_id
                     )
                     await self._outbox.add(connection, event)
         except _DryRunDone:
             return batch.results
         except UniqueViolationError as fault:  # a command made the same record; a retry finds it
-            raise DatabaseUnavailable("somebody has just made what a row of the batch makes") from fault
-        if told.ListFields():
+            raise DatabaseUnavailable("another request has just made a record of the batch") from fault
+        if references.ListFields():
             self._outbox.wake()
         return batch.results
 

@@ -145,8 +145,8 @@ class CommandRunner(Once):
         claim = _claim_of_actor(call, request)
         try:
             async with self._database.waiters, self._database.transaction() as connection:
-                kept = await self.kept_in(connection, claim)
-                if kept is None:
+                stored = await self.stored_in(connection, claim)
+                if stored is None:
                     command = Command(self, connection, call)
                     made = await work(command)
                     failpoint("write-decided")
@@ -156,9 +156,9 @@ class CommandRunner(Once):
             if fault.constraint_name != CLAIM:
                 raise
             # The first request committed between this one's snapshot and its lock.
-            kept = await self._after_all(self._database, claim, fault)
-        if kept is not None:
-            return reply.FromString(kept.body)
+            stored = await self._after_all(self._database, claim, fault)
+        if stored is not None:
+            return reply.FromString(stored.body)
         self.outbox.wake()
         failpoint("write-after-commit")
         return made

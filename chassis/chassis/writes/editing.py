@@ -137,7 +137,7 @@ class EditableTable:
         """The company's record, locked against changes."""
         return await connection.row(self._for_update, company_id=company_id, entity_id=entity_id)
 
-    async def kept(self, connection: Connection, company_id: int, entity_id: int) -> Record | None:
+    async def stored(self, connection: Connection, company_id: int, entity_id: int) -> Record | None:
         """The company's row, locked against deletion and key changes until the commit."""
         return await connection.row(self._kept, company_id=company_id, entity_id=entity_id)
 
@@ -215,7 +215,7 @@ class RecordEditor(Generic[Struct]):
 
     async def find(self, command: Command, entity_id: int) -> Record:
         """The record's row, locked against deletion until the commit. Raises Refusal 404."""
-        row = await self.table.kept(command.connection, command.company_id, entity_id)
+        row = await self.table.stored(command.connection, command.company_id, entity_id)
         if row is None:
             raise self._missing()
         return row
@@ -308,8 +308,8 @@ class RecordEditor(Generic[Struct]):
     async def _read(self, command: Command, entity_id: int) -> tuple[Struct, Document, Record]:
         row = await command.connection.row(self._one, company_id=command.company_id, entity_id=entity_id)
         assert row is not None
-        shown = tuple(row)[: len(self._renderer.shape.columns)]
-        return *self._renderer.record_and_document(shown), row
+        columns = tuple(row)[: len(self._renderer.shape.columns)]
+        return *self._renderer.record_and_document(columns), row
 
     async def _publish_references(self, command: Command, entity_id: int) -> None:
         if self._references is not None:

@@ -86,7 +86,7 @@ def test_a_wrong_value_is_refused_by_field(field: str, value: Any, status: int) 
 
 
 @pytest.mark.parametrize("value", [0, -1, 2**63, 10**40])
-def test_an_id_that_no_record_can_have_becomes_nobodys(value: int) -> None:
+def test_an_id_that_no_record_can_have_matches_none(value: int) -> None:
     assert bodies.check(Body, ONE_EACH | {"unit_id": value}).unit_id == 0
 
 

@@ -110,7 +110,7 @@ def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.da
         raise invalid_request("A turn stays with the unit that it was first imported for.", "unit")
     values["property_id"] = property_ids[values["unit_id"]]
     if row.status is not None:
-        values["status"] = rules.kept(row.status)
+        values["status"] = rules.stored_status(row.status)
     if "occupancy_source" in line.given:
         values["occupancy_source"] = rules.provider(row.occupancy_source, "occupancy_source")
     names = ("move_out_date", "projected_ready_on", "occupancy_source", "occupancy_fed_at")
@@ -177,9 +177,9 @@ class _Unit:
             return None
         before = self._before.unit_status
         speaker = None if self._speaks is None else self._lines.get(self._speaks)
-        told = None if speaker is None else speaker.row.unit_status
-        status = unit_rules.unit_status_on_import(self._was, self._is, day, before, told)
+        given_status = None if speaker is None else speaker.row.unit_status
+        status = unit_rules.unit_status_on_import(self._was, self._is, day, before, given_status)
         after = self._before.became(status, unit_rules.unit_ready_on(self._is))
-        if after is not None and speaker is not None and told is not None and status != before:
+        if after is not None and speaker is not None and given_status is not None and status != before:
             speaker.touched = True
         return after

@@ -111,7 +111,7 @@ async def test_a_ticket_that_no_resident_filed_keeps_no_watch(client: Any, datab
     assert [row[3:] for row in await state_of(database, company)] == [(None, None)]
 
 
-async def test_an_import_without_events_counts_what_has_been_quiet_as_told(client: Any, database: Database) -> None:
+async def test_an_import_without_events_counts_stale_tickets_as_announced(client: Any, database: Database) -> None:
     company = await new_company(database)
     began = instants.now()
     await import_tickets(client, company, FILED | {"created_at": "2020-01-01", "updated_at": "2020-01-01"})
@@ -236,10 +236,10 @@ async def test_what_waited_while_it_fired_happened_after_it(
             waiting.append(asyncio.create_task(act))
             await waits(database, len(waiting))
     await asyncio.gather(*waiting)
-    told = [(await fired(database, company, f"ticket.{name}"))[0] for name in ("stale", "status_changed")]
+    fired_at = [(await fired(database, company, f"ticket.{name}"))[0] for name in ("stale", "status_changed")]
     # The order of the instants is the order of the commits.
-    assert [json.loads(event.public.data)["status"] for event in told] == ["Open", "In Progress"]
-    assert told[0].occurred_at.ToNanoseconds() < told[1].occurred_at.ToNanoseconds()
+    assert [json.loads(event.public.data)["status"] for event in fired_at] == ["Open", "In Progress"]
+    assert fired_at[0].occurred_at.ToNanoseconds() < fired_at[1].occurred_at.ToNanoseconds()
 
 
 async def waits(database: Database, count: int) -> None:
