@@ -88,15 +88,28 @@ def test_a_sweep_of_all_services_names_each_that_is_away(run: Run, sweep: str) -
 
 
 @pytest.mark.usefixtures("dead_system")
+@pytest.mark.parametrize("sweep", ["retention", "stale"])
+def test_a_sweep_ahead_of_the_clock_says_what_it_would_do_and_calls_nothing(run: Run, sweep: str) -> None:
+    status, out, err = run("sweep", sweep, "--now", "2980-03-11T10:00:00+01:00")
+    assert (status, out) == (1, "")
+    assert "makeready: 2980-03-11T09:00:00.000000Z is " in err and " days ahead of the clock: the sweep " in err
+    assert "in every company, and nothing undoes it" in err and "--yes-for-all-companies" in err
+    assert "does not answer" not in err and err.count("\n") == 1
+    status, out, err = run("sweep", sweep, "--now", "2980-03-11T10:00:00+01:00", "--yes-for-all-companies")
+    assert status == 1 and "does not answer" in err
+
+
+@pytest.mark.usefixtures("dead_system")
 def test_status_shows_what_does_not_run(run: Run) -> None:
     status, out, _ = run("status", "--json")
     found = json.loads(out)
-    assert (status, found["alive"]) == (0, False)
+    assert (status, found["alive"], found["serving"]) == (1, False, False)
+    assert "svc-tickets does not run" in found["faults"]
     assert found["processes"]["postgres"]["alive"] is False
     assert found["processes"]["gateway"]["health"] == "UNREACHABLE"
     status, out, _ = run("status")
-    assert status == 0
-    assert "NOT RUNNING" in out
+    assert status == 1
+    assert "NOT RUNNING" in out and "FAULT: svc-tickets does not run" in out
 
 
 def test_a_missing_operator_key_is_reported(run: Run, dead_system: Path) -> None:

@@ -168,7 +168,7 @@ class Company:
 
     async def sweep(self, now: str) -> dict[str, int]:
         """Runs the service's sweeps as of an instant, in all companies; returns their counts."""
-        request = RunScheduledSweepsRequest()
+        request = RunScheduledSweepsRequest(yes_for_all_companies=True)
         request.now.FromJsonString(now)
         return dict((await self.house("RunScheduledSweeps", request, self.operator)).done)
 

@@ -104,7 +104,7 @@ async def import_filed(
 async def sweep(service: RunningService, now: Any) -> dict[str, int]:
     """Runs the sweeps as of `now` in all companies."""
     async with service.channel() as channel:
-        request = RunScheduledSweepsRequest()
+        request = RunScheduledSweepsRequest(yes_for_all_companies=True)
         request.now.FromDatetime(now)
         stub = ScheduledSweepsServiceStub(channel)
         answer = await service.call(stub.RunScheduledSweeps, request, Identity(OPERATOR, "operator"))

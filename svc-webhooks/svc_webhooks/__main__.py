@@ -45,6 +45,7 @@ def assemble(settings: config.Config) -> App:
         period_seconds=settings.sweep_seconds,
         clock=clock,
     )
+    app.status.backlog = scheduler.counts
     eraser = Eraser(app.database)
     app.on_start(partitions.ahead)
     app.background("partitions", partitions.run)

@@ -16,6 +16,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from chassis.auth.identity import make_keys
 from chassis.db.database import Database
+from testkit import databases
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
 
@@ -76,7 +77,7 @@ async def service(
     def process(name: str, command: list[str], **more: str) -> Process:
         database = name.replace("-", "_") + "_of_webhooks_tests"
         own = {
-            "MAKEREADY_DATABASE_URL": postgres_server.create_database(database),
+            **databases.environment(postgres_server.create_database(database)),
             "MAKEREADY_GRPC_LISTEN": targets[name],
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_IDENTITY_KEY_FILE": str(folder / "keys" / f"{name}.jwk"),
@@ -85,7 +86,7 @@ async def service(
 
     producers = {name: process(name, [str(HERE / "producer.py"), name]) for name in names[:-1]}
     for one in producers.values():
-        await _create_outbox(one.environment["MAKEREADY_DATABASE_URL"])
+        await _create_outbox(one.environment["MAKEREADY_DATABASE_OWNER_URL"])
         one.start()
     webhooks = process(
         "svc-webhooks",
@@ -115,6 +116,7 @@ async def _create_outbox(url: str) -> None:
             for index in table.indexes:
                 await connection.raw.execute(str(CreateIndex(index).compile(dialect=POSTGRESQL)))
     await database.close()
+    await databases.grant_to_service(url)
 
 
 @pytest.fixture(scope="session")
@@ -122,7 +124,7 @@ async def opened(service: Harness) -> AsyncIterator[dict[str, Database]]:
     """The open databases, by service."""
     found = {}
     for name, one in {**service.producers, "svc-webhooks": service.webhooks}.items():
-        found[name] = Database(one.environment["MAKEREADY_DATABASE_URL"], application="tests")
+        found[name] = Database(one.environment["MAKEREADY_DATABASE_OWNER_URL"], application="tests")
         await found[name].open()
     yield found
     for database in found.values():

@@ -63,7 +63,7 @@ class Month:
 
     def sweep(self, now: datetime, at_once: int = 1) -> None:
         """Runs `sweep stale --now` in `at_once` parallel processes; together they must do exactly what is implied."""
-        words = ("sweep", "stale", "--now", now.isoformat())
+        words = ("sweep", "stale", "--now", now.isoformat(), "--yes-for-all-companies")
 
         def sweeping() -> None:
             done: Counter[str] = Counter()

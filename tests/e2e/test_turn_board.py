@@ -53,7 +53,7 @@ def test_a_unit_is_made_ready(system: System, company: Company, receiver: Receiv
     assert shows("Notice", "2980-03-20")
     task = says("add-task", turn_id, "--task-type", "Paint", "--scheduled-date", LEFT)
     assert (task["status"], task["turn_id"]) == ("Open", turn["entity_id"])
-    done = system.makeready("sweep", "stale", "--now", MORNING)["done"]
+    done = system.makeready("sweep", "stale", "--now", MORNING, "--yes-for-all-companies")["done"]
     assert done["unit.vacated"] >= 1 and done["turn.task.stale"] >= 1
     assert shows("Vacant Not Ready", "2980-03-20")
     assert says("complete-task", str(task["task_id"]))["status"] == "Completed"

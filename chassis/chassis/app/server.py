@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import functools
 import gc
 import os
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 import structlog
@@ -21,10 +23,11 @@ from grpc_health.v1 import health, health_pb2
 from prometheus_client import Counter, Histogram, start_http_server
 from sqlalchemy import MetaData, Table
 
+from chassis.app.status import Status
 from chassis.auth.access import Access
-from chassis.auth.clients import MESSAGE_BYTES_MAX, REFUSAL, ServiceClient
+from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, REFUSAL, ServiceClient
 from chassis.auth.identity import Call, Identity, IdentityError, TokenSigner, TokenVerifier
-from chassis.db.database import ONE_PLAN, ClocksApart, Database
+from chassis.db.database import ONE_PLAN, ClocksApart, Database, DatabaseFull
 from chassis.messaging.consumer import Apply, Consumer
 from chassis.messaging.outbox import Outbox
 from chassis.messaging.relay import Relay
@@ -33,16 +36,18 @@ from chassis.refusals import Refusal, Unavailable
 from chassis.runtime import logs
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError
 from chassis.schedule import instants
+from chassis.schedule.instants import printed
 from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
 from chassis.schedule.sweeps import ScheduledSweeps, Sweep
-from chassis.writes.audit import Audit
+from chassis.writes.audit import AUDIT, Audit, SweepsAhead
 from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import LEDGER
 from chassis.writes.retention import Drop, Retention, every_slot
-from makeready.common.v1 import audit_pb2, documents_pb2, retention_pb2, sweeps_pb2
+from makeready.common.v1 import audit_pb2, documents_pb2, retention_pb2, status_pb2, sweeps_pb2
 from makeready.events.v1 import events_pb2
 
 GRACE_SECONDS = 10
+COMPANY = "company"  # the table of companies, or its replica
 
 SERVER_OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -166,7 +171,10 @@ class App:
         self._starting: list[Background] = []
         self._opening: list[Background] = []
         self._ending: list[Background] = []
+        self.status = Status(self.database, self.transport)
+        self.serve(status_pb2.DESCRIPTOR.services_by_name["StatusService"], self.status)
         self.drops: list[Drop] = []  # what `sweep retention` drops besides idempotency keys
+        self._sweeps_ahead: SweepsAhead | None = None
         self._started = False
         self.stopping = asyncio.Event()
         """Set by SIGTERM or SIGINT, before any part stops."""
@@ -214,7 +222,7 @@ class App:
 
     def forgets(self, claims: Table) -> None:
         """This process serves writes; claims: the ledger of their keys and replies."""
-        retention = Retention(self.database, claims, self.drops)
+        retention = Retention(self.database, claims, self.drops, self._note_ahead)
         self.background("retention", functools.partial(every_slot, retention.sweep))
         self.serve(retention_pb2.DESCRIPTOR.services_by_name["RetentionService"], retention)
 
@@ -230,9 +238,18 @@ class App:
 
     def sweeps(self, *sweeps: Sweep) -> None:
         """This process runs these sweeps on schedule."""
-        stale = ScheduledSweeps(sweeps)
+        stale = ScheduledSweeps(sweeps, self._note_ahead)
         self.background("stale", functools.partial(every_slot, stale.sweep, period_seconds=STALE_SECONDS))
         self.serve(sweeps_pb2.DESCRIPTOR.services_by_name["ScheduledSweepsService"], stale)
+
+    def notes_sweeps_ahead(self, audit: Table, company: Table) -> None:
+        """This process records in its audit log who starts a sweep ahead of the clock."""
+        self._sweeps_ahead = SweepsAhead(audit, company, self.database)
+
+    async def _note_ahead(self, call: Call, sweep: str, now: datetime.datetime, account: str) -> None:
+        log.warning("sweep_started_ahead", sweep=sweep, now=printed(now), actor=call.identity.actor, account=account)
+        if self._sweeps_ahead is not None:
+            await self._sweeps_ahead.note(call, sweep, now, account)
 
     def serve(self, service: ServiceDescriptor, implementation: object) -> None:
         """Serves every RPC of the service with the method of the same name, for the callers that its proto names."""
@@ -280,6 +297,11 @@ class App:
             except ClocksApart as error:  # logged once, where the clocks are compared
                 await context.abort(grpc.StatusCode.ABORTED, str(error))
             except Unavailable as error:
+                full = self.name if isinstance(error, DatabaseFull) else error.disk_full
+                if full:
+                    log.error("disk_full", database=full, rpc=short_name, reason=str(error))
+                    details = f"the disk of {full}'s database is full"
+                    await context.abort(grpc.StatusCode.UNAVAILABLE, details, ((DISK_FULL, full),))
                 log.warning("unavailable", rpc=short_name, reason=str(error))
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "something that this service needs is away")
             except (asyncio.CancelledError, grpc.aio.AbortError):
@@ -390,7 +412,9 @@ def run_process(
             logs.configure(name)
             from chassis.db import migrations  # noqa: PLC0415 - Alembic would double the time and memory of serving
 
-            migrations.migrate(environment.url("MAKEREADY_DATABASE_URL", ("postgresql", "postgres")), package, metadata)
+            url, owner_url = database_urls(environment)
+            service_role = urlsplit(url).username or ""
+            migrations.migrate(owner_url or url, package, metadata, service_role if owner_url else "")
             return
         if sys.argv[1:]:
             raise SettingsError(f"usage: python -m {package} [migrate]")
@@ -408,12 +432,28 @@ def run_process(
             app = assemble(settings)
             if LEDGER in metadata.tables:
                 app.forgets(metadata.tables[LEDGER])
+            if {AUDIT, COMPANY} <= metadata.tables.keys():
+                app.notes_sweeps_ahead(metadata.tables[AUDIT], metadata.tables[COMPANY])
             await app.run()
 
         uvloop.run(whole())
     except (SettingsError, Unavailable) as error:
         print(f"{name}: {error}", file=sys.stderr)  # noqa: T201 - the operator's one line
         raise SystemExit(2) from None
+
+
+def database_urls(environment: Environment) -> tuple[str, str]:
+    """The URL of the service's role, and that of the owner's, which migrates; "" if one role does both."""
+    schemes = ("postgresql", "postgres")
+    url = environment.url("MAKEREADY_DATABASE_URL", schemes)
+    if environment.optional("MAKEREADY_DATABASE_OWNER_URL") is None:
+        return url, ""
+    owner_url = environment.url("MAKEREADY_DATABASE_OWNER_URL", schemes)
+    if urlsplit(owner_url).path != urlsplit(url).path:
+        raise SettingsError("MAKEREADY_DATABASE_OWNER_URL and MAKEREADY_DATABASE_URL name two databases.")
+    if not urlsplit(url).username or urlsplit(owner_url).username == urlsplit(url).username:
+        raise SettingsError("MAKEREADY_DATABASE_OWNER_URL and MAKEREADY_DATABASE_URL must name two roles.")
+    return url, owner_url
 
 
 def batch_scheduling() -> None:

@@ -57,6 +57,19 @@ class ClocksApart(DatabaseUnavailable):
     """This process's clock and PostgreSQL's are five minutes apart or more, so nothing is written. Reads go on."""
 
 
+class DatabaseFull(DatabaseUnavailable):
+    """The disk of the database is full. The statement had no effect; reads still work."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the disk of the database is full: {reason}")
+
+
+def unavailable(error: BaseException) -> DatabaseUnavailable:
+    """The exception for one of LOST."""
+    reason = str(error) or type(error).__name__
+    return DatabaseFull(reason) if isinstance(error, asyncpg.DiskFullError) else DatabaseUnavailable(reason)
+
+
 _CLOCK = Statement(sa.select(CLOCK))
 
 
@@ -106,7 +119,8 @@ async def refuse_older(connection: Any) -> None:
 
 
 class Database:
-    """The pool. Raises DatabaseUnavailable from every method when the server can't be reached."""
+    """The pool. Every method raises DatabaseUnavailable if the server can't be reached, and DatabaseFull if its disk is
+    full."""
 
     def __init__(
         self,
@@ -146,7 +160,7 @@ class Database:
                 )
             except (*LOST, asyncpg.PostgresError) as error:
                 if attempt == 149 or not isinstance(error, LOST):  # a wrong password stays wrong
-                    raise DatabaseUnavailable(str(error)) from error
+                    raise unavailable(error) from error
                 await asyncio.sleep(0.2)
             else:
                 break
@@ -154,6 +168,9 @@ class Database:
             async with self.connection() as connection:
                 await refuse_older(connection.raw)
                 await self._compare_clocks(connection)
+        except asyncpg.InsufficientPrivilegeError as error:
+            await self.close()
+            raise DatabaseUnavailable(f"{error}; the migrations of this release give the right: run them") from None
         except BaseException:
             await self.close()
             raise
@@ -172,7 +189,7 @@ class Database:
             async with self._pool.acquire(timeout=5) as raw:
                 yield Connection(raw)
         except LOST as error:
-            raise DatabaseUnavailable(str(error) or type(error).__name__) from error
+            raise unavailable(error) from error
         except asyncpg.PostgresError as error:
             error.detail = None  # it holds the failing row's values, which a handler might log
             raise

@@ -107,7 +107,11 @@ class Relay:
                 while self._transport.is_connected and await self.publish_some() == BATCH:
                     pass
             except (Unavailable, *FAULTS) as error:
-                log.warning("outbox_waits", reason=str(error) or type(error).__name__)
+                reason = str(error) or type(error).__name__
+                if self._transport.is_full:
+                    log.error("nats_disk_full", reason=reason)
+                else:
+                    log.warning("outbox_waits", reason=reason)
                 self._transport.suspect()
                 await asyncio.sleep(POLL_SECONDS)
             try:
@@ -129,6 +133,7 @@ class Relay:
         arrived = (pack for pack, out in zip(packs, outcomes, strict=True) if not isinstance(out, BaseException))
         done = [row["event_id"] for pack in arrived for row in pack]
         failed = [out for out in outcomes if isinstance(out, BaseException)]
+        self._transport.observe(failed)
         if done:
             await self._database.execute(self._published, ids=done)
             PUBLISHED.inc(len(done))

@@ -23,6 +23,7 @@ from makeready.common.v1 import audit_pb2, retention_pb2, sweeps_pb2
 from makeready.common.v1.audit_pb2_grpc import AuditServiceStub
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
+from testkit import databases
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
 from testkit.services import Keys, RunningService
@@ -81,6 +82,7 @@ def echo_process(postgres_server: PostgresServer, folder: Path) -> EchoProcess:
         await database.open()
         await make_tables(database, metadata)
         await database.close()
+        await databases.grant_to_service(url)
 
     asyncio.run(make())
     return EchoProcess("svc-echo", keys, url, NO_NATS, folder / "log")

@@ -10,11 +10,14 @@ from collections.abc import AsyncIterator
 from operator import itemgetter
 from typing import Any
 
+import nats
 import pytest
 import sqlalchemy as sa
 from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
+from nats.js.api import DiscardPolicy, StreamConfig
+from nats.js.errors import APIError
 
 from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Database
@@ -24,7 +27,7 @@ from chassis.messaging.outbox import EVENT_KEYS, Outbox, outbox_table, uuid7
 from chassis.messaging.relay import PACK_BYTES, Relay, packed
 from chassis.messaging.transport import STREAM, Transport
 from makeready.events.v1 import events_pb2 as pb
-from testkit.plugin import PostgresServer, Server
+from testkit.plugin import PostgresServer, Server, embedded_nats
 
 from ..databases import database_with
 
@@ -200,6 +203,31 @@ async def test_events_that_wait_travel_together(database: Database, outbox: Outb
     assert sorted(event.event_id for event in read(message)) == sorted(str(row["event_id"]) for row in rows)
     connecting.cancel()
     await transport.close()
+
+
+async def test_a_nats_without_space_is_known_as_such_until_it_has_room(database: Database, outbox: Outbox) -> None:
+    with embedded_nats() as server:
+        client = await nats.connect(server.url)
+        stream = StreamConfig(name=STREAM, subjects=["events.>"], max_bytes=20_000, discard=DiscardPolicy.NEW)
+        await client.jetstream().add_stream(stream)
+        transport = Transport(server.url, "test")
+        assert (transport.fault, transport.is_full) == ("not connected", False)
+        connecting = asyncio.create_task(transport.run())
+        await asyncio.wait_for(transport.connected(), 20)
+        assert (transport.fault, transport.is_full) == ("", False)
+        relay = Relay(database, outbox, transport, ["svc-webhooks"])
+        async with database.transaction() as connection:
+            for row in waiting(["events.space-of-a-test"] * 40, [1000] * 40):
+                await outbox.add(connection, row)
+        with pytest.raises(APIError):
+            await relay.publish_some()
+        assert transport.is_full and "maximum bytes exceeded" in transport.fault
+        await client.jetstream().update_stream(name=STREAM, subjects=["events.>"], max_bytes=2_000_000)
+        assert await relay.publish_some() == 40, "nothing is lost"
+        assert (transport.fault, transport.is_full) == ("", False)
+        connecting.cancel()
+        await transport.close()
+        await client.close()
 
 
 @pytest.mark.parametrize("event", ["ticket.reopened", "", "TICKET_CREATED", "EVENT_KEY_TICKET_CREATED"])

@@ -209,10 +209,22 @@ async def test_the_operator_sees_the_instant_and_the_deleted_counts(database: Da
     await write(database, "k", "first")
     by_clock = await retention.SweepRetention(pb.SweepRetentionRequest(), call)
     assert by_clock.idempotency_keys == 0 and by_clock.now.ToDatetime().year >= 2026
-    request = pb.SweepRetentionRequest()
+    request = pb.SweepRetentionRequest(yes_for_all_companies=True)
     request.now.FromDatetime(datetime.datetime.now(datetime.UTC) + KEPT)
     answer = await retention.SweepRetention(request, call)
     assert (answer.idempotency_keys, answer.now) == (1, request.now)
+
+
+async def test_retention_ahead_of_the_clock_is_refused_unless_it_is_confirmed(
+    database: Database, retention: Retention
+) -> None:
+    await write(database, "k", "first")
+    request = pb.SweepRetentionRequest()
+    request.now.FromDatetime(datetime.datetime.now(datetime.UTC) + KEPT)
+    with pytest.raises(Refusal, match="ahead of the clock: the sweep forgets the Idempotency-Keys") as refusal:
+        await retention.SweepRetention(request, Call(Identity(OPERATOR, "operator"), ""))
+    assert (refusal.value.status, refusal.value.field) == (400, "now")
+    assert await retention.sweep(request.now.ToDatetime(datetime.UTC)) == 1, "it was still there"
 
 
 async def test_the_plan_reads_the_due_rows_alone(database: Database, retention: Retention) -> None:

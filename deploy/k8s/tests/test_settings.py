@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -118,9 +119,14 @@ def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path
     assert TokenSigner(tmp_path / str(found.operator_key_file).lstrip("/")).name == "operator"
 
 
-def test_migrations_get_the_settings_of_the_database_alone(bundle: Bundle) -> None:
+def test_migrations_get_the_settings_of_the_database_alone_by_both_roles(bundle: Bundle) -> None:
     for job in bundle.workloads("Job"):
         (server,) = [workload for workload in bundle.servers() if f"{workload.name}-migrate" == job.name]
         environment = bundle.environment(job)
-        assert environment.keys() == {"MAKEREADY_DATABASE_URL"}
+        assert environment.keys() == {"MAKEREADY_DATABASE_URL", "MAKEREADY_DATABASE_OWNER_URL"}
         assert environment["MAKEREADY_DATABASE_URL"] == bundle.environment(server)["MAKEREADY_DATABASE_URL"]
+        url, owner_url = (
+            urlsplit(environment[name]) for name in ("MAKEREADY_DATABASE_URL", "MAKEREADY_DATABASE_OWNER_URL")
+        )
+        assert owner_url.username == f"{url.username}_owner"
+        assert owner_url.path == url.path and owner_url.password != url.password

@@ -1,5 +1,6 @@
 """Child processes that die with their parent: their logs, ports and end."""
 
+import errno
 import os
 import secrets
 import shutil
@@ -128,6 +129,11 @@ class Child:
         """The last line that is not blank in its log since its start."""
         return last_line(self.log, self._log_start) or "it wrote nothing"
 
+    @property
+    def missed_disk_space(self) -> bool:
+        """Whether one of its last lines says that a disk is full."""
+        return any(os.strerror(errno.ENOSPC) in line for line in _tail(self.log, self._log_start))
+
 
 def earlier_log(log: Path) -> Path:
     """The file of a log's lines before it began anew."""
@@ -136,13 +142,17 @@ def earlier_log(log: Path) -> Path:
 
 def last_line(log: Path, start: int = 0) -> str:
     """The last line of a file that is not blank, at or after byte `start`; empty if it has none."""
+    return next((line.strip() for line in reversed(_tail(log, start)) if line.strip()), "")
+
+
+def _tail(log: Path, start: int) -> list[str]:
+    """The last lines of a file, at or after byte `start`."""
     try:
         with log.open("rb") as stream:
             stream.seek(max(start, stream.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
-            lines = stream.read().decode(errors="replace").split("\n")
+            return stream.read().decode(errors="replace").split("\n")
     except OSError:
-        return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return []
 
 
 def port_is_free(port: int, host: str = LOOPBACK) -> bool:

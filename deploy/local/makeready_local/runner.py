@@ -64,7 +64,7 @@ class Runner:
         if settings.nats_url and not nats.is_there(nats_url):
             say("MAKEREADY_NATS_URL does not answer: no event is published and nothing is delivered until it does.")
         services.make_keys(state)
-        all_services = services.make_databases(state, database_url)
+        all_services = services.make_databases(state, database_url, settings)
         environments = {
             service.name: services.environment_of(service, all_services, settings, nats_url, state)
             for service in all_services

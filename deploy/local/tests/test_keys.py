@@ -13,7 +13,7 @@ from makeready_local.state import State
 
 def key_settings(state_dir: Path) -> dict[str, dict[str, str]]:
     """The environment of each service, by name."""
-    services = [Service(name, "postgresql://127.0.0.1/x") for name in NAMES]
+    services = [Service(name, "postgresql://127.0.0.1/x", "postgresql://owner@127.0.0.1/x") for name in NAMES]
     settings = config.read({"MAKEREADY_STATE_DIR": str(state_dir)})
     state = State(state_dir)
     try:

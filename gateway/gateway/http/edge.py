@@ -16,6 +16,7 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from chassis.app.server import SECONDS_BUCKETS
+from chassis.db.database import DatabaseFull
 from chassis.refusals import Refusal, Unavailable, invalid_request
 from chassis.runtime.failpoints import failpoint
 from gateway.http import bearer, filters, replies
@@ -88,7 +89,11 @@ class Edge:
         except BodyBroken as broken:
             reply = replies.error(400, "invalid_request", f"The body can't be read: {broken}; send it whole.")
         except Unavailable as fault:
-            log.warning("unavailable", route=route[0], request_id=request.id, reason=str(fault))
+            if fault.disk_full or isinstance(fault, DatabaseFull):
+                database = fault.disk_full or "gateway"
+                log.error("disk_full", database=database, route=route[0], request_id=request.id, reason=str(fault))
+            else:
+                log.warning("unavailable", route=route[0], request_id=request.id, reason=str(fault))
             reply = replies.FAULT
         except Exception:
             log.exception("fault", route=route[0], request_id=request.id)

@@ -81,7 +81,7 @@ async def lost(
     addresses = {"svc-catalog": away_catalog.target, "gateway": away_gateway.target}
     log = tmp_path_factory.mktemp("lost") / "log"
     service = RunningService("svc-tickets", keys, url, NO_NATS, log, addresses=addresses)
-    await asyncio.to_thread(migrations.migrate, url, "svc_tickets", t.metadata)
+    await asyncio.to_thread(migrations.migrate, url, "svc_tickets", t.metadata, "tickets_lost")
     service.start()
     database = Database(url, application="tests")
     await database.open()

@@ -19,6 +19,7 @@ from chassis.db.database import Database, DatabaseUnavailable
 from chassis.messaging.consumer import Consumer
 from chassis.refusals import Unavailable
 from chassis.schedule.instants import Clock, slot_of
+from makeready.common.v1.status_pb2 import DeliveriesBacklog
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.attempts import LEASE_SECONDS, Attempts
 from svc_webhooks.dispatch.queries import claims as queries
@@ -108,6 +109,10 @@ class Scheduler:
                 DUE.set(many)
                 OLDEST.set((self._clock() - since).total_seconds() if since else 0)
             await asyncio.sleep(WATCH_SECONDS)
+
+    async def counts(self) -> DeliveriesBacklog:
+        """The deliveries that have not succeeded yet, for `makeready status`."""
+        return DeliveriesBacklog(**await queries.counts(self.database, self._clock()))
 
     async def stop(self) -> None:
         await asyncio.gather(end_tasks(self._retries), *(sweep.stop() for sweep in self._sweeps.values()))

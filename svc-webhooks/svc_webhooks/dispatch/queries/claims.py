@@ -8,7 +8,21 @@ import uuid
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, Integer, and_, func, literal_column, or_, select, text, true, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Label,
+    TextClause,
+    and_,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
 from sqlalchemy.sql.selectable import CTE
 
 from chassis.db.database import Database
@@ -86,6 +100,25 @@ _BACKLOG = Statement(
     .select_from(subscription.join(_oldest_due, true()))
     .where(_sending)
 )
+
+
+def _count(name: str, *conditions: ColumnElement[bool] | TextClause) -> Label[int]:
+    return select(func.count()).select_from(delivery).where(and_(*conditions)).scalar_subquery().label(name)
+
+
+_waiting, _later = text("delivery.state = 'waiting'"), delivery.c.due_at > param("now", Instant)
+_COUNTS = Statement(
+    select(
+        _count("due", _due), _count("waiting", _waiting, _later), _count("parked", text("delivery.state = 'parked'"))
+    )
+)
+
+
+async def counts(database: Database, now: datetime.datetime) -> dict[str, int]:
+    """The number of deliveries that are due, that wait for a later attempt, and that are parked."""
+    async with database.transaction(BY_INDEX) as connection:
+        row = await connection.row(_COUNTS, now=now)
+    return dict(row or {})
 
 
 async def backlog(database: Database, now: datetime.datetime) -> tuple[int, datetime.datetime | None]:
