@@ -161,10 +161,10 @@ def unavailable_message(service: str, error: ServiceUnavailable) -> str:
             f"The disk of {error.disk_full}'s database is full: make room on it, then repeat this; "
             "`makeready status` shows the disk."
         )
-    messages = {
+    messages: dict[grpc.StatusCode | None, str] = {
         grpc.StatusCode.UNAVAILABLE: "does not answer; `makeready status` lists the running services.",
         grpc.StatusCode.DEADLINE_EXCEEDED: "did not answer in time.",
-        grpc.StatusCode.ABORTED: "writes nothing while its clock and PostgreSQL's are five minutes apart; set the clocks.",
+        grpc.StatusCode.ABORTED: "writes nothing: its clock and PostgreSQL's are five minutes apart; set the clocks.",
         grpc.StatusCode.UNIMPLEMENTED: "does not know this request: is it of another release?",
         grpc.StatusCode.PERMISSION_DENIED: "does not accept the operator's key; start Makeready anew.",
     }
