@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from .real_files import counts, rejects
+from .real_files import EXAMPLES, counts, rejects
 from .system import Company, System
 
 MAPPING = """
@@ -97,14 +97,12 @@ external_id = "house"
 name = "street"
 address = "street"
 """
-HOUSES = (
-    "house;street;flat;area;fault;opened;days\nH1;Müllerstraße 1;1;1.200;Tür klemmt;31.01.2024;1,5\n".replace(
-        "1,5", "1.5"
-    )
-    + "H1;Müllerstraße 1;2;800,0;;;\n"
-    "H1;Müllerstraße 1;2;800,0;Licht flackert;01.02.2024;\n"
-    "H2;Größe-Allee 2;1;viel;Wasser tropft;01.02.2024;\n"
-)
+HOUSES = """house;street;flat;area;fault;opened;days
+H1;Müllerstraße 1;1;1.200;Tür klemmt;31.01.2024;1.5
+H1;Müllerstraße 1;2;800;;;
+H1;Müllerstraße 1;2;800;Licht flackert;01.02.2024;
+H2;Größe-Allee 2;1;viel;Wasser tropft;01.02.2024;
+"""
 
 
 def test_one_file_makes_several_kinds_of_record_in_one_run(system: System) -> None:
@@ -163,3 +161,18 @@ def test_equal_reasons_are_counted_and_ten_of_their_rows_reported(company: Compa
     assert told[-1] == f'Rejected {many} rows: {reason} (column "place")'
     assert len(told) == 12
     assert len(rejects(report)) == many + 1
+
+
+def test_the_example_of_a_german_export_is_imported_whole(system: System) -> None:
+    company = system.company("Ablesung")
+    file, mapping = EXAMPLES.parent / "files" / "ablesung.csv", EXAMPLES / "ablesung.toml"
+    report = system.makeready("import", str(company.company_id), "all", str(file), "--mapping", str(mapping))
+    assert [(one["kind"], *counts(one)) for one in report["kinds"]] == [
+        ("properties", 2, 0, 2, 0),
+        ("meters", 2, 0, 2, 0),
+        ("readings", 3, 0, 0, 0),
+    ]
+    (gas, other) = company.walk("/meters")
+    readings = [one for meter in (gas, other) for one in company.walk(f"/meters/{meter['entity_id']}/readings")]
+    assert [(one["consumption"], one["cost"]) for one in readings] == [(1234.5, 148.14), (1100, 132), (987.25, 118.47)]
+    assert readings[0]["period_end"].startswith("2026-01-31T23:00:00")

@@ -170,20 +170,31 @@ class Import:
             self.counts.changed += 1
         elif result.outcome == common.IMPORT_OUTCOME_UNCHANGED:
             self.counts.unchanged += 1
-        elif self._sender.is_dry_run and self._would_be_known(entry, result):
-            self.counts.created += 1
         else:
-            if self._sender.is_dry_run and entry.external_id:
-                self._seen.forget(entry.external_id)
-            value, columns = _value(entry.sent, result.field), self._shape.origin(result.field)
-            self._reject(entry.row, Fault(result.field, result.reason, "", value, columns))
+            refused = self._of_a_dry_run(entry, result) if self._sender.is_dry_run else result
+            if refused is None:
+                self.counts.created += 1
+                return
+            value, columns = _value(entry.sent, refused.field), self._shape.origin(refused.field)
+            self._reject(entry.row, Fault(refused.field, refused.reason, "", value, columns))
 
-    def _would_be_known(self, entry: Entry, result: common.ImportResult) -> bool:
-        """Whether a dry run's row was rejected for a record that the same import makes before it."""
-        kind = REFERENCES.get(result.field)
-        if kind not in self._all_seen or "with that external_id is known" not in result.reason:
-            return False
-        return self._all_seen[kind].has_record(_value(entry.sent, result.field) or "")
+    def _of_a_dry_run(self, entry: Entry, result: common.ImportResult) -> common.ImportResult | None:
+        """The refusal of a dry run's row; None if all that it lacks are records that the same import makes before it."""
+        is_unknown = "with that external_id is known" in result.reason
+        if is_unknown and REFERENCES.get(result.field) in self._all_seen:
+            for field, kind in REFERENCES.items():
+                if field == "location" != result.field:
+                    continue  # it may be the name of a place
+                name = _value(entry.sent, field) if kind in self._all_seen else None
+                if name and not self._all_seen[kind].has_record(name):
+                    reason = f"No {field} with that external_id is known."
+                    result = common.ImportResult(line=result.line, field=field, reason=reason)
+                    break
+            else:
+                return None
+        if entry.external_id:
+            self._seen.forget(entry.external_id)
+        return result
 
     def _reject(self, row: SourceRow, fault: Fault) -> None:
         self.counts.rejected += 1
