@@ -54,7 +54,7 @@ def opened(path: Path, reading: Reading = FOUND) -> Iterator[Opened]:
                 source.close()
         return
     if suffix not in (*CSV, *JSON_LINES):
-        raise CommandError(f"{path} must be named .csv, .jsonl or .xlsx; .csv.gz and .jsonl.gz are read too.")
+        raise CommandError(f"{path} must be named .csv or .jsonl, or so with .gz behind, or .xlsx.")
     encoding, delimiter = _found(path, reading, suffix in CSV)
     with lines_of(path, encoding) as lines:
         rows: Source = CsvSource(lines, delimiter) if suffix in CSV else JsonSource(lines)

@@ -179,7 +179,7 @@ class Import:
             self._reject(entry.row, Fault(refused.field, refused.reason, "", value, columns))
 
     def _of_a_dry_run(self, entry: Entry, result: common.ImportResult) -> common.ImportResult | None:
-        """The refusal of a dry run's row; None if all that it lacks are records that the same import makes before it."""
+        """A dry run's refusal; None if the row lacks nothing but records that the same import makes before it."""
         is_unknown = "with that external_id is known" in result.reason
         if is_unknown and REFERENCES.get(result.field) in self._all_seen:
             for field, kind in REFERENCES.items():
