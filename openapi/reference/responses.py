@@ -69,7 +69,7 @@ _WORDS = {
     "list 400": "A query key that the list does not take, a repeated or empty one, a value that the parameter cannot "
     "have; a bad `limit` or `cursor`.",
     "400": "An unknown query key.",
-    "write 400": "The header `Idempotency-Key` is missing or too long, or the body is not what the operation takes: "
+    "write 400": "The header `Idempotency-Key` is missing or too long, or the body is not valid: "
     "not one JSON object, an unknown key, a missing or over-long value, one of a wrong type.",
     "401": "No key, or one that is unknown or revoked.",
     "403": "The key's scope does not cover the operation, or the company is inactive.",

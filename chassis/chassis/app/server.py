@@ -23,7 +23,7 @@ from sqlalchemy import MetaData, Table
 
 from chassis.auth.clients import MESSAGE_BYTES_MAX, REFUSAL, ServiceClient
 from chassis.auth.identity import KINDS, Call, IdentityError, TokenSigner, TokenVerifier
-from chassis.db.database import ONE_PLAN, Database
+from chassis.db.database import ONE_PLAN, ClocksApart, Database
 from chassis.messaging.consumer import Apply, Consumer
 from chassis.messaging.outbox import Outbox
 from chassis.messaging.relay import Relay
@@ -31,6 +31,7 @@ from chassis.messaging.transport import Transport
 from chassis.refusals import Refusal, Unavailable
 from chassis.runtime import logs
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError
+from chassis.schedule import instants
 from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
 from chassis.schedule.sweeps import ScheduledSweeps, Sweep
 from chassis.writes.audit import Audit
@@ -74,10 +75,14 @@ class App:
         self.ring = TokenVerifier(settings.identity_ring_file, audience=name)
         self.transport = Transport(settings.nats_url, name)
         self.database = Database(
-            settings.database_url, application=name, connections=settings.database_connections, plans=plans
+            settings.database_url,
+            application=name,
+            connections=settings.database_connections,
+            plans=plans,
+            clock=instants.now,
         )
         self.peers: dict[str, ServiceClient] = {}
-        self._background: dict[str, Background] = {"nats": self.transport.run}
+        self._background: dict[str, Background] = {"nats": self.transport.run, "clocks": self.database.compare_clocks}
         self._handlers: set[asyncio.Task[Any]] = set()
         self._server = grpc.aio.server(options=SERVER_OPTIONS)
         self._health = health.aio.HealthServicer()
@@ -200,6 +205,8 @@ class App:
             except IdentityError as error:
                 log.warning("identity_refused", rpc=short_name, reason=str(error))
                 await context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
+            except ClocksApart as error:  # logged once, where the clocks are compared
+                await context.abort(grpc.StatusCode.ABORTED, str(error))
             except Unavailable as error:
                 log.warning("unavailable", rpc=short_name, reason=str(error))
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "something that this service needs is away")
@@ -225,17 +232,17 @@ class App:
             loop.add_signal_handler(number, self.stopping.set)
         tasks: list[asyncio.Task[None]] = []
         starting = asyncio.create_task(self._start(tasks))
-        told = asyncio.create_task(self.stopping.wait())
+        signalled = asyncio.create_task(self.stopping.wait())
         try:
-            await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({starting, signalled}, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
-                await told
+                await signalled
                 log.info("stopping")
                 await self._health.enter_graceful_shutdown()
                 await asyncio.sleep(self.settings.drain_seconds)
         finally:
-            for task in (starting, told):
+            for task in (starting, signalled):
                 task.cancel()
                 await asyncio.wait({task})
             await self._stop(tasks)
@@ -285,6 +292,8 @@ class App:
             try:
                 await work()
                 return
+            except ClocksApart:  # logged once, where the clocks are compared
+                pass
             except Unavailable as error:
                 log.warning("background_waits", work=name, reason=str(error))
             except Exception:

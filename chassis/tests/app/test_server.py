@@ -130,8 +130,12 @@ async def test_a_token_for_another_service_or_none_may_not_call(audience: str | 
 async def test_a_refusal_reaches_the_caller_as_it_was_raised(running: EchoProcess) -> None:
     with pytest.raises(Refusal) as refusal:
         await running.echo("refuse")
-    told = refusal.value
-    assert (told.status, told.code, told.message) == (422, "too_heavy", "It is too heavy; send it in two parts.")
+    refused = refusal.value
+    assert (refused.status, refused.code, refused.message) == (
+        422,
+        "too_heavy",
+        "It is too heavy; send it in two parts.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,7 +146,7 @@ async def test_a_refusal_reaches_the_caller_as_it_was_raised(running: EchoProces
         ("fault", grpc.StatusCode.INTERNAL),
     ],
 )
-async def test_each_error_has_its_status_and_tells_no_insides(
+async def test_each_error_has_its_status_and_no_internals(
     text: str, code: grpc.StatusCode, running: EchoProcess
 ) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as fault:
@@ -177,7 +181,7 @@ async def test_calls_are_counted_by_outcome(another: EchoProcess) -> None:
     ]
 
 
-def test_a_service_that_names_nobody_who_may_call_is_not_served(prepared: EchoProcess) -> None:
+def test_a_service_without_allowed_callers_is_not_served(prepared: EchoProcess) -> None:
     async def serve() -> None:
         app = App("svc-echo", service_settings(Environment(prepared.environment)))
         app.serve(service("OpenService"), None)
@@ -251,13 +255,13 @@ def test_a_setting_that_is_bad_ends_the_process_with_one_line(name: str, value: 
     assert "Traceback" not in ended.stderr
 
 
-def test_an_unknown_word_is_told_the_usage(prepared: EchoProcess) -> None:
+def test_an_unknown_argument_prints_the_usage(prepared: EchoProcess) -> None:
     command = [*prepared.command, "serve"]
     ended = subprocess.run(command, env=prepared.environment, capture_output=True, text=True, timeout=30, check=False)
     assert (ended.returncode, ended.stderr) == (2, "svc-echo: usage: python -m tests.app [migrate]\n")
 
 
-async def test_the_address_of_a_service_that_was_not_told_is_named(prepared: EchoProcess) -> None:
+async def test_a_missing_address_of_a_service_is_named(prepared: EchoProcess) -> None:
     app = App("svc-echo", service_settings(Environment(prepared.environment)))
     assert app.peer("svc-catalog") is app.peer("svc-catalog")
     with pytest.raises(SettingsError, match="MAKEREADY_ORDERS_ADDRESS is not set"):

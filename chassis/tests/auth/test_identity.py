@@ -39,7 +39,7 @@ def ring(keys: Path, audience: str = "svc-tickets") -> TokenVerifier:
     return TokenVerifier(keys / "ring.jwks", audience)
 
 
-def test_a_token_tells_who_calls_and_for_which_company(keys: Path) -> None:
+def test_a_token_names_the_caller_and_the_company(keys: Path) -> None:
     who = Identity(INTEGRATION, "gateway", 7, 3, "write", 5)
     token = TokenSigner(keys / "gateway.jwk").token("svc-tickets", who)
     assert ring(keys).verify(token) == who

@@ -20,7 +20,7 @@ except ValueError:
 """
 
 
-def test_a_logged_exception_tells_where_and_why_but_no_local_variable_and_no_secret() -> None:
+def test_a_logged_exception_has_place_and_reason_but_no_local_variable_and_no_secret() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert "it failed" in done.stderr and '"reason": "known"' in done.stderr and "fails" in done.stderr
     assert "hunter2" not in done.stderr

@@ -34,7 +34,7 @@ def values(path: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
-def test_nobody_else_may_read_them(secrets: Path) -> None:
+def test_other_users_may_not_read_them(secrets: Path) -> None:
     for path in (secrets, *secrets.rglob("*")):
         if path.name != "ring.jwks":  # public keys
             assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path

@@ -62,7 +62,7 @@ class Runner:
         database_url = settings.database_url or self._start_postgres(state, processes)
         nats_url = settings.nats_url or self._start_nats(state, processes)
         if settings.nats_url and not nats.is_there(nats_url):
-            say("Nobody answers at MAKEREADY_NATS_URL: no event flows, and nothing is delivered, until somebody does.")
+            say("MAKEREADY_NATS_URL does not answer: no event is published and nothing is delivered until it does.")
         services.make_keys(state)
         all_services = services.make_databases(state, database_url)
         environments = {

@@ -89,9 +89,9 @@ class State:
 
     def secret(self, name: str, *, as_ring: bool = False) -> str:
         """A secret of this installation, made at its first use; as_ring: a key of 32 bytes as `1:BASE64`."""
-        kept = self.read("secrets.json")
-        if name not in kept:
+        secrets_by_name = self.read("secrets.json")
+        if name not in secrets_by_name:
             key = "1:" + base64.b64encode(secrets.token_bytes(32)).decode()
-            kept[name] = key if as_ring else secrets.token_urlsafe(24)
-            self.write("secrets.json", kept)
-        return str(kept[name])
+            secrets_by_name[name] = key if as_ring else secrets.token_urlsafe(24)
+            self.write("secrets.json", secrets_by_name)
+        return str(secrets_by_name[name])

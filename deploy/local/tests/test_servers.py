@@ -58,8 +58,8 @@ async def test_postgres_logs_what_failed_without_the_values_of_the_row(postgres:
     with pytest.raises(asyncpg.CheckViolationError):
         await connection.execute("INSERT INTO party VALUES ($1)", "hunter2")
     await connection.close()
-    told = postgres.log.read_text()
-    assert "short" in told and "hunter2" not in told
+    log = postgres.log.read_text()
+    assert "short" in log and "hunter2" not in log
 
 
 async def test_postgres_keeps_port_and_rows_over_stop_and_kill(postgres: Postgres) -> None:
@@ -202,7 +202,7 @@ async def test_nats_refuses_strangers(nats_server: Server) -> None:
         await nats.connect(nats_server.url.replace("makeready:", "makeready:not-"), allow_reconnect=False)
 
 
-def test_what_stops_a_server_is_told_in_one_line(folder: Path) -> None:
+def test_the_reason_why_a_server_stopped_is_reported_in_one_line(folder: Path) -> None:
     server = Postgres(folder / "postgres", "x", log=folder / "p.log", settings={"shared_buffers": "no"})
     with pytest.raises(LocalError, match=r"^PostgreSQL did not start: .*shared_buffers.*$"):
         server.start()

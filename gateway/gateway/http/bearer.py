@@ -90,12 +90,12 @@ class Keys:
         """The key with this digest; None if no such key exists. Raises DatabaseUnavailable after READ_SECONDS_MAX."""
         if self.listening:
             now = asyncio.get_running_loop().time()
-            kept = self._known.get(digest)
-            if kept is None:
+            cached = self._known.get(digest)
+            if cached is None:
                 if self._unknown.get(digest, 0.0) > now:
                     return None
-            elif kept.until > now:
-                return kept.caller
+            elif cached.until > now:
+                return cached.caller
         reading = self._reading.get(digest)
         if reading is None:
             reading = asyncio.ensure_future(self._read(digest))
@@ -160,8 +160,8 @@ class Keys:
             connection.add_termination_listener(on_end)
             await connection.add_listener(CHANNEL, self._on_notice)
             self._forget_reads()
-            for kept in self._known.values():
-                kept.until = 0.0
+            for cached in self._known.values():
+                cached.until = 0.0
             self._unknown.clear()
             self.listening = True
             LISTENING.set(1)
@@ -188,10 +188,10 @@ class Keys:
     def _on_notice(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
         kind, _, number = str(payload).partition(" ")
         self._forget_reads()
-        for kept in self._known.values():
-            named = kept.caller.api_key_id if kind == "key" else kept.caller.identity.company_id
+        for cached in self._known.values():
+            named = cached.caller.api_key_id if kind == "key" else cached.caller.identity.company_id
             if str(named) == number:
-                kept.until = 0.0
+                cached.until = 0.0
 
 
 def _caller(row: Record) -> Caller:

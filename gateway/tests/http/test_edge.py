@@ -6,7 +6,7 @@ from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts, first_id
 
 
-async def test_whoami_tells_company_and_key(api: Api, key: str, company_id: int) -> None:
+async def test_whoami_returns_company_and_key(api: Api, key: str, company_id: int) -> None:
     response = await api.get("/whoami", key)
     assert response.status == 200
     assert list(response.json) == ["api_version", "company", "key"]

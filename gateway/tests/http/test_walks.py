@@ -106,7 +106,9 @@ async def test_a_key_is_read_from_the_header_alone(api: Api, operation: Operatio
 
 
 @every_route
-async def test_a_revoked_key_is_told_so(api: Api, operation: Operation, keys: Keys, contexts: Contexts) -> None:
+async def test_a_revoked_key_is_answered_key_revoked(
+    api: Api, operation: Operation, keys: Keys, contexts: Contexts
+) -> None:
     response = await ask(api, operation, keys.revoked)
     assert (response.status, response.code) == (401, "key_revoked")
     assert not contexts.seen
@@ -184,7 +186,7 @@ async def test_verbs_are_those_of_the_contract_and_a_browser_is_allowed_none(
 
 
 @pytest.mark.parametrize("path", sorted({operation.route.path for operation in OPERATIONS}))
-async def test_any_other_verb_is_told_which_are_allowed(api: Api, keys: Keys, path: str) -> None:
+async def test_any_other_verb_is_answered_with_the_allowed_ones(api: Api, keys: Keys, path: str) -> None:
     allowed = [one.route.method for one in OPERATIONS if one.route.path == path]
     concrete = "/".join("1" if part.startswith("{") else part for part in path.split("/"))
     found = resource_of("/api/v1" + concrete)
@@ -228,7 +230,7 @@ IDS = {name: operation for name, operation in ROUTES.items() if operation.id_fie
 
 
 @pytest.mark.parametrize("operation", IDS.values(), ids=IDS)
-async def test_another_companys_record_answers_as_one_that_nobody_has(
+async def test_another_companys_record_answers_as_an_unknown_one(
     api: Api, operation: Operation, operator: Operator
 ) -> None:
     mine, theirs = await operator.company(), await operator.company()

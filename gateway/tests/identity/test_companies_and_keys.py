@@ -31,10 +31,10 @@ from testkit.revise import differences
 
 
 async def refused(operator: Operator, rpc: str, request: object) -> Refusal:
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(Refusal) as refusal:
         await operator(rpc, request)
-    assert told.value.message.endswith(".") and ". " not in told.value.message
-    return told.value
+    assert refusal.value.message.endswith(".") and ". " not in refusal.value.message
+    return refusal.value
 
 
 async def rows(database: Database, sql: str, *values: object) -> list[asyncpg.Record]:
@@ -70,7 +70,7 @@ async def test_a_timezone_is_an_iana_name(operator: Operator, company_id: int, t
         assert "IANA" in (await refused(operator, rpc, request)).message
 
 
-async def test_what_nobody_has_is_not_found(operator: Operator, company_id: int) -> None:
+async def test_an_unknown_record_is_not_found(operator: Operator, company_id: int) -> None:
     for rpc, request in (
         ("UpdateCompany", pb.UpdateCompanyRequest(company_id=900_000, active=True)),
         ("CreateAdministrator", pb.CreateAdministratorRequest(company_id=900_000, email="a@example.com")),
@@ -183,7 +183,7 @@ async def test_a_key_cannot_name_another_companys_administrator(
         )
 
 
-async def test_other_contexts_are_told_of_a_company_by_version(
+async def test_other_contexts_get_each_version_of_a_company(
     operator: Operator, company_id: int, database: Database
 ) -> None:
     for active in (False, False, True):
@@ -192,8 +192,8 @@ async def test_other_contexts_are_told_of_a_company_by_version(
         Event.FromString(row["message"])
         for row in await rows(database, "SELECT message FROM outbox WHERE subject = 'events.gateway.references'")
     ]
-    told = [one.references.companies[0] for one in sent if one.company_id == company_id]
-    assert sorted((one.version, one.active, one.name) for one in told) == [
+    published = [one.references.companies[0] for one in sent if one.company_id == company_id]
+    assert sorted((one.version, one.active, one.name) for one in published) == [
         (1, True, "Maple Homes"),
         (2, False, "Maple Homes"),
         (3, True, "Maple Homes"),
@@ -211,14 +211,14 @@ async def test_changes_of_one_company_at_once_leave_the_versions_in_order(
         Event.FromString(row["message"])
         for row in await rows(database, "SELECT message FROM outbox WHERE subject = 'events.gateway.references'")
     ]
-    told = {
+    names_by_version = {
         one.references.companies[0].version: one.references.companies[0].timezone
         for one in sent
         if one.company_id == company_id
     }
-    assert sorted(told) == list(range(1, len(told) + 1))
+    assert sorted(names_by_version) == list(range(1, len(names_by_version) + 1))
     (row,) = await rows(database, "SELECT version, timezone FROM company WHERE id = $1", company_id)
-    assert told[row["version"]] == row["timezone"]
+    assert names_by_version[row["version"]] == row["timezone"]
 
 
 async def test_the_tables_are_what_the_migrations_make(harness: object, database: Database) -> None:
