@@ -161,7 +161,10 @@ def test_a_value_of_json_lines_is_read_as_a_csv_would_have_it(load: Load) -> Non
         ("7", "a column's name or a table"),
         ("{}", "exactly one of column"),
         ('{ column = "A", constant = "x" }', "exactly one of column"),
-        ('{ column = "A", values = { a = "b" }, digits = 1 }', "one of values, steps, date, digits, pattern only"),
+        (
+            '{ column = "A", values = { a = "b" }, digits = 1 }',
+            "one of values, steps, date, digits, pattern, number only",
+        ),
         ('{ column = "A", colour = "red" }', '"colour" is not known here'),
         ("{ column = 7 }", "column must be a text"),
         ("{ first = [] }", "at least one column"),

@@ -54,8 +54,8 @@ def test_gzipped_files_are_read_by_their_inner_name(write: Write, rows: Rows) ->
 
 
 def test_bytes_that_are_no_text_cost_their_row_alone(write: Write, rows: Rows) -> None:
-    found = rows(write("a.csv", b"a,b\n1,ok\n2,caf\xe9\n3,ok\n"))
-    assert faults(found) == [(3, "b", "is not UTF-8 text")]
+    found = rows(write("a.csv", b"a,b\n1,caf\xc3\xa9\n2,caf\xe9\n3,ok\n"))
+    assert faults(found) == [(3, "b", "is not UTF-8 text (byte 0xE9)")]
     assert [row.line for row in found] == [2, 3, 4]
 
 
@@ -104,8 +104,8 @@ def test_a_misplaced_quote_and_a_lone_carriage_return_are_reported(write: Write,
     [
         ("a.csv", b"", "is empty"),
         ("a.csv", b"\n\n", "is empty"),
-        ("a.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16"),
-        ("a.csv", b"caf\xe9,b\n1,2\n", "not UTF-8"),
+        ("a.csv", "a,b\n1,2\n".encode("utf-16")[:-1], "not UTF-16 text: it ends in the middle of a character"),
+        ("a.csv", b"caf\xe9,b\n1,\xc3\xa9\n", "not UTF-8"),
         ("a.csv", b'a,"b\n1,2\n', "opens a quote"),
         ("a.txt", b"a\n1\n", "must be named"),
         ("a.csv.gz.", b"a\n1\n", "must be named"),

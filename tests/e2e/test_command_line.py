@@ -411,7 +411,7 @@ def test_bad_rows_are_reported_corrected_and_imported(system: System, company: C
         b'R8,"Name,1 Elm St,,',  # an unclosed quote
         b"R9,Name,1 Elm St,,91",  # out of range
     ]
-    good = [b'R1,"Two\r\nlines",1 Elm St,1931,42.5', b"R10,Name,1 Elm St,,"]
+    good = [b'R1,"Two\r\nlines",1 Elm St,1931,42.5', "R10,Zoë,1 Elm St,,".encode()]
     file = system.state / "bad.csv"
     file.write_bytes(header + b"\r\n".join([good[0], *bad, good[1]]) + b"\r\n")
     words = ("import", number, "properties", str(file))
