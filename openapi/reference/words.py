@@ -269,11 +269,18 @@ WRITES = {
         201,
         "NewSubscription",
         {
-            422: ("invalid_destination_url", "events_empty", "events_unknown_key"),
+            422: ("invalid_destination_url", "events_empty", "events_unknown_key", "invalid_request"),
             503: ("vault_unavailable",),
         },
-        {422: "Nothing was created.", 503: "Nothing was created."},
-        {400: "destination_url is required."},
+        {
+            422: "Nothing was created. `invalid_request`: the company has as many subscriptions as it may, 1,000 "
+            "unless the operator sets another number.",
+            503: "Nothing was created.",
+        },
+        {
+            400: "destination_url is required.",
+            422: "A company has at most 1,000 webhook subscriptions; delete one that is not needed.",
+        },
     ),
 }
 # Schemas that a Struct can't express: its field accepts more, and the service refuses that with codes of its own.

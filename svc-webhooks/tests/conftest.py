@@ -39,6 +39,7 @@ async def receivers(authority: Authority) -> AsyncIterator[dict[str, Receiver]]:
     contexts = {
         "receiver.test": authority.context("receiver.test"),
         "second.test": authority.context("second.test"),
+        "unwilling.test": authority.context("unwilling.test"),
         "expired.test": authority.context("expired.test", not_after=now - day),
         "notyet.test": authority.context("notyet.test", not_before=now + day, not_after=now + 2 * day),
         "renamed.test": authority.context("elsewhere.test"),
@@ -136,7 +137,7 @@ async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) 
     """The database of svc-webhooks; tables and receivers are cleared after each test."""
     yield opened["svc-webhooks"]
     async with opened["svc-webhooks"].connection() as connection:
-        await connection.raw.execute("TRUNCATE subscription, event, delivery, attempt, erasure")
+        await connection.raw.execute("TRUNCATE subscription, event, delivery, attempt, erasure, answered_receiver")
     for one in receivers.values():
         one.answer = answering(200, b"thanks")
         one.requests.clear()

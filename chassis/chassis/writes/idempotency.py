@@ -7,7 +7,7 @@ fails a try-lock and gets `idempotency_in_progress` instead of waiting.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,17 +152,53 @@ class InsertOnce(Once):
 
         Raises Refusal 409 (mismatch, in progress) and DatabaseUnavailable.
         """
-        values = {
-            f"{table.name}_{column.name}": rows[table][column.name]
-            for table, columns in self._columns.items()
-            for column in columns
-        }
+        values = self._values(rows)
         failpoint("write-before-statement")
         try:
             await database.check_clock()  # after the values were stamped
             row = await database.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
         except DatabaseUnavailable as fault:
             return await self._after_all(database, claim, fault)
+        return await self._written(database, claim, status, reply, row)
+
+    async def write_checked(
+        self,
+        database: Database,
+        claim: Claim,
+        status: int,
+        reply: bytes,
+        rows: Mapping[sa.Table, Mapping[str, Any]],
+        *,
+        lock: int,
+        check: Callable[[Connection], Awaitable[None]],
+    ) -> WriteReply:
+        """`write`, after a check that no other write with this lock makes at the same time.
+
+        lock: an advisory lock's number. check: raises the refusal. A replay is answered without it.
+        """
+        values = self._values(rows)
+        failpoint("write-before-statement")
+        try:
+            async with database.waiters, database.transaction(f"SELECT pg_advisory_xact_lock({lock})") as connection:
+                done = await self.kept_in(connection, claim)
+                if done is not None:
+                    return done
+                await check(connection)
+                row = await connection.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
+        except DatabaseUnavailable as fault:
+            return await self._after_all(database, claim, fault)
+        return await self._written(database, claim, status, reply, row)
+
+    def _values(self, rows: Mapping[sa.Table, Mapping[str, Any]]) -> dict[str, Any]:
+        return {
+            f"{table.name}_{column.name}": rows[table][column.name]
+            for table, columns in self._columns.items()
+            for column in columns
+        }
+
+    async def _written(
+        self, database: Database, claim: Claim, status: int, reply: bytes, row: Record | None
+    ) -> WriteReply:
         assert row is not None
         if row["done"]:
             failpoint("write-after-commit")

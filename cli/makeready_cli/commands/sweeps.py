@@ -38,9 +38,9 @@ def add(commands: Commands) -> None:
             "attempt every delivery that is due",
             helps={"now": "what is due as of then (default: now)"},
             description="Waits until every event committed before the call is stored, attempts every delivery that is "
-            "due, and returns when the attempts are recorded, whether they succeeded or not. Retries count from the "
-            "same instant: what fails as of an instant ahead is due after it, and the clock's own sweeps wait until "
-            "then.",
+            "due, and returns when the attempts are recorded, whether they succeeded or not. Deliveries to a host that "
+            "has as many attempts as it gets are counted, and attempted later. Retries count from the same instant: "
+            "what fails as of an instant ahead is due after it, and the clock's own sweeps wait until then.",
             company=False,
             deadline_seconds=SWEEP_SECONDS,
             answer=_swept_deliveries,
@@ -112,12 +112,18 @@ def _swept_deliveries(swept: webhooks_pb2.SweepDeliveriesResponse, _arguments: a
         "succeeded": swept.succeeded,
         "failed": swept.failed,
         "parked": swept.parked,
+        "waiting_for_host": swept.waiting_for_host,
     }
-    return Answer(
-        value,
+    text = (
         f"As of {value['now']}: {swept.stored} events stored, {swept.attempted} deliveries attempted, "
-        f"{swept.succeeded} succeeded, {swept.failed} failed, {swept.parked} parked.",
+        f"{swept.succeeded} succeeded, {swept.failed} failed, {swept.parked} parked."
     )
+    if swept.waiting_for_host:
+        text += (
+            f"\n{swept.waiting_for_host} wait for their host, which has as many attempts as it gets; "
+            "they follow without another command."
+        )
+    return Answer(value, text)
 
 
 Swept = TypeVar("Swept")

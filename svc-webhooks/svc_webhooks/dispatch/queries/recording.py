@@ -114,7 +114,7 @@ async def attempts_recorded(connection: Connection, attempts: Sequence[Attempt])
     """Records the attempts that the fences allow. Returns by (event_id, subscription_id) whether the subscription has
     failures."""
     columns = columns_of_tuples(attempts)
-    del columns["is_internal_fault"]
+    del columns["is_internal_fault"], columns["answered"]
     rows = await connection.rows(_RECORD_ATTEMPTS, **columns)
     return {(row["event_id"], row["subscription_id"]): row["has_failures"] for row in rows}
 
