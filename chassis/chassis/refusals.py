@@ -54,4 +54,9 @@ def idempotency_mismatch() -> Refusal:
 
 
 class Unavailable(Exception):  # noqa: N818 - says what is the matter
-    """A dependency did not answer: an internal fault, never the caller's. A retry may succeed."""
+    """A dependency did not answer: an internal fault, never the caller's. A retry may succeed.
+
+    disk_full: the service whose database has no disk space; "" if that is not the reason.
+    """
+
+    disk_full = ""

@@ -146,7 +146,7 @@ async def ensure_company(operator: Operator, company_id: int) -> None:
 
 def is_transient(error: ServiceUnavailable) -> bool:
     """Whether the same call may succeed a moment later."""
-    return error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+    return not error.disk_full and error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 def is_unknown(error: ServiceUnavailable) -> bool:
@@ -156,14 +156,16 @@ def is_unknown(error: ServiceUnavailable) -> bool:
 
 def unavailable_message(service: str, error: ServiceUnavailable) -> str:
     """Why a service gave no answer, in a sentence for the operator."""
-    match error.code:
-        case grpc.StatusCode.UNAVAILABLE:
-            return f"{service} does not answer; `makeready status` tells what runs."
-        case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return f"{service} did not answer in time."
-        case grpc.StatusCode.UNIMPLEMENTED:
-            return f"{service} does not know this request: is it of another release?"
-        case grpc.StatusCode.PERMISSION_DENIED:
-            return f"{service} does not accept the operator's key; start Makeready anew."
-        case _:
-            return f"{service} failed; its log tells why."
+    if error.disk_full:
+        return (
+            f"The disk of {error.disk_full}'s database is full: make room on it, then repeat this; "
+            "`makeready status` shows the disk."
+        )
+    messages: dict[grpc.StatusCode | None, str] = {
+        grpc.StatusCode.UNAVAILABLE: "does not answer; `makeready status` lists the running services.",
+        grpc.StatusCode.DEADLINE_EXCEEDED: "did not answer in time.",
+        grpc.StatusCode.ABORTED: "writes nothing: its clock and PostgreSQL's are five minutes apart; set the clocks.",
+        grpc.StatusCode.UNIMPLEMENTED: "does not know this request: is it of another release?",
+        grpc.StatusCode.PERMISSION_DENIED: "does not accept the operator's key; start Makeready anew.",
+    }
+    return f"{service} {messages.get(error.code, 'failed; its log says why.')}"

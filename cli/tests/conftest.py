@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from makeready_cli.__main__ import main
-from makeready_cli.commands.imports import source_of
-from makeready_cli.importing.lines import lines_of
+from makeready_cli.importing.opening import opened
 from makeready_cli.importing.rows import SourceRow
 from testkit.gateway_fixtures import company_id, contexts, gateway, harness, identity_keys, operator
 
@@ -56,7 +55,7 @@ def rows() -> Rows:
     """All rows of a file."""
 
     def reading(path: Path) -> list[SourceRow]:
-        with lines_of(path) as lines:
-            return list(source_of(path, lines).rows())
+        with opened(path) as found:
+            return list(found.source.rows())
 
     return reading

@@ -23,7 +23,7 @@ def faults(found: list[Any]) -> list[tuple[int, str, str]]:
     return [(row.line, row.fault.field, row.fault.reason) for row in found if row.fault is not None]
 
 
-def test_a_row_that_spans_lines_is_told_by_its_first_line(write: Write, rows: Rows) -> None:
+def test_a_row_that_spans_lines_is_named_by_its_first_line(write: Write, rows: Rows) -> None:
     path = write("a.csv", 'a,b\n1,"x\ny\nz"\n2,w\n')
     assert [(row.line, dict(row.values)) for row in rows(path)] == [
         (2, {"a": "1", "b": "x\ny\nz"}),
@@ -54,8 +54,8 @@ def test_gzipped_files_are_read_by_their_inner_name(write: Write, rows: Rows) ->
 
 
 def test_bytes_that_are_no_text_cost_their_row_alone(write: Write, rows: Rows) -> None:
-    found = rows(write("a.csv", b"a,b\n1,ok\n2,caf\xe9\n3,ok\n"))
-    assert faults(found) == [(3, "b", "is not UTF-8 text")]
+    found = rows(write("a.csv", b"a,b\n1,caf\xc3\xa9\n2,caf\xe9\n3,ok\n"))
+    assert faults(found) == [(3, "b", "is not UTF-8 text (byte 0xE9)")]
     assert [row.line for row in found] == [2, 3, 4]
 
 
@@ -92,7 +92,7 @@ def test_a_huge_field_is_read_and_an_endless_one_rejected(write: Write, rows: Ro
     assert all(len(row.kept) <= ROW_BYTES_MAX + 2 for row in found)
 
 
-def test_a_misplaced_quote_and_a_lone_carriage_return_are_told(write: Write, rows: Rows) -> None:
+def test_a_misplaced_quote_and_a_lone_carriage_return_are_reported(write: Write, rows: Rows) -> None:
     found = rows(write("a.csv", 'a,b\n1,"x"y\n2,x\ry\n3,5" pipe\n4,"x\ry"\n'))
     assert [line for line, _, _ in faults(found)] == [2, 3]
     assert found[2].values["b"] == '5" pipe'
@@ -104,8 +104,8 @@ def test_a_misplaced_quote_and_a_lone_carriage_return_are_told(write: Write, row
     [
         ("a.csv", b"", "is empty"),
         ("a.csv", b"\n\n", "is empty"),
-        ("a.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16"),
-        ("a.csv", b"caf\xe9,b\n1,2\n", "not UTF-8"),
+        ("a.csv", "a,b\n1,2\n".encode("utf-16")[:-1], "not UTF-16 text: it ends in the middle of a character"),
+        ("a.csv", b"caf\xe9,b\n1,\xc3\xa9\n", "not UTF-8"),
         ("a.csv", b'a,"b\n1,2\n', "opens a quote"),
         ("a.txt", b"a\n1\n", "must be named"),
         ("a.csv.gz.", b"a\n1\n", "must be named"),

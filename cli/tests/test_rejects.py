@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from makeready_cli.commands.imports import source_of
 from makeready_cli.errors import CommandError
-from makeready_cli.importing.lines import lines_of
+from makeready_cli.importing.opening import opened
 from makeready_cli.importing.rejects import Rejects
 from makeready_cli.importing.rows import Fault
 
@@ -19,8 +18,8 @@ from .conftest import Rows, Write
 
 def reject_all(path: Path, folder: Path, chosen: Path | None = None) -> Path | None:
     """Refuses every row of the file."""
-    with lines_of(path) as lines:
-        source = source_of(path, lines)
+    with opened(path) as found:
+        source = found.source
         rejects = Rejects(path, source, chosen, folder)
         for row in source.rows():
             rejects.add(row, row.fault or Fault("b", 'is "wrong", alas'))
@@ -63,10 +62,10 @@ def test_rows_come_back_from_the_rejects_file_as_they_were(write: Write, rows: R
 
 
 def test_rows_that_are_no_csv_are_kept_byte_for_byte(write: Write, rows: Rows, folder: Path) -> None:
-    file = reject_all(write("a.csv", b'a,b\n1,caf\xe9\n1,2,3\n1,"open\n2,x\n'), folder)
+    file = reject_all(write("a.csv", b'a,\xc3\xa9\n1,caf\xe9\n1,2,3\n1,"open\n2,x\n'), folder)
     assert file is not None
     kept = file.read_bytes().splitlines()
-    assert kept[0] == b"reject_line,reject_field,reject_reason,a,b"
+    assert kept[0] == b"reject_line,reject_field,reject_reason,a,\xc3\xa9"
     assert [line.split(b",")[0] for line in kept[1:]] == [b"2", b"3", b"4", b"5"]
     assert kept[1].endswith(b",1,caf\xe9")
     assert kept[2].endswith(b",1,2,3")
@@ -108,7 +107,7 @@ def test_an_older_rejects_file_is_never_written_over_unless_it_is_named(write: W
     assert "old" not in chosen.read_text()
 
 
-def test_a_rejects_file_that_can_not_be_is_told(write: Write, folder: Path) -> None:
+def test_an_impossible_rejects_file_is_reported(write: Write, folder: Path) -> None:
     path = write("a.csv", "a,b\n1,2\n")
     with pytest.raises(CommandError, match="can't be the file that is imported"):
         reject_all(path, folder, path)

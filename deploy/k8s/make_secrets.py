@@ -1,24 +1,34 @@
 """Makes an installation's secrets as files that kustomize reads: keys, passwords, URLs, and the databases' SQL.
 
-`python deploy/k8s/make_secrets.py FOLDER --database-host HOST[:PORT] --database-ca FILE`. Files that the folder already
-has are left unchanged, so a second run needs no options and adds only what is missing. Each run rewrites
-`databases.sql`, for the administrator of the PostgreSQL server, and the ring of public keys from the other files.
+`python deploy/k8s/make_secrets.py FOLDER --database-host HOST[:PORT] --database-ca FILE`. What the folder already has
+is left unchanged, so a second run needs no options and adds only what is missing: a file, or a ring of keys that a new
+release asks for. Each run rewrites `databases.sql`, for psql and the administrator of the PostgreSQL server, and the
+ring of public keys from the other files. The SQL may be run again at any time; it also hands the tables of release
+0.2.0 over to their owner.
 """
 
 import argparse
 import base64
 import os
+import re
 import secrets
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from chassis.auth.identity import make_keys
+from chassis.db import roles
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 ISSUERS = (*SERVICES, "operator")
 CA_FILE = "/etc/makeready/database-ca/ca.crt"
 KEY_BYTES = 32
+# The rings of keys that a service needs.
+RINGS = {"gateway": ("cursor-keys", "key-check-secrets"), "svc-webhooks": ("vault-keys",)}
+PARTITIONED = ("svc-webhooks",)  # makes and drops the partitions of its days itself
+PREFIX = re.compile(r"((?!pg_)[a-z][a-z0-9_]{0,31})?")
+CONNECTIONS = 40  # by default, of each service's role: three pods and one that replaces another
 
 
 def main() -> None:
@@ -35,13 +45,16 @@ def main() -> None:
             if not (folder / f"{service}.env").exists():
                 if arguments.database_host is None:
                     raise SystemExit(f"make_secrets: --database-host is needed: {service} has no URL yet")
-                url = database_url(service, arguments.database_host)
-                keep(folder / f"{service}.env", lines({"database-url": url, **own_keys(service)}))
+                url = database_url(service, arguments.database_host, arguments.database_prefix)
+                keep(folder / f"{service}.env", lines({"database-url": url}))
+            add_rings(folder / f"{service}.env", RINGS.get(service, ()))
+            owner_url = owner_url_of(value_of(folder, service))
+            keep(folder / f"{service}-owner.env", lines({"database-url": owner_url}))
         for server, url in (("nats", "nats://makeready:{}@nats:4222"), ("valkey", "valkey://:{}@valkey:6379")):
             password = new_password()
             keep(folder / f"{server}.env", lines({"password": password, "url": url.format(password)}))
         (folder / "databases.sql").unlink(missing_ok=True)
-        keep(folder / "databases.sql", "".join(database_sql(value_of(folder, service)) for service in SERVICES))
+        keep(folder / "databases.sql", databases_sql(folder, arguments.role_connections))
     except OSError as error:
         raise SystemExit(f"make_secrets: {error.filename}: {error.strerror}") from None
     sys.stdout.write(f"The secrets are in {folder}; the databases' administrator runs {folder / 'databases.sql'}.\n")
@@ -52,7 +65,27 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--database-host", metavar="HOST[:PORT]", help="of the PostgreSQL server")
     parser.add_argument("--database-ca", type=Path, metavar="FILE", help="certificates that vouch for it, in PEM")
-    return parser.parse_args()
+    parser.add_argument(
+        "--database-prefix",
+        metavar="PREFIX",
+        default="",
+        help="of the names of databases and roles, so that installations can share a server",
+    )
+    parser.add_argument(
+        "--role-connections",
+        metavar="N",
+        type=int,
+        default=CONNECTIONS,
+        help=f"the connection limit of each service's role (default {CONNECTIONS})",
+    )
+    arguments = parser.parse_args()
+    if not PREFIX.fullmatch(arguments.database_prefix):
+        parser.error(
+            "--database-prefix must be a to z, 0 to 9 and _, at most 32, and begin with a letter, not with pg_"
+        )
+    if not 2 <= arguments.role_connections <= 10_000:
+        parser.error("--role-connections must be from 2 to 10000")
+    return arguments
 
 
 def new_password() -> str:
@@ -60,30 +93,53 @@ def new_password() -> str:
     return "p" + secrets.token_hex(KEY_BYTES)
 
 
-def own_keys(service: str) -> dict[str, str]:
-    """A ring with one key, if the service needs one."""
-    names = {"gateway": "cursor-keys", "svc-webhooks": "vault-keys"}
-    if service not in names:
-        return {}
-    return {names[service]: f"k1:{base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}"}
+def add_rings(path: Path, names: Sequence[str]) -> None:
+    """Adds the rings that a service's file lacks, each with one key."""
+    text = path.read_text()
+    present = {line.partition("=")[0] for line in text.splitlines()}
+    if missing := [name for name in names if name not in present]:
+        if text and not text.endswith("\n"):
+            text += "\n"
+        rings = {name: f"k1:{base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}" for name in missing}
+        write(path, text + lines(rings))
 
 
-def database_url(service: str, host: str) -> str:
-    """The service's URL; role and database have the name of its context."""
-    context = service.removeprefix("svc-")
-    return f"postgresql://{context}:{new_password()}@{host}/{context}?sslmode=verify-full&sslrootcert={CA_FILE}"
+def database_url(service: str, host: str, prefix: str) -> str:
+    """The service's URL; role and database have the name of its context, after the prefix."""
+    name = prefix + service.removeprefix("svc-")
+    return f"postgresql://{name}:{new_password()}@{host}/{name}?sslmode=verify-full&sslrootcert={CA_FILE}"
 
 
-def database_sql(url: str) -> str:
-    """SQL that makes one service's role and database, and closes the database to all other roles."""
+def owner_url_of(url: str) -> str:
+    """The URL of the role that owns the tables and migrates, with a new password, from the service's URL."""
     parts = urlsplit(url)
-    name = parts.username
-    return (
-        f"CREATE ROLE {name} LOGIN PASSWORD '{parts.password}';\n"
-        f"GRANT {name} TO CURRENT_USER;\n"
-        f"CREATE DATABASE {name} OWNER {name} TEMPLATE template0 ENCODING 'UTF8';\n"
-        f"REVOKE CONNECT, TEMPORARY ON DATABASE {name} FROM PUBLIC;\n"
-    )
+    place = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{parts.username}{roles.OWNER}:{new_password()}@{place}").geturl()
+
+
+def databases_sql(folder: Path, connections: int) -> str:
+    """SQL for psql that makes, or takes over, the databases and roles of all services.
+
+    Every database is closed to the roles of the others.
+    """
+    text = [
+        "-- For psql, as the administrator of the server. It may be run again at any time.",
+        "\\set ON_ERROR_STOP on",
+    ]
+    for service in SERVICES:
+        url, owner_url = urlsplit(value_of(folder, service)), urlsplit(value_of(folder, f"{service}-owner"))
+        name, password, owner_password = url.username or "", url.password or "", owner_url.password or ""
+        is_partitioned = service in PARTITIONED
+        made = roles.make_roles(name, password, owner_password, connections, partitions=is_partitioned)
+        text += [f"{statement};" for statement in made]
+        missing = f"NOT EXISTS (SELECT FROM pg_database WHERE datname = {roles.literal(name)})"
+        text.append(f"SELECT {roles.literal(roles.make_database(name))} WHERE {missing} \\gexec")
+    for service in SERVICES:
+        name = urlsplit(value_of(folder, service)).username or ""
+        text += [f"\\connect {name}", "BEGIN;", *(f"{statement};" for statement in roles.take_over(name)), "COMMIT;"]
+        # After a change of the owner, which would take the old owner's right to connect with it.
+        text += [f"{statement};" for statement in roles.close_database(name)]
+    return "\n".join(text) + "\n"
 
 
 def value_of(folder: Path, service: str) -> str:
@@ -101,11 +157,16 @@ def lines(values: dict[str, str]) -> str:
 def keep(path: Path, text: str) -> None:
     """Writes a file that only its owner can read; an existing file stays unchanged."""
     if not path.exists():
-        part = path.with_name(path.name + ".part")
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
-        part.rename(path)
+        write(path, text)
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file that only its owner can read, whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    part.rename(path)
 
 
 if __name__ == "__main__":

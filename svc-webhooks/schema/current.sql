@@ -1,5 +1,10 @@
 CREATE SCHEMA partitions;
 
+CREATE TABLE public.answered_receiver (
+    receiver text NOT NULL,
+    answered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
 CREATE TABLE public.attempt (
     event_id uuid NOT NULL,
     subscription_id bigint NOT NULL,
@@ -135,6 +140,9 @@ CREATE SEQUENCE public.subscription_id
     NO MINVALUE
     NO MAXVALUE
     CACHE 1;
+
+ALTER TABLE ONLY public.answered_receiver
+    ADD CONSTRAINT answered_receiver_pkey PRIMARY KEY (receiver);
 
 ALTER TABLE ONLY public.attempt
     ADD CONSTRAINT attempt_pkey PRIMARY KEY (event_id, subscription_id, number);

@@ -14,6 +14,7 @@ from svc_webhooks import config, tables
 from svc_webhooks.administration.service.administration import AdministrationService
 from svc_webhooks.administration.service.deliveries import DeliveriesService
 from svc_webhooks.dispatch.attempts import Attempts
+from svc_webhooks.dispatch.hosts import Hosts
 from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sender import Sender
 from svc_webhooks.events import consumer as feed
@@ -41,10 +42,11 @@ def assemble(settings: config.Config) -> App:
     scheduler = Scheduler(
         app.database,
         consumer,
-        Attempts(app.database, Sender(http, settings.vault, clock), settings.ladder),
+        Attempts(app.database, Sender(http, Hosts(app.database), settings.vault, clock), settings.ladder),
         period_seconds=settings.sweep_seconds,
         clock=clock,
     )
+    app.status.backlog = scheduler.counts
     eraser = Eraser(app.database)
     app.on_start(partitions.ahead)
     app.background("partitions", partitions.run)
@@ -55,7 +57,9 @@ def assemble(settings: config.Config) -> App:
     app.background("backlog", scheduler.watch)
     app.on_stop(http.close)
     services = webhooks_pb2.DESCRIPTOR.services_by_name
-    subscriptions = SubscriptionsService(app.database, settings.vault, http, eraser, clock)
+    subscriptions = SubscriptionsService(
+        app.database, settings.vault, http, eraser, clock, subscriptions_max=settings.subscriptions_max
+    )
     app.serve(services["SubscriptionsService"], subscriptions)
     app.serve(services["DeliveriesService"], DeliveriesService(app.database, scheduler, clock))
     administration = AdministrationService(app.database, audit, settings.vault, scheduler, clock)

@@ -12,6 +12,7 @@ from pathlib import Path
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError, service_settings
 from svc_webhooks.dispatch.rules import LADDER_HOURS, Ladder
 from svc_webhooks.events.days import DAY, KEPT_DAYS
+from svc_webhooks.subscriptions.rules import SUBSCRIPTIONS_MAX
 from svc_webhooks.vault.keyring import Vault, vault_from
 
 LONGEST = KEPT_DAYS * DAY
@@ -25,6 +26,7 @@ class Config:
     egress_hosts: Mapping[str, tuple[str, int]]
     egress_ca_file: Path | None
     vault: Vault | None
+    subscriptions_max: int
 
 
 def read(environment: Environment) -> Config:
@@ -36,6 +38,7 @@ def read(environment: Environment) -> Config:
         egress_hosts=_hosts(environment.text("WEBHOOKS_EGRESS_HOSTS", "")),
         egress_ca_file=_ca_file(environment),
         vault=vault_from(environment.text("WEBHOOKS_VAULT_KEYS", "")),
+        subscriptions_max=environment.integer("WEBHOOKS_SUBSCRIPTIONS_MAX", SUBSCRIPTIONS_MAX, 1, 100_000),
     )
 
 

@@ -16,6 +16,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from chassis.auth.identity import make_keys
 from chassis.db.database import Database
+from testkit import databases
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
 
@@ -38,6 +39,7 @@ async def receivers(authority: Authority) -> AsyncIterator[dict[str, Receiver]]:
     contexts = {
         "receiver.test": authority.context("receiver.test"),
         "second.test": authority.context("second.test"),
+        "unwilling.test": authority.context("unwilling.test"),
         "expired.test": authority.context("expired.test", not_after=now - day),
         "notyet.test": authority.context("notyet.test", not_before=now + day, not_after=now + 2 * day),
         "renamed.test": authority.context("elsewhere.test"),
@@ -76,7 +78,7 @@ async def service(
     def process(name: str, command: list[str], **more: str) -> Process:
         database = name.replace("-", "_") + "_of_webhooks_tests"
         own = {
-            "MAKEREADY_DATABASE_URL": postgres_server.create_database(database),
+            **databases.environment(postgres_server.create_database(database)),
             "MAKEREADY_GRPC_LISTEN": targets[name],
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_IDENTITY_KEY_FILE": str(folder / "keys" / f"{name}.jwk"),
@@ -85,7 +87,7 @@ async def service(
 
     producers = {name: process(name, [str(HERE / "producer.py"), name]) for name in names[:-1]}
     for one in producers.values():
-        await _create_outbox(one.environment["MAKEREADY_DATABASE_URL"])
+        await _create_outbox(one.environment["MAKEREADY_DATABASE_OWNER_URL"])
         one.start()
     webhooks = process(
         "svc-webhooks",
@@ -115,6 +117,7 @@ async def _create_outbox(url: str) -> None:
             for index in table.indexes:
                 await connection.raw.execute(str(CreateIndex(index).compile(dialect=POSTGRESQL)))
     await database.close()
+    await databases.grant_to_service(url)
 
 
 @pytest.fixture(scope="session")
@@ -122,7 +125,7 @@ async def opened(service: Harness) -> AsyncIterator[dict[str, Database]]:
     """The open databases, by service."""
     found = {}
     for name, one in {**service.producers, "svc-webhooks": service.webhooks}.items():
-        found[name] = Database(one.environment["MAKEREADY_DATABASE_URL"], application="tests")
+        found[name] = Database(one.environment["MAKEREADY_DATABASE_OWNER_URL"], application="tests")
         await found[name].open()
     yield found
     for database in found.values():
@@ -134,7 +137,7 @@ async def database(opened: dict[str, Database], receivers: dict[str, Receiver]) 
     """The database of svc-webhooks; tables and receivers are cleared after each test."""
     yield opened["svc-webhooks"]
     async with opened["svc-webhooks"].connection() as connection:
-        await connection.raw.execute("TRUNCATE subscription, event, delivery, attempt, erasure")
+        await connection.raw.execute("TRUNCATE subscription, event, delivery, attempt, erasure, answered_receiver")
     for one in receivers.values():
         one.answer = answering(200, b"thanks")
         one.requests.clear()

@@ -14,6 +14,7 @@ from chassis.messaging.transport import Transport
 from makeready.events.v1 import events_pb2
 from svc_webhooks import tables
 from svc_webhooks.dispatch.attempts import Attempts
+from svc_webhooks.dispatch.hosts import Hosts
 from svc_webhooks.dispatch.rules import Ladder
 from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sender import Sender
@@ -54,7 +55,7 @@ async def dispatcher(
     http = HttpClient(
         overrides=hosts, ca_file=ca_file, user_agent="Makeready-Webhooks/1", deadline_seconds=deadline_seconds
     )
-    attempts = Attempts(database, Sender(http, VAULT, now), ladder)
+    attempts = Attempts(database, Sender(http, Hosts(database), VAULT, now), ladder)
     scheduler = Scheduler(database, consumer, attempts, period_seconds=period_seconds, clock=clock)
     try:
         yield scheduler

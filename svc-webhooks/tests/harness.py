@@ -153,7 +153,8 @@ class Client:
         if now is not None:
             request.now.FromDatetime(now)
         found = await self.call(self._deliveries.SweepDeliveries, request, operator())
-        return {name: getattr(found, name) for name in ("attempted", "succeeded", "failed", "parked")}
+        counts = {name: getattr(found, name) for name in ("attempted", "succeeded", "failed", "parked")}
+        return counts | ({"waiting_for_host": found.waiting_for_host} if found.waiting_for_host else {})
 
     async def forget(self, now: datetime.datetime) -> int:
         """The number of days of events that `sweep retention --now` drops."""

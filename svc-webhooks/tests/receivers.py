@@ -7,7 +7,7 @@ import hmac
 import ssl
 import tempfile
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,7 @@ class Receiver:
     answer: Answer
     requests: list[Received] = field(default_factory=list)
     connections: int = 0
+    most_at_once: int = 0
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
 
     @property
@@ -147,7 +148,9 @@ def with_old_tls(context: ssl.SSLContext, version: ssl.TLSVersion = ssl.TLSVersi
 
 
 @contextlib.asynccontextmanager
-async def receiver(context: ssl.SSLContext | None, answer: Answer, port: int = 0) -> AsyncIterator[Receiver]:
+async def receiver(
+    context: ssl.SSLContext | None, answer: Answer, port: int = 0, addresses: Sequence[str] = ("127.0.0.1",)
+) -> AsyncIterator[Receiver]:
     """A receiver on a free port of 127.0.0.1, closed at the end. Without a context it speaks plain HTTP."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -157,6 +160,7 @@ async def receiver(context: ssl.SSLContext | None, answer: Answer, port: int = 0
         tasks.add(task)
         found.writers.add(writer)
         found.connections += 1
+        found.most_at_once = max(found.most_at_once, len(found.writers))
         connection = found.connections
         try:
             while not writer.is_closing():
@@ -170,7 +174,7 @@ async def receiver(context: ssl.SSLContext | None, answer: Answer, port: int = 0
             found.writers.discard(writer)
             writer.transport.abort()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", port, ssl=context)
+    server = await asyncio.start_server(serve, addresses, port, ssl=context, backlog=1024)
     found = Receiver(server.sockets[0].getsockname()[1], answer)
     try:
         yield found

@@ -25,7 +25,7 @@ class Resolver:
         self.answers = list(answers)
         self.asked: list[str] = []
 
-    async def __call__(self, host: str) -> Sequence[str]:
+    async def __call__(self, host: str, _party: int = 0) -> Sequence[str]:
         self.asked.append(host)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):

@@ -25,6 +25,7 @@ from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
 from makeready.identity.v1.staff_commands_pb2_grpc import StaffCommandsServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
+from testkit import databases
 from testkit.processes import Process, free_port
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
@@ -72,7 +73,7 @@ class GatewayHarness:
     """The servers, keys and contexts that the tests' gateways share."""
 
     folder: Path
-    database_url: str
+    database_url: str  # the owner's; the gateways run with the service's role
     nats_url: str
     contexts: Contexts
     gateways: list[Gateway] = field(default_factory=list)
@@ -81,7 +82,7 @@ class GatewayHarness:
         """A gateway, not started yet."""
         number = len(self.gateways)
         environment = os.environ | {
-            "MAKEREADY_DATABASE_URL": self.database_url,
+            **databases.environment(self.database_url),
             "MAKEREADY_NATS_URL": self.nats_url,
             "MAKEREADY_GRPC_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
@@ -90,6 +91,7 @@ class GatewayHarness:
             "MAKEREADY_API_PORT": str(free_port()),
             "MAKEREADY_ADMIN_PORT": str(free_port()),
             "MAKEREADY_CURSOR_KEYS": "1:" + base64.b64encode(b"c" * 32).decode(),
+            "MAKEREADY_KEY_CHECK_SECRETS": "1:" + base64.b64encode(b"k" * 32).decode(),
             **{
                 f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS": self.contexts.addresses[name]
                 for name in CONTEXTS

@@ -18,12 +18,13 @@ from typing import Protocol
 import pytest
 import structlog
 
-from makeready_local.databases import close_own_databases, drop_database, make_database
+from makeready_local.databases import close_own_databases, drop_database, make_service_database
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
 from testkit import containers
 
 FOLDER_PREFIX = "makeready-test-"
+SERVICE_CONNECTIONS = 100  # several processes of a service may share a test's database
 
 
 class Server(Protocol):
@@ -49,9 +50,14 @@ class PostgresServer:
         return self._server.url
 
     def create_database(self, name: str) -> str:
-        """Makes an empty database with a role of its own and returns the role's URL. An older database is dropped."""
+        """Makes an empty database with its roles and returns the owner's URL. An older database is dropped.
+
+        The owner may do anything. `service_url` gives the URL with which a service runs.
+        """
         drop_database(self.url, name)
-        return make_database(self.url, name, secrets.token_urlsafe(16))
+        password = secrets.token_urlsafe(16)
+        made = make_service_database(self.url, name, password, password, SERVICE_CONNECTIONS, partitions=True)
+        return made.owner_url
 
 
 class GivenServer:

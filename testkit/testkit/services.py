@@ -15,6 +15,7 @@ import grpc
 from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
 from makeready_local.services import NAMES
+from testkit import databases
 from testkit.processes import Process, accepts_connections, free_port
 
 START_SECONDS = 60
@@ -46,7 +47,10 @@ async def _number_from(url: str, first_id: int) -> None:
 
 
 class RunningService(Process):
-    """One service's process. name: `svc-catalog`; addresses: the gRPC targets of the others, by name."""
+    """One service's process. name: `svc-catalog`; addresses: the gRPC targets of the others, by name.
+
+    database_url: the owner's, for the tests' own statements; the process runs with the service's role.
+    """
 
     def __init__(
         self,
@@ -71,7 +75,7 @@ class RunningService(Process):
     def environment(self) -> dict[str, str]:
         unreachable = dict.fromkeys(NAMES, "127.0.0.1:1")
         return os.environ | {
-            "MAKEREADY_DATABASE_URL": self.database_url,
+            **databases.environment(self.database_url),
             "MAKEREADY_NATS_URL": self.nats_url,
             "MAKEREADY_GRPC_LISTEN": self.target,
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",

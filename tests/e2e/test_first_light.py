@@ -50,7 +50,7 @@ def test_a_ticket_opened_is_delivered_signed_and_equal_to_its_get(
     opened = company.create_ticket(unit_id, "Wasserhahn tropft 漏水 🚿", "first light")
     assert opened.status == 201 and "X-Idempotent-Replay" not in opened.headers
     swept = system.makeready("sweep", "webhooks")
-    assert list(swept) == ["now", "stored", "attempted", "succeeded", "failed", "parked"]
+    assert list(swept) == ["now", "stored", "attempted", "succeeded", "failed", "parked", "waiting_for_host"]
     assert swept["succeeded"] >= 1 and swept["failed"] == 0
     (delivery,) = receiver.at("/first")
     assert delivery.is_signed_with(subscription["secret"])

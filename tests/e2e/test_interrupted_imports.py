@@ -92,11 +92,11 @@ def founded(house: System, name: str) -> Company:
     return Company(house, company_id, "", {"read": house.mint(company_id, "read")})
 
 
-def begun(company: Company, kind: str, file: Path) -> subprocess.Popen[str]:
+def begun(company: Company, kind: str, file: Path, *more: str) -> subprocess.Popen[str]:
     """Starts an import."""
     program = Path(sys.executable).with_name("makeready")
     return subprocess.Popen(
-        [str(program), "import", str(company.company_id), kind, str(file), "--rejects", os.devnull],
+        [str(program), "import", str(company.company_id), kind, str(file), "--rejects", os.devnull, *more],
         env=company.system.environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -109,8 +109,8 @@ def after_batches(process: subprocess.Popen[str], batches: int) -> None:
     """Returns when this number of batches is done."""
     assert process.stderr is not None
     for _ in range(batches):
-        told = process.stderr.readline()
-        assert "category" in told, told
+        message = process.stderr.readline()
+        assert "category" in message, message
 
 
 def whole(company: Company, kind: str, file: Path) -> Any:
@@ -163,3 +163,74 @@ def test_an_import_that_was_killed_anywhere_ends_as_if_it_had_run_once(house: Sy
     first, second = state(once), state(twice)
     for kind in first:
         assert len(first[kind]) == len(second[kind]) and first[kind] == second[kind], (kind, cut)
+
+
+SEVERAL = """
+duplicates = "keep-first"
+
+[[records]]
+kind = "assets"
+[records.fields]
+external_id = "lift"
+property = "house"
+name = "lift"
+category = "category"
+make = { constant = "Otis" }
+model = { constant = "Gen2" }
+
+[[records]]
+kind = "properties"
+[records.fields]
+external_id = "house"
+name = "house"
+address = { column = "category", values = { Elevator = "1 Elm St", "" = "" } }
+"""
+
+
+def test_an_import_of_several_kinds_that_was_killed_in_each_ends_as_if_it_had_run_once(
+    house: System, tmp_path: Path
+) -> None:
+    file, mapping = tmp_path / "lifts.csv", tmp_path / "lifts.toml"
+    mapping.write_text(SEVERAL)
+    # Every batch has one row that is bad for both kinds, and names a house of its own.
+    with file.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["lift", "house", "category"])
+        for n in range(BATCH * BATCHES):
+            is_bad = n % BATCH == BAD
+            writer.writerow([f"L{n}", f"bad {n}" if is_bad else f"H{n % PROPERTIES}", "" if is_bad else "Elevator"])
+    words = ("all", "--mapping", str(mapping))
+
+    def outcome(company: Company) -> dict[str, tuple[int, int, int, int]]:
+        number, kind, *more = str(company.company_id), *words
+        report = house.makeready("import", number, kind, str(file), *more, status=3)
+        return {
+            one["kind"]: (one["created"] + one["unchanged"], one["changed"], one["rejected"], one["created"])
+            for one in report["kinds"]
+        }
+
+    good = BATCHES * (BATCH - 1)
+    once = founded(house, "Several once")
+    assert outcome(once) == {
+        "properties": (good, 0, BATCHES, PROPERTIES),
+        "assets": (good, 0, BATCHES, good),
+    }
+    twice = founded(house, "Several twice")
+    # Bad rows are reported with their batches: the properties' first, then the assets'.
+    for batches in (2, BATCHES + 2):
+        process = begun(twice, "all", file, *words[1:])
+        assert process.stderr is not None
+        for _ in range(batches):
+            line = process.stderr.readline()
+            while "Rejected" in line:
+                line = process.stderr.readline()
+            assert "address" in line or "category" in line, line
+        process.kill()
+        assert process.wait(10) == -signal.SIGKILL
+    found = outcome(twice)
+    assert found["properties"] == (good, 0, BATCHES, 0)
+    assert found["assets"][:3] == (good, 0, BATCHES)
+    assert 0 < found["assets"][3] <= good - 2 * (BATCH - 1)
+    first, second = state(once), state(twice)
+    for kind in first:
+        assert len(first[kind]) == len(second[kind]) and first[kind] == second[kind], kind

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .real_files import collapsed, counts, imported, rejects, rows_of
+from .real_files import EXAMPLES, collapsed, counts, imported, rejects, rows_of
 from .system import Company, System
 
 BEFORE, AFTER = "registrations_2026-06-28.csv.gz", "registrations_2026-08-22.csv.gz"
@@ -118,9 +118,9 @@ def test_both_generations_of_evaluations_become_inspections(folder: Path, toront
             seen.add(external_id)
         report = imported(toronto, "inspections", folder / file, mapping, rejected=len(wrong))
         assert counts(report) == (good, 0, 0, len(wrong))
-        told = rejects(report)
-        assert sorted((f"{row['RSN']} {row[date]}", row["reject_field"]) for row in told) == sorted(wrong)
-        assert all(row["reject_reason"] for row in told)
+        rejected = rejects(report)
+        assert sorted((f"{row['RSN']} {row[date]}", row["reject_field"]) for row in rejected) == sorted(wrong)
+        assert all(row["reject_reason"] for row in rejected)
 
     served = {one["external_id"]: one for one in toronto.walk("/inspections")}
     assert served.keys() == taken.keys()
@@ -132,3 +132,20 @@ def test_both_generations_of_evaluations_become_inspections(folder: Path, toront
         assert inspection["result"] == ("passed" if float(points) >= 51 else "failed")
         assert inspection["is_compliance_inspection"] is True and inspection["compliance_type"] == "RentSafeTO"
     assert {one["result"] for one in served.values()} == {"passed", "failed"}
+
+
+def test_the_registry_becomes_vendors_buildings_and_heating_in_one_run(folder: Path, system: System) -> None:
+    company = system.company("Toronto in one run")
+    words = ("import", str(company.company_id), "all", str(folder / AFTER))
+    mapping = ("--mapping", str(EXAMPLES / "toronto-registry.toml"))
+    rows = rows_of(folder / AFTER)
+    managers = [name for row in rows if (name := collapsed(row["PROP_MANAGEMENT_COMPANY_NAME"]))]
+    vendors, buildings = len(set(managers)), len(rows)
+    once, twice = (company.system.makeready(*words, *mapping) for _ in range(2))
+    assert [(one["kind"], *counts(one)) for one in once["kinds"]] == [
+        ("properties", buildings, 0, 0, 0),
+        ("assets", buildings, 0, 0, 0),
+        ("vendors", vendors, 0, len(managers) - vendors, 0),
+    ]
+    assert counts(twice) == (0, 0, 2 * buildings + len(managers), 0)
+    assert len(list(company.walk("/vendors"))) == vendors

@@ -15,6 +15,7 @@ from makeready.common.v1 import documents_pb2
 MESSAGE_BYTES_MAX = 32 * 1024 * 1024
 DEADLINE_SECONDS = 10.0
 REFUSAL = "refusal-bin"
+DISK_FULL = "disk-full"  # names the service whose database has no disk space
 
 # A ClusterIP would pin one pod. The target is a headless Service, and calls go to its addresses in turn.
 CHANNEL_OPTIONS = [
@@ -33,9 +34,10 @@ Response = TypeVar("Response")
 class ServiceUnavailable(Unavailable):
     """Another service did not answer in time, or failed. Whether the call had an effect is unknown."""
 
-    def __init__(self, message: str, code: grpc.StatusCode | None = None) -> None:
+    def __init__(self, message: str, code: grpc.StatusCode | None = None, disk_full: str = "") -> None:
         super().__init__(message)
         self.code = code
+        self.disk_full = disk_full
 
 
 def refusal_of(error: grpc.aio.AioRpcError) -> Refusal | None:
@@ -45,6 +47,13 @@ def refusal_of(error: grpc.aio.AioRpcError) -> Refusal | None:
             sent = documents_pb2.Refusal.FromString(value)
             return Refusal(sent.status, sent.code, sent.message)
     return None
+
+
+def unavailable(service: str, error: grpc.aio.AioRpcError) -> ServiceUnavailable:
+    """The exception for a service's fault."""
+    full = next((value for key, value in error.trailing_metadata() or () if key == DISK_FULL), "")
+    message = f"{service}: {error.code().name}: {error.details()}"
+    return ServiceUnavailable(message, error.code(), full if isinstance(full, str) else "")
 
 
 class ServiceClient:
@@ -78,7 +87,7 @@ class ServiceClient:
         except grpc.aio.AioRpcError as error:
             if refused := refusal_of(error):
                 raise refused from None
-            raise ServiceUnavailable(f"{self.name}: {error.code().name}: {error.details()}", error.code()) from None
+            raise unavailable(self.name, error) from None
 
     async def close(self) -> None:
         await self.channel.close(None)

@@ -14,7 +14,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from chassis.db import roles
 from chassis.db.database import LOST, DatabaseUnavailable, refuse_older
+from chassis.runtime.settings import SettingsError
 
 LOCK = 0x6D616B65  # one migration at a time, across processes
 
@@ -28,21 +30,25 @@ def alembic_config(package: str, connection: Connection, metadata: MetaData) -> 
 async def with_connection(url: str, work: Any) -> Any:
     """Runs `work(connection)` in one transaction of SQLAlchemy's own engine.
 
-    Raises SettingsError: see `refuse_older`.
+    Raises SettingsError if the tables belong to another role, and as `refuse_older` does.
     """
     # asyncpg parses the URL: SQLAlchemy would turn its sslmode into an argument that asyncpg refuses. NullPool keeps no
     # connection open.
     engine = create_async_engine("postgresql+asyncpg://", connect_args={"dsn": url}, poolclass=pool.NullPool)
     async with engine.begin() as connection:
-        await refuse_older((await connection.get_raw_connection()).driver_connection)
+        raw = (await connection.get_raw_connection()).driver_connection
+        await _refuse_foreign(raw)
+        await refuse_older(raw)
         return await connection.run_sync(work)
 
 
-def migrate(url: str, package: str, metadata: MetaData) -> None:
+def migrate(url: str, package: str, metadata: MetaData, service_role: str = "") -> None:
     """Brings the database to the newest revision, in one transaction under a lock.
 
-    Raises SettingsError: see `refuse_older`. Raises DatabaseUnavailable if the server is away, and also if these
-    migrations do not know the database's revision: a later release made it.
+    service_role: a role that gets the privileges of a service, if it is not the owner's that `url` names.
+
+    Raises SettingsError if the tables belong to another role, and as `refuse_older` does. Raises DatabaseUnavailable
+    if the server is away, and also if these migrations do not know the database's revision: a later release made it.
     """
 
     def upgrade(connection: Connection) -> None:
@@ -55,11 +61,26 @@ def migrate(url: str, package: str, metadata: MetaData) -> None:
                 f"revision {min(unknown)} of the database is unknown here: a later release made it"
             )
         command.upgrade(config, "head")
+        if service_role:
+            connection.exec_driver_sql(roles.grant(service_role))
 
     try:
         asyncio.run(with_connection(url, upgrade))
     except (*LOST, asyncpg.PostgresError) as error:  # raised before SQLAlchemy has a connection and wraps errors
         raise DatabaseUnavailable(str(error) or type(error).__name__) from error
+
+
+async def _refuse_foreign(connection: Any) -> None:
+    foreign = await connection.fetchrow(
+        "SELECT pg_get_userbyid(relowner) AS owner, current_user AS migrating FROM pg_class"
+        " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT pg_has_role(relowner, 'USAGE')"
+        " LIMIT 1"
+    )
+    if foreign is not None:
+        raise SettingsError(
+            f"the tables of this database belong to the role {foreign['owner']}, not to {foreign['migrating']}; the "
+            "server's administrator must hand them over first (deploy/README.md, Upgrade)."
+        )
 
 
 def run_environment() -> None:

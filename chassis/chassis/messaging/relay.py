@@ -107,7 +107,11 @@ class Relay:
                 while self._transport.is_connected and await self.publish_some() == BATCH:
                     pass
             except (Unavailable, *FAULTS) as error:
-                log.warning("outbox_waits", reason=str(error) or type(error).__name__)
+                reason = str(error) or type(error).__name__
+                if self._transport.is_full:
+                    log.error("nats_disk_full", reason=reason)
+                else:
+                    log.warning("outbox_waits", reason=reason)
                 self._transport.suspect()
                 await asyncio.sleep(POLL_SECONDS)
             try:
@@ -129,6 +133,7 @@ class Relay:
         arrived = (pack for pack, out in zip(packs, outcomes, strict=True) if not isinstance(out, BaseException))
         done = [row["event_id"] for pack in arrived for row in pack]
         failed = [out for out in outcomes if isinstance(out, BaseException)]
+        self._transport.observe(failed)
         if done:
             await self._database.execute(self._published, ids=done)
             PUBLISHED.inc(len(done))
@@ -148,6 +153,7 @@ class Relay:
 
     async def purge(self, now: datetime.datetime) -> int:
         """Deletes published events three days old at `now` that every consumer confirmed; returns how many."""
+        await self._database.check_clock()
         confirmed = {row["consumer"]: row["recorded_until"] for row in await self._database.rows(self._confirmed)}
         if not self._consumers <= confirmed.keys():
             return 0
@@ -164,7 +170,7 @@ class Relay:
 
     async def ListEventIds(self, request: pb.ListEventIdsRequest, _call: Call) -> pb.ListEventIdsResponse:
         as_of = await self._database.value(self._clock)
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(writes=False) as connection:
             # The best plan depends on the values: a recent instant is read by time, an old one by id.
             await connection.raw.execute(f"SET LOCAL plan_cache_mode = {NEW_PLANS}")
             rows = await connection.rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 
 import nats.errors
 import nats.js.errors
@@ -18,8 +19,18 @@ from chassis.messaging.outbox import SUBJECTS
 STREAM = "EVENTS"
 FAULTS = (nats.errors.Error, nats.js.errors.Error, TimeoutError, OSError)
 
+# Codes of JetStream: insufficient resources, insufficient storage resources, the store failed.
+NO_SPACE = (10023, 10047, 10077)
+
 log = structlog.stdlib.get_logger(__name__)
 CONNECTED = Gauge("makeready_nats_connected", "1 while the connection to NATS stands")
+
+
+def lacks_space(error: BaseException) -> bool:
+    """Whether NATS has no space for a message, on its disk or within its own limit."""
+    if not isinstance(error, nats.js.errors.APIError):
+        return False
+    return error.err_code in NO_SPACE or "no space left" in (error.description or "")
 
 
 class Transport:
@@ -32,10 +43,25 @@ class Transport:
         self.jetstream: JetStreamContext = self._client.jetstream(timeout=5)
         self._ready = asyncio.Event()
         self._suspected = asyncio.Event()
+        self._failed = ""
+        self.is_full = False
+        """Whether NATS refused an event of the last batch because it has no space for more."""
 
     @property
     def is_connected(self) -> bool:
         return self._ready.is_set() and self._client.is_connected
+
+    @property
+    def fault(self) -> str:
+        """Why NATS takes no events; empty if it does, as far as this process has seen."""
+        return self._failed or ("" if self.is_connected else "not connected")
+
+    def observe(self, faults: Sequence[BaseException]) -> None:
+        """Notes how the last batch of messages went, for `fault` and `is_full`; faults: of those that failed."""
+        full = [fault for fault in faults if lacks_space(fault)]
+        worst = next(iter([*full, *faults]), None)
+        self._failed = "" if worst is None else str(worst) or type(worst).__name__
+        self.is_full = bool(full)
 
     async def connected(self) -> None:
         """Waits until the stream exists."""

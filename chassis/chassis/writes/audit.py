@@ -5,6 +5,7 @@ An entry is a row, written in the transaction of the action, and is never change
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import CLOCK, TIME, Statement, param
 from chassis.lists.updated_since import stretch
 from chassis.refusals import invalid_request
+from chassis.schedule.instants import printed
 from makeready.common.v1 import audit_pb2 as pb
 
 AUDIT = "audit"
@@ -86,7 +88,7 @@ class Audit:
     ) -> None:
         """Adds an entry in the caller's transaction. before, after: values by name; only differing ones are stored."""
         differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-        kept = [{name: side[name] for name in differing if name in side} for side in (before, after)]
+        changed = [{name: side[name] for name in differing if name in side} for side in (before, after)]
         await connection.execute(
             self._insert,
             company_id=company_id,
@@ -94,8 +96,8 @@ class Audit:
             action=action,
             subject=subject,
             subject_id=subject_id,
-            before=msgspec.to_builtins(kept[0]),
-            after=msgspec.to_builtins(kept[1]),
+            before=msgspec.to_builtins(changed[0]),
+            after=msgspec.to_builtins(changed[1]),
             request_id=call.request_id,
         )
 
@@ -113,10 +115,37 @@ class Audit:
             statement, values["subject"] = self._of_kind, request.subject
         if request.HasField("subject_id"):
             statement, values["subject_id"] = self._of_one, request.subject_id
-        return pb.ListAuditResponse(entries=map(_told, await self._database.rows(statement, **values)))
+        return pb.ListAuditResponse(entries=map(_entry, await self._database.rows(statement, **values)))
 
 
-def _told(row: Any) -> pb.AuditEntry:
+class SweepsAhead:
+    """Records, in every company's log, who starts a sweep ahead of the clock: it is about all of them.
+
+    The entry is written before the sweep begins, so that a sweep that is cut off has one.
+    """
+
+    def __init__(self, table: sa.Table, company: sa.Table, database: Database) -> None:
+        self._database = database
+        named = ("actor", "after", "request_id")
+        values = {name: param(name, table.c[name].type) for name in named}
+        entry = {
+            "company_id": company.c.id,
+            "actor": values["actor"],
+            "action": sa.literal_column("'sweep.started_ahead'"),
+            "subject": sa.literal_column("'company'"),
+            "subject_id": company.c.id,
+            "before": sa.literal_column("'{}'::jsonb"),
+            "after": values["after"],
+            "request_id": values["request_id"],
+        }
+        self._insert = Statement(sa.insert(table).from_select(list(entry), sa.select(*entry.values())))
+
+    async def note(self, call: identity.Call, sweep: str, now: datetime.datetime, account: str) -> None:
+        after = {"sweep": sweep, "now": printed(now), "requested_by": account}
+        await self._database.execute(self._insert, actor=call.identity.actor, after=after, request_id=call.request_id)
+
+
+def _entry(row: Any) -> pb.AuditEntry:
     values = dict(row)
     recorded_at = values.pop("recorded_at")
     entry = pb.AuditEntry(**values | {name: values[name].encode() for name in ("before", "after")})

@@ -17,6 +17,7 @@ from chassis.auth.identity import Call
 from chassis.db.database import Database
 from chassis.db.statements import TIME, Statement, param
 from chassis.schedule import instants
+from chassis.schedule.ahead import Note, check
 from chassis.writes.idempotency import Claim
 from makeready.common.v1 import retention_pb2 as pb
 
@@ -33,9 +34,12 @@ _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 class Retention:
     """Deletes old claims of one ledger. Any number of processes may run it at once: each row is deleted once."""
 
-    def __init__(self, database: Database, claims: sa.Table, drops: Sequence[Drop] = ()) -> None:
-        """drops: drop other data whose retention is over."""
-        self._database, self._drops = database, drops
+    def __init__(
+        self, database: Database, claims: sa.Table, drops: Sequence[Drop] = (), note: Note | None = None
+    ) -> None:
+        """drops: drop other data whose retention is over. note: records sweeps that an operator starts ahead of the
+        clock."""
+        self._database, self._drops, self._note = database, drops, note
         c = claims.c
         due = (c.recorded_at >= param("after", TIME), c.recorded_at <= param("before", TIME))
         first = sa.select(*claims.primary_key, c.recorded_at).where(*due).order_by(c.recorded_at)
@@ -50,7 +54,11 @@ class Retention:
         self._forget = Statement(sa.delete(claims).where(*same, c.recorded_at <= param("before", TIME)))
 
     async def sweep(self, now: datetime.datetime) -> int:
-        """Deletes claims that are 30 days old at `now`, except those that a write holds locked; returns how many."""
+        """Deletes claims that are 30 days old at `now`, except those that a write holds locked; returns how many.
+
+        Raises DatabaseUnavailable, also while this process's clock is wrong.
+        """
+        await self._database.check_clock()
         before, after, gone = max(now, _EPOCH + KEPT) - KEPT, _EPOCH, 0
         while rows := await self._database.rows(self._due, after=after, before=before, batch=BATCH):
             keys = [(row["company_id"], row["api_key_id"], row["idempotency_key"]) for row in rows]
@@ -64,8 +72,9 @@ class Retention:
             after = last
         return gone
 
-    async def SweepRetention(self, request: pb.SweepRetentionRequest, _call: Call) -> pb.SweepRetentionResponse:
+    async def SweepRetention(self, request: pb.SweepRetentionRequest, call: Call) -> pb.SweepRetentionResponse:
         now = request.now.ToDatetime(datetime.UTC) if request.HasField("now") else instants.now()
+        await check("retention", now, request, call, self._note)
         response = pb.SweepRetentionResponse(idempotency_keys=await self.sweep(now))
         response.days = sum([await drop(now) for drop in self._drops])
         response.now.FromDatetime(now)

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 import sqlalchemy as sa
 
-from chassis.db.database import NEW_PLANS, ONE_PLAN, Database, DatabaseUnavailable
+from chassis.db.database import NEW_PLANS, ONE_PLAN, Database, DatabaseFull, DatabaseUnavailable
 from chassis.db.statements import Statement
 from chassis.refusals import Unavailable
 from chassis.runtime.settings import SettingsError
@@ -35,7 +35,7 @@ async def database(opened: Database) -> Database:
     return opened
 
 
-async def test_an_error_of_the_database_does_not_tell_the_values_of_the_row(database: Database) -> None:
+async def test_a_database_error_does_not_contain_the_row(database: Database) -> None:
     """The values may be a resident's, and an error may be logged."""
     with pytest.raises(asyncpg.CheckViolationError) as fault:
         async with database.transaction() as connection:
@@ -44,6 +44,19 @@ async def test_an_error_of_the_database_does_not_tell_the_values_of_the_row(data
             )
             await connection.raw.execute("INSERT INTO party VALUES ($1)", "zq-marker")
     assert "party_phone_check" in str(fault.value) and "zq-marker" not in str(fault.value)
+
+
+async def test_a_full_disk_is_an_exception_of_its_own(database: Database) -> None:
+    """The server's own error; deploy/local/tests/test_full_disk.py fills a real disk."""
+    full = "DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
+    with pytest.raises(DatabaseFull, match="the disk of the database is full: could not extend file"):
+        async with database.transaction() as connection:
+            await connection.raw.execute(full)
+    other = "DO $$ BEGIN RAISE EXCEPTION 'no memory' USING ERRCODE = 'out_of_memory'; END $$"
+    with pytest.raises(DatabaseUnavailable) as fault:
+        async with database.connection() as connection:
+            await connection.raw.execute(other)
+    assert type(fault.value) is DatabaseUnavailable
 
 
 async def test_a_transaction_is_committed_at_its_end(database: Database) -> None:
@@ -79,7 +92,7 @@ async def test_a_row_that_is_locked_too_long_is_unavailable(database: Database) 
                 await other.raw.execute("INSERT INTO thing VALUES (1)")
 
 
-async def test_a_wrong_password_is_told_at_once(database: Database) -> None:
+async def test_a_wrong_password_is_reported_at_once(database: Database) -> None:
     wrong = database.url.replace("@", "x@", 1)
     async with asyncio.timeout(10):
         with pytest.raises(DatabaseUnavailable):

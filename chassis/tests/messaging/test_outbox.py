@@ -10,11 +10,14 @@ from collections.abc import AsyncIterator
 from operator import itemgetter
 from typing import Any
 
+import nats
 import pytest
 import sqlalchemy as sa
 from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
+from nats.js.api import DiscardPolicy, StreamConfig
+from nats.js.errors import APIError
 
 from chassis.auth.identity import SERVICE, Call, Identity
 from chassis.db.database import Database
@@ -24,7 +27,7 @@ from chassis.messaging.outbox import EVENT_KEYS, Outbox, outbox_table, uuid7
 from chassis.messaging.relay import PACK_BYTES, Relay, packed
 from chassis.messaging.transport import STREAM, Transport
 from makeready.events.v1 import events_pb2 as pb
-from testkit.plugin import PostgresServer, Server
+from testkit.plugin import PostgresServer, Server, embedded_nats
 
 from ..databases import database_with
 
@@ -45,8 +48,9 @@ async def outbox(database: Database) -> Outbox:
     outbox, now = Outbox("svc-tickets", table), datetime.datetime.now(datetime.UTC)
     async with database.transaction() as connection:
         await connection.raw.execute("TRUNCATE outbox, outbox_confirmation")
-        for event in ("ticket.created", "ticket.status_changed"):
-            row = outbox.public(event, company_id=7, entity_id=1, occurred_at=now, data=b"{}")
+        for second, event in enumerate(("ticket.created", "ticket.status_changed")):
+            at = now + datetime.timedelta(seconds=second)
+            row = outbox.public(event, company_id=7, entity_id=1, occurred_at=at, data=b"{}")
             await outbox.add(connection, row)
         await outbox.add(connection, outbox.references(pb.References(), company_id=7, occurred_at=now))
     return outbox
@@ -117,6 +121,31 @@ async def test_a_confirmation_never_goes_back(database: Database, relay: Relay) 
     assert await relay.purge(now) == 3
 
 
+async def test_two_events_of_one_object_never_share_an_instant(database: Database, outbox: Outbox) -> None:
+    now, tick = datetime.datetime.now(datetime.UTC), datetime.timedelta(microseconds=1)
+
+    def row(event: str, at: datetime.datetime, company_id: int = 7, entity_id: int = 1) -> dict[str, Any]:
+        return outbox.public(event, company_id=company_id, entity_id=entity_id, occurred_at=at, data=b"{}")
+
+    status, schedule = "turn.status_changed", "turn.schedule_changed"
+    for rows in ([row(status, now), row(schedule, now)], [row(status, now), row(schedule, now - tick)]):
+        before = await database.value(COUNT)
+        with pytest.raises(ValueError, match="an earlier event of the same object"):
+            async with database.transaction() as connection:
+                await outbox.add_many(connection, rows)
+        with pytest.raises(ValueError, match="an earlier event of the same object"):
+            async with database.transaction() as connection:
+                for one in rows:
+                    await outbox.add(connection, one)
+        assert await database.value(COUNT) == before
+    async with database.transaction() as connection:
+        await outbox.add(connection, row(status, now))
+        others = [row("turn.task.stale", now), row(status, now, entity_id=2), row(status, now, company_id=8)]
+        await outbox.add_many(connection, [*others, row(schedule, now + tick)])
+    async with database.transaction() as connection:  # a transaction of its own
+        await outbox.add(connection, row(status, now))
+
+
 async def test_what_waits_is_counted(relay: Relay) -> None:
     assert (await relay.GetOutbox(pb.GetOutboxRequest(), call("svc-webhooks"))).unpublished == 3
 
@@ -174,6 +203,31 @@ async def test_events_that_wait_travel_together(database: Database, outbox: Outb
     assert sorted(event.event_id for event in read(message)) == sorted(str(row["event_id"]) for row in rows)
     connecting.cancel()
     await transport.close()
+
+
+async def test_a_nats_without_space_is_known_as_such_until_it_has_room(database: Database, outbox: Outbox) -> None:
+    with embedded_nats() as server:
+        client = await nats.connect(server.url)
+        stream = StreamConfig(name=STREAM, subjects=["events.>"], max_bytes=20_000, discard=DiscardPolicy.NEW)
+        await client.jetstream().add_stream(stream)
+        transport = Transport(server.url, "test")
+        assert (transport.fault, transport.is_full) == ("not connected", False)
+        connecting = asyncio.create_task(transport.run())
+        await asyncio.wait_for(transport.connected(), 20)
+        assert (transport.fault, transport.is_full) == ("", False)
+        relay = Relay(database, outbox, transport, ["svc-webhooks"])
+        async with database.transaction() as connection:
+            for row in waiting(["events.space-of-a-test"] * 40, [1000] * 40):
+                await outbox.add(connection, row)
+        with pytest.raises(APIError):
+            await relay.publish_some()
+        assert transport.is_full and "maximum bytes exceeded" in transport.fault
+        await client.jetstream().update_stream(name=STREAM, subjects=["events.>"], max_bytes=2_000_000)
+        assert await relay.publish_some() == 40, "nothing is lost"
+        assert (transport.fault, transport.is_full) == ("", False)
+        connecting.cancel()
+        await transport.close()
+        await client.close()
 
 
 @pytest.mark.parametrize("event", ["ticket.reopened", "", "TICKET_CREATED", "EVENT_KEY_TICKET_CREATED"])

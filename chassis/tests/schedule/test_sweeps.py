@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from chassis.auth.identity import Call
 from chassis.refusals import Refusal
 from chassis.schedule.sweeps import ScheduledSweeps, Sweep
 from makeready.common.v1 import sweeps_pb2 as pb
@@ -32,7 +33,7 @@ class Swept:
         return one
 
 
-async def test_every_sweep_runs_in_order_and_tells_what_it_did() -> None:
+async def test_every_sweep_runs_in_order_and_reports_its_counts() -> None:
     swept = Swept()
     sweeps = ScheduledSweeps([swept.sweep("late"), swept.sweep("lost")])
     assert await sweeps.sweep(NOON) == {"late": 1, "lost": 2}
@@ -65,3 +66,38 @@ async def test_a_year_that_nothing_can_be_reckoned_for_is_refused(seconds: int) 
     with pytest.raises(Refusal) as refusal:
         await ScheduledSweeps([swept.sweep("late")]).RunScheduledSweeps(request, operator())
     assert (refusal.value.status, refusal.value.field, swept.instants) == (400, "now", [])
+
+
+@pytest.mark.parametrize("minutes", [16, 60 * 24 * 70])
+async def test_a_sweep_ahead_of_the_clock_is_refused_unless_it_is_confirmed(minutes: int) -> None:
+    swept, noted = Swept(), []
+
+    async def note(call: Call, sweep: str, now: datetime.datetime, account: str) -> None:
+        noted.append((call.identity.actor, sweep, now, account, len(swept.instants)))
+
+    sweeps, request = ScheduledSweeps([swept.sweep("late")], note), pb.RunScheduledSweepsRequest()
+    now = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=minutes)).replace(microsecond=0)
+    request.now.FromDatetime(now)
+    with pytest.raises(
+        Refusal, match=r"ahead of the clock: the sweep vacates the units .* in every company"
+    ) as refusal:
+        await sweeps.RunScheduledSweeps(request, operator())
+    assert (refusal.value.status, refusal.value.field) == (400, "now")
+    assert (swept.instants, noted) == ([], [])
+    request.yes_for_all_companies, request.requested_by = True, "ada"
+    assert (await sweeps.RunScheduledSweeps(request, operator())).done == {"late": 1}
+    assert noted == [("operator", "stale", now, "ada", 0)], "recorded before the sweep, which may be cut off"
+    for account in ("a\0", "a" * 101):
+        request.requested_by = account
+        with pytest.raises(Refusal, match="requested_by"):
+            await sweeps.RunScheduledSweeps(request, operator())
+
+
+@pytest.mark.parametrize("minutes", [14, 0, -60 * 24 * 70])
+async def test_a_sweep_of_the_past_or_of_a_clock_somewhat_ahead_needs_no_confirmation(minutes: int) -> None:
+    async def note(*_arguments: object) -> None:
+        raise AssertionError("nothing to record")
+
+    swept, request = Swept(), pb.RunScheduledSweepsRequest()
+    request.now.FromDatetime(datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=minutes))
+    assert (await ScheduledSweeps([swept.sweep("late")], note).RunScheduledSweeps(request, operator())).done

@@ -102,7 +102,7 @@ async def test_a_key_of_30_days_is_new_again(database: Database, retention: Rete
     await write(database, "k", "first")
     await age(database, NOW - KEPT)
     assert await retention.sweep(NOW) == 1
-    assert await WRITE.kept(database, claimed("k")) is None
+    assert await WRITE.stored(database, claimed("k")) is None
     again = await write(database, "k", "second")
     assert (again.replayed, again.body) == (False, b"second")
     assert await retention.sweep(NOW) == 0 and await keys(database) == ["k"]
@@ -204,15 +204,27 @@ async def test_an_instant_before_all_clocks_forgets_nothing(database: Database, 
     assert await retention.sweep(datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC)) == 1
 
 
-async def test_the_operator_is_told_the_instant_and_what_went(database: Database, retention: Retention) -> None:
+async def test_the_operator_sees_the_instant_and_the_deleted_counts(database: Database, retention: Retention) -> None:
     call = Call(Identity(OPERATOR, "operator"), "")
     await write(database, "k", "first")
     by_clock = await retention.SweepRetention(pb.SweepRetentionRequest(), call)
     assert by_clock.idempotency_keys == 0 and by_clock.now.ToDatetime().year >= 2026
-    request = pb.SweepRetentionRequest()
+    request = pb.SweepRetentionRequest(yes_for_all_companies=True)
     request.now.FromDatetime(datetime.datetime.now(datetime.UTC) + KEPT)
     answer = await retention.SweepRetention(request, call)
     assert (answer.idempotency_keys, answer.now) == (1, request.now)
+
+
+async def test_retention_ahead_of_the_clock_is_refused_unless_it_is_confirmed(
+    database: Database, retention: Retention
+) -> None:
+    await write(database, "k", "first")
+    request = pb.SweepRetentionRequest()
+    request.now.FromDatetime(datetime.datetime.now(datetime.UTC) + KEPT)
+    with pytest.raises(Refusal, match="ahead of the clock: the sweep forgets the Idempotency-Keys") as refusal:
+        await retention.SweepRetention(request, Call(Identity(OPERATOR, "operator"), ""))
+    assert (refusal.value.status, refusal.value.field) == (400, "now")
+    assert await retention.sweep(request.now.ToDatetime(datetime.UTC)) == 1, "it was still there"
 
 
 async def test_the_plan_reads_the_due_rows_alone(database: Database, retention: Retention) -> None:

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import gc
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,106 +15,197 @@ from tqdm import tqdm
 
 from makeready_cli import argument_types as types
 from makeready_cli.calls import Operator, ensure_company
-from makeready_cli.errors import CommandError, printable
-from makeready_cli.importing import mapping_file
-from makeready_cli.importing.csv_source import CsvSource
-from makeready_cli.importing.json_source import JsonSource
-from makeready_cli.importing.kinds import KINDS
-from makeready_cli.importing.lines import Lines, lines_of
-from makeready_cli.importing.rejects import Rejects
-from makeready_cli.importing.rows import Source
-from makeready_cli.importing.run import Counts, Import
+from makeready_cli.errors import CommandError, UsageError, printable, quoted
+from makeready_cli.importing import delimiters, encodings, mapping_file
+from makeready_cli.importing.kinds import KINDS, Kind
+from makeready_cli.importing.passes import ImportStopped, KindOutcome, Outcome, Passes, Progress, Record
+from makeready_cli.importing.reasons import Example, Reason
+from makeready_cli.importing.rows import Reading
+from makeready_cli.importing.run import Counts
 from makeready_cli.importing.sending import Sender
 from makeready_cli.importing.shapes import Mapped, Plain, Shape
 from makeready_cli.output import Answer
 from makeready_cli.parsers import Commands, command
 
 REJECTED = 3
-FORMATS: dict[str, Callable[[Lines], Source]] = {
-    ".csv": CsvSource,
-    ".jsonl": JsonSource,
-    ".ndjson": JsonSource,
-}
+ALL = "all"
 
 
 def add(commands: Commands) -> None:
     parser = command(
         commands,
         "import",
-        "import records from CSV or JSON lines",
-        description="Creates and changes records by their external_id. Good rows are kept; bad rows are told, one line "
-        "each, and written to a rejects file that can be mended and imported again. Exits with 3 where rows were "
-        "rejected. docs/imports.md has the columns of each kind and the format of a mapping.",
+        "import records from CSV, JSON lines or Excel",
+        description="Creates and changes records by their external_id. Valid rows are stored. Invalid rows are "
+        "reported by reason, the first ten of each in full, and written to a rejects file that can be corrected and "
+        "imported again. Exits with 3 if rows were rejected. docs/imports.md has the columns of each kind and the "
+        "format of a mapping.",
     )
     parser.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
-    parser.add_argument("kind", metavar="KIND", choices=list(KINDS), help=", ".join(KINDS))
-    parser.add_argument("file", metavar="FILE", type=Path, help=".csv or .jsonl, .gz too")
+    parser.add_argument(
+        "kind",
+        metavar="KIND",
+        choices=[*KINDS, ALL],
+        help=f"{', '.join(KINDS)}; or {ALL}: every kind that the mapping makes",
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help=".csv, .jsonl or .xlsx; .csv.gz and .jsonl.gz too")
     parser.add_argument("--mapping", metavar="FILE.toml", type=Path, help="how the file's columns become fields")
     parser.add_argument("--dry-run", action="store_true", help="check every row, change nothing")
     parser.add_argument("--events", action="store_true", help="let the public events fire")
     parser.add_argument(
         "--rejects", metavar="FILE", type=Path, help="where rejected rows go (default: a new file in this folder)"
     )
+    parser.add_argument("--encoding", metavar="NAME", type=_encoding, help="of the text (default: found in the file)")
+    parser.add_argument(
+        "--delimiter",
+        metavar="CHARACTER",
+        type=_delimiter,
+        help="between the values of a CSV (default: found in the file)",
+    )
+    parser.add_argument("--sheet", metavar="NAME", help="of an Excel workbook with several")
     parser.set_defaults(run=run)
 
 
+def _encoding(text: str) -> str:
+    try:
+        return encodings.codec(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _delimiter(text: str) -> str:
+    try:
+        return delimiters.checked("\t" if text == r"\t" else text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 async def run(operator: Operator, arguments: argparse.Namespace) -> Answer:
-    kind = KINDS[arguments.kind]
     file: Path = arguments.file
-    shape: Shape = Mapped(mapping_file.load(arguments.mapping, kind), file.name) if arguments.mapping else Plain(kind)
-    sender = Sender(operator, kind, arguments.company_id, arguments.dry_run, arguments.events)
-    with lines_of(file) as lines:
-        source = source_of(file, lines)
-        if source.columns is not None:
-            shape.check_columns(file.name, source.columns)
-        rejects = Rejects(file, source, arguments.rejects, Path.cwd())
-        await ensure_company(operator, arguments.company_id)
-        with _telling(file, lines) as (say, progress):
-            work = Import(file, source, shape, sender, rejects, say)
-            gc.freeze()  # the garbage collector need not walk today's objects for every batch
-            try:
-                counts = await work.run(progress)
-            finally:
-                rejects.close()
-    return _answer(counts, rejects.file, arguments.dry_run)
+    shapes, reading = _shapes(arguments)
+    records = [
+        Record(kind, shape, Sender(operator, kind, arguments.company_id, arguments.dry_run, arguments.events))
+        for kind, shape in shapes
+    ]
+    # openpyxl warns of parts of a workbook that it leaves out; no row is in them.
+    warnings.filterwarnings("ignore", module="openpyxl")
+    passes = Passes(file, reading, records, arguments.rejects, Path.cwd())
+    await ensure_company(operator, arguments.company_id)
+    with _telling(file, len(records) > 1) as (say, progress):
+        if passes.description:
+            say(f"{printable(file.name)}: {passes.description}.")
+        gc.freeze()  # the garbage collector need not walk today's objects for every batch
+        try:
+            outcome = await passes.run(lambda reason, example: say(_line(file, reason, example)), progress)
+        except ImportStopped as stopped:
+            _summarize(stopped.outcome, say)
+            raise CommandError(f"{stopped} {_stored(stopped.outcome, arguments.dry_run)}") from None
+        _summarize(outcome, say)
+    return _answer(outcome, arguments.dry_run)
 
 
-def source_of(file: Path, lines: Lines) -> Source:
-    """The rows of a file, by the ending of its name. Raises CommandError."""
-    suffix = Path(file.name.removesuffix(".gz")).suffix.lower()
-    if suffix not in FORMATS:
-        raise CommandError(f"{file} must be named .csv or .jsonl, or so with .gz behind.")
-    return FORMATS[suffix](lines)
+def _shapes(arguments: argparse.Namespace) -> tuple[list[tuple[Kind, Shape]], Reading]:
+    """The kinds to import, each with the shape of its rows, and how the file is read."""
+    reading = Reading(arguments.encoding or "", arguments.delimiter or "", arguments.sheet or "")
+    wanted = KINDS.get(arguments.kind)
+    if arguments.mapping:
+        mapping = mapping_file.read(arguments.mapping, wanted)
+        shapes: list[tuple[Kind, Shape]] = [(kind, Mapped(one, arguments.file.name)) for kind, one in mapping.records]
+        return shapes, reading.or_else(mapping.reading)
+    if wanted is None:
+        raise UsageError(f"KIND {ALL} needs a --mapping, which names the kinds")
+    return [(wanted, Plain(wanted))], reading
 
 
-def _answer(counts: Counts, rejects_file: Path | None, dry_run: bool) -> Answer:
-    value = {**dataclasses.asdict(counts), "rejects_file": None if rejects_file is None else str(rejects_file)}
+def _line(file: Path, reason: Reason, example: Example) -> str:
+    """A rejected row in full: file, line, field, reason, the value that was looked up, the columns it came from."""
+    known = [] if example.value is None else [_value(example)]
+    if reason.columns:
+        known.append(f"column {', '.join(map(quoted, reason.columns))}")
+    more = f" ({'; '.join(filter(None, known))})" if any(known) else ""
+    field = printable(reason.field) or "the row"
+    return f"{printable(file.name)}:{example.line}: {field}: {printable(example.reason)}{more}"
+
+
+def _value(example: Example) -> str:
+    if not example.value:
+        return "the value is blank"
+    shown = quoted(example.value)
+    return "" if shown in example.reason else f"the value is {shown}"
+
+
+def _summarize(outcome: Outcome, say: Callable[[str], None]) -> None:
+    """Prints every reason once, with the number of its rows. A reason of one row was printed with that row."""
+    for reason in outcome.reasons:
+        if reason.rows == 1:
+            continue
+        kind = f"{reason.kind}: " if len(outcome.kinds) > 1 else ""
+        columns = f" (column {', '.join(map(quoted, reason.columns))})" if reason.columns else ""
+        field = printable(reason.field) or "the row"
+        say(f"Rejected {reason.rows} rows: {kind}{field}: {printable(reason.text)}{columns}")
+
+
+def _stored(outcome: Outcome, dry_run: bool) -> str:
+    """What an import did before it stopped."""
+    if dry_run:
+        return "This was a dry run: nothing is stored."
+    done = [
+        f"{one.counts.stored} rows of {one.kind}" if len(outcome.kinds) > 1 else f"{one.counts.stored} rows"
+        for one in outcome.kinds
+    ]
+    rejected = outcome.counts.rejected
+    more = f" and {rejected} rejected" if rejected else ""
+    return f"Before that, {', '.join(done) or '0 rows'} were stored{more}; running it again goes on from there."
+
+
+def _answer(outcome: Outcome, dry_run: bool) -> Answer:
+    counts, files = outcome.counts, [one.rejects_file for one in outcome.kinds if one.rejects_file]
+    value = _counted(counts, files[0] if files else None)
+    lines = [_sentence(counts, dry_run)]
+    if len(outcome.kinds) > 1:
+        value["kinds"] = [{"kind": one.kind, **_counted(one.counts, one.rejects_file)} for one in outcome.kinds]
+        lines = [f"{one.kind}: {_sentence(one.counts, dry_run)}" for one in outcome.kinds]
+    lines += [
+        f"The rejected rows{_of(one, outcome)} are in {one.rejects_file}." for one in outcome.kinds if one.rejects_file
+    ]
+    return Answer(value, "\n".join(lines), REJECTED if counts.rejected else 0)
+
+
+def _of(one: KindOutcome, outcome: Outcome) -> str:
+    return f" of {one.kind}" if len(outcome.kinds) > 1 else ""
+
+
+def _counted(counts: Counts, rejects_file: Path | None) -> dict[str, object]:
+    value: dict[str, object] = dataclasses.asdict(counts)
+    del value["skipped"]
+    return {**value, "rejects_file": None if rejects_file is None else str(rejects_file)}
+
+
+def _sentence(counts: Counts, dry_run: bool) -> str:
     would = "would be " if dry_run else ""
-    text = (
+    skipped = f" {counts.skipped} rows skipped by the mapping." if counts.skipped else ""
+    return (
         f"{counts.read} rows read: {counts.created} {would}created, {counts.changed} {would}changed, "
-        f"{counts.unchanged} unchanged, {counts.rejected} rejected."
+        f"{counts.unchanged} unchanged, {counts.rejected} rejected.{skipped}"
     )
-    if rejects_file is not None:
-        text += f"\nThe rejected rows are in {rejects_file}."
-    return Answer(value, text, REJECTED if counts.rejected else 0)
 
 
 Say = Callable[[str], None]
 
 
 @contextmanager
-def _telling(file: Path, lines: Lines) -> Iterator[tuple[Say, Callable[[Counts], None]]]:
-    """Prints bad rows and the import's progress; on a terminal the progress is a bar."""
+def _telling(file: Path, has_kinds: bool) -> Iterator[tuple[Say, Progress]]:
+    """Prints bad rows and the import's progress; on a terminal the progress is a bar, which each kind begins anew."""
     if not sys.stderr.isatty():
-        yield lambda line: _to_stderr(f"{line}\n"), lambda _counts: None
+        yield lambda line: _to_stderr(f"{line}\n"), lambda _kind, _counts, _position: None
         return
     with tqdm(
         desc=printable(file.name), total=file.stat().st_size, unit="B", unit_scale=True, leave=True, file=sys.stderr
     ) as bar:
 
-        def progress(counts: Counts) -> None:
-            bar.set_postfix_str(f"{counts.read} rows", refresh=False)
-            bar.update(lines.position - bar.n)
+        def progress(kind: str, counts: Counts, position: int) -> None:
+            bar.set_postfix_str(f"{kind}: {counts.read} rows" if has_kinds else f"{counts.read} rows", refresh=False)
+            bar.update(position - bar.n)
 
         yield (lambda line: tqdm.write(line, file=sys.stderr)), progress
 

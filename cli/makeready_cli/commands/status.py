@@ -1,9 +1,14 @@
-"""`makeready status`: which processes run, where, and how far each consumer is behind."""
+"""`makeready status`: which processes run, where, of which release, how full disks are, and what waits.
+
+Exit status: 1 if something does not serve: a process that has ended, a service that does not report SERVING, a database
+or NATS that cannot be used or has no disk space.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,19 +16,29 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from chassis.auth.clients import ServiceUnavailable
+from makeready.common.v1 import status_pb2
+from makeready.common.v1.status_pb2_grpc import StatusServiceStub
 from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import ConsumerServiceStub, OutboxServiceStub
 from makeready_cli.calls import Operator
 from makeready_cli.errors import CommandError
 from makeready_cli.output import Answer, table
 from makeready_cli.parsers import Commands, command
-from makeready_cli.system import is_alive
+from makeready_cli.system import Runtime, is_alive
 
 LOOK_SECONDS = 2.0
+SERVING = "SERVING"
+STATUS_SECONDS = 10.0  # it counts the deliveries that wait
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "status", "show ports, process ids, health and the lag of each consumer")
+    parser = command(
+        commands,
+        "status",
+        "show processes, releases, health, disks, and what waits",
+        description="Shows ports, process ids, health, the release and the size of the database of each process, the "
+        "events and deliveries that wait, and the disk. Ends with 1 if something does not serve, and says what.",
+    )
     parser.set_defaults(run=status)
 
 
@@ -31,15 +46,26 @@ async def status(operator: Operator, _arguments: argparse.Namespace) -> Answer:
     system = operator.system
     shown = await asyncio.gather(*(_process(operator, name, one) for name, one in system.processes.items()))
     processes = dict(zip(system.processes, shown, strict=True))
+    disk = _disk(system)
+    deliveries = next((one["deliveries"] for one in processes.values() if one.get("deliveries")), None)
+    faults = [fault for name, one in processes.items() for fault in _faults(name, one)]
+    if not is_alive(system.pid):
+        faults.insert(0, f"the runner, process {system.pid}, does not run")
     value = {
         "base_url": system.base_url,
         "admin_url": system.admin_url,
         "state_dir": str(system.state_dir),
         "pid": system.pid,
         "alive": is_alive(system.pid),
+        "serving": not faults,
+        "faults": faults,
+        "disk": disk,
+        "deliveries": deliveries,
         "processes": processes,
     }
-    headers = ("PROCESS", "PID", "ALIVE", "ADDRESS", "METRICS", "HEALTH", "UNPUBLISHED", "LAG")
+    headers = (
+        *("PROCESS", "PID", "ALIVE", "ADDRESS", "METRICS", "VERSION", "HEALTH", "DATABASE", "UNPUBLISHED", "LAG"),
+    )
     rows = [
         (
             name,
@@ -47,15 +73,70 @@ async def status(operator: Operator, _arguments: argparse.Namespace) -> Answer:
             "yes" if one["alive"] else "no",
             one.get("grpc", one.get("port")),
             one.get("metrics"),
+            one.get("version"),
             one.get("health"),
+            _sized(one.get("database_bytes")),
             one.get("unpublished"),
             one.get("lag"),
         )
         for name, one in processes.items()
     ]
     runner = f"{'running' if value['alive'] else 'NOT RUNNING'}, process {system.pid}"
-    text = f"API {system.base_url} · administrators {system.admin_url} · {runner}\n{table(headers, rows, '')}"
-    return Answer(value, text)
+    lines = [
+        f"API {system.base_url} · administrators {system.admin_url} · {runner}",
+        table(headers, rows, ""),
+    ]
+    if deliveries is not None:
+        lines.append(
+            f"Deliveries: {deliveries['due']} due, {deliveries['waiting']} waiting for a later attempt, "
+            f"{deliveries['parked']} parked"
+        )
+    if disk is not None:
+        free, total = disk["free_bytes"], disk["total_bytes"]
+        lines.append(f"Disk of {disk['path']}: {_sized(free)} free of {_sized(total)} ({100 * free // total} %)")
+    lines += [f"FAULT: {fault}" for fault in faults]
+    return Answer(value, "\n".join(lines), 1 if faults else 0)
+
+
+def _faults(name: str, process: Mapping[str, Any]) -> list[str]:
+    """Why a process does not serve, in a few words each."""
+    found = []
+    if not process["alive"]:
+        found.append(f"{name} does not run")
+    elif process.get("health", SERVING) != SERVING:
+        found.append(f"{name} is {process['health']}")
+    if process.get("database_disk_full"):
+        found.append(f"the disk of {name}'s database is full")
+    elif process.get("database_fault"):
+        found.append(f"{name} cannot use its database: {process['database_fault']}")
+    if process.get("nats_disk_full"):
+        found.append(f"NATS has no disk space for the events of {name}")
+    elif process.get("nats_fault"):
+        found.append(f"NATS takes no events of {name}: {process['nats_fault']}")
+    return found
+
+
+def _disk(system: Runtime) -> dict[str, Any] | None:
+    """The disk of the embedded PostgreSQL's data; None if the database runs elsewhere."""
+    if "postgres" not in system.processes:
+        return None
+    path = system.state_dir / "postgres"
+    try:
+        usage = shutil.disk_usage(path)
+    except OSError:
+        return None
+    return {"path": str(path), "free_bytes": usage.free, "total_bytes": usage.total}
+
+
+def _sized(count: int | None) -> str | None:
+    """Bytes for people."""
+    if count is None:
+        return None
+    size, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return f"{size:.0f} {units[0]}" if size >= 10 or units[0] == "B" else f"{size:.1f} {units[0]}"
 
 
 async def _process(operator: Operator, name: str, process: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,10 +144,31 @@ async def _process(operator: Operator, name: str, process: Mapping[str, Any]) ->
     found = {**process, "alive": is_alive(int(process["pid"]))}
     if "grpc" not in process:
         return found
-    health, unpublished, lag = await asyncio.gather(
-        _health(operator, name), _unpublished(operator, name), _lag(operator, name)
+    health, unpublished, lag, more = await asyncio.gather(
+        _health(operator, name), _unpublished(operator, name), _lag(operator, name), _more(operator, name)
     )
-    return {**found, "health": health, "unpublished": unpublished, "lag": lag}
+    return {**found, "health": health, "unpublished": unpublished, "lag": lag, **more}
+
+
+async def _more(operator: Operator, service: str) -> dict[str, Any]:
+    """The release, the database, NATS and deliveries as the service sees them; empty if it does not answer."""
+    stub = StatusServiceStub(operator.channel(service))
+    request = status_pb2.GetStatusRequest()
+    try:
+        answer = await operator.ask(service, stub.GetStatus, request, deadline_seconds=STATUS_SECONDS)
+    except (ServiceUnavailable, CommandError):
+        return {}
+    found: dict[str, Any] = {
+        "version": answer.version,
+        "database_bytes": answer.database_bytes if answer.HasField("database_bytes") else None,
+        "database_fault": answer.database_fault,
+        "database_disk_full": answer.database_disk_full,
+        "nats_fault": answer.nats_fault,
+        "nats_disk_full": answer.nats_disk_full,
+    }
+    if answer.HasField("deliveries"):
+        found["deliveries"] = {name: getattr(answer.deliveries, name) for name in ("due", "waiting", "parked")}
+    return found
 
 
 async def _health(operator: Operator, service: str) -> str:

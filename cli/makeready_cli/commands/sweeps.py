@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import getpass
+import os
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from chassis.auth.clients import ServiceUnavailable
-from chassis.schedule import instants
+from chassis.schedule import ahead, instants
 from makeready.common.v1 import retention_pb2, sweeps_pb2
 from makeready.common.v1.retention_pb2_grpc import RetentionServiceStub
 from makeready.common.v1.sweeps_pb2_grpc import ScheduledSweepsServiceStub
@@ -36,9 +38,9 @@ def add(commands: Commands) -> None:
             "attempt every delivery that is due",
             helps={"now": "what is due as of then (default: now)"},
             description="Waits until every event committed before the call is stored, attempts every delivery that is "
-            "due, and returns when the attempts are recorded, whether they succeeded or not. Retries count from the "
-            "same instant: what fails as of an instant ahead is due after it, and the clock's own sweeps wait until "
-            "then.",
+            "due, and returns when the attempts are recorded, whether they succeeded or not. Deliveries to a host that "
+            "has as many attempts as it gets are counted, and attempted later. Retries count from the same instant: "
+            "what fails as of an instant ahead is due after it, and the clock's own sweeps wait until then.",
             company=False,
             deadline_seconds=SWEEP_SECONDS,
             answer=_swept_deliveries,
@@ -55,6 +57,7 @@ def add(commands: Commands) -> None:
         "the next sweep.",
     )
     forgetting.add_argument("--now", metavar="TIME", type=types.instant, help="ages count up to then (default: now)")
+    _add_confirmation(forgetting)
     forgetting.set_defaults(run=sweep_retention)
 
     telling = command(
@@ -67,7 +70,38 @@ def add(commands: Commands) -> None:
         "of an hour.",
     )
     telling.add_argument("--now", metavar="TIME", type=types.instant, help="what is due as of then (default: now)")
+    _add_confirmation(telling)
     telling.set_defaults(run=sweep_stale)
+
+
+def _add_confirmation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--yes-for-all-companies",
+        action="store_true",
+        help="needed with a --now more than 15 minutes ahead of the clock: the sweep does, for every company and for "
+        "good, what is not due yet",
+    )
+
+
+def _confirm(sweep: str, arguments: argparse.Namespace, request: Any) -> None:
+    """Passes the confirmation on. Raises CommandError if it is missing; the services ask for it as well."""
+    clock = instants.now()
+    if arguments.now is None or not ahead.is_ahead(arguments.now, clock):
+        return
+    if not arguments.yes_for_all_companies:
+        sentence = ahead.consequence(sweep, arguments.now, clock)
+        raise CommandError(f"{sentence}. Repeat it with --yes-for-all-companies to do that.")
+    request.yes_for_all_companies = True
+    request.requested_by = account()
+
+
+def account() -> str:
+    """The account that runs the command, for the audit log."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = f"uid {os.getuid()}"
+    return name.replace("\0", "")[: ahead.ACCOUNT_LENGTH_MAX]
 
 
 def _swept_deliveries(swept: webhooks_pb2.SweepDeliveriesResponse, _arguments: argparse.Namespace) -> Answer:
@@ -78,12 +112,18 @@ def _swept_deliveries(swept: webhooks_pb2.SweepDeliveriesResponse, _arguments: a
         "succeeded": swept.succeeded,
         "failed": swept.failed,
         "parked": swept.parked,
+        "waiting_for_host": swept.waiting_for_host,
     }
-    return Answer(
-        value,
+    text = (
         f"As of {value['now']}: {swept.stored} events stored, {swept.attempted} deliveries attempted, "
-        f"{swept.succeeded} succeeded, {swept.failed} failed, {swept.parked} parked.",
+        f"{swept.succeeded} succeeded, {swept.failed} failed, {swept.parked} parked."
     )
+    if swept.waiting_for_host:
+        text += (
+            f"\n{swept.waiting_for_host} wait for their host, which has as many attempts as it gets; "
+            "they follow without another command."
+        )
+    return Answer(value, text)
 
 
 Swept = TypeVar("Swept")
@@ -114,6 +154,7 @@ async def sweep_retention(operator: Operator, arguments: argparse.Namespace) -> 
     request = retention_pb2.SweepRetentionRequest()
     if arguments.now is not None:
         request.now.FromDatetime(arguments.now)
+    _confirm("retention", arguments, request)
 
     async def ask(service: str) -> retention_pb2.SweepRetentionResponse:
         stub = RetentionServiceStub(operator.channel(service))
@@ -137,6 +178,7 @@ async def sweep_stale(operator: Operator, arguments: argparse.Namespace) -> Answ
     # One instant for all services: the sweeps of one unit's morning in two services must agree.
     request = sweeps_pb2.RunScheduledSweepsRequest()
     request.now.FromDatetime(arguments.now or instants.now())
+    _confirm("stale", arguments, request)
 
     async def ask(service: str) -> sweeps_pb2.RunScheduledSweepsResponse:
         stub = ScheduledSweepsServiceStub(operator.channel(service))

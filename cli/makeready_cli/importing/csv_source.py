@@ -1,4 +1,4 @@
-"""Rows of a CSV file: RFC 4180 with LF or CRLF, UTF-8 with or without a byte order mark."""
+"""Rows of a CSV file: RFC 4180 with LF or CRLF, any delimiter of one character."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 
 from makeready_cli.errors import CommandError, quoted
+from makeready_cli.importing.encodings import label
 from makeready_cli.importing.lines import ROW_BYTES_MAX, Lines, RowTooLong
-from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow
+from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow, first_number
 
 # The csv module's messages, and the reasons that this program gives for them.
 _REASONS = {
     "new-line character seen in unquoted field": "holds a carriage return that ends no line; quote the value",
     "unexpected end of data": "opens a quote that nothing closes",
-    "',' expected after '\"'": "goes on after a closing quote; a quote inside a quoted value is written twice",
+    " expected after '\"'": "goes on after a closing quote; a quote inside a quoted value is written twice",
     "field larger than field limit": f"is longer than {ROW_BYTES_MAX} bytes; is a quote left open?",
 }
 TOO_LONG = Fault("", f"is longer than {ROW_BYTES_MAX} bytes; is a quote left open?")
@@ -23,17 +24,26 @@ TOO_LONG = Fault("", f"is longer than {ROW_BYTES_MAX} bytes; is a quote left ope
 class CsvSource:
     """A CSV file whose first row names the columns."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: Lines, delimiter: str = ",") -> None:
         """Reads the header. Raises CommandError."""
-        csv.field_size_limit(ROW_BYTES_MAX)
+        csv.field_size_limit(ROW_BYTES_MAX)  # the csv module has one limit for the process; it is always this one
         self._lines = lines
-        self._reader = csv.reader(lines, strict=True)
+        self.delimiter = delimiter
+        self._reader = csv.reader(lines, strict=True, delimiter=delimiter)
         header = self._header()
         # A rejects file: its first columns are about the row, not part of it.
         self._is_rejects = header[: len(REJECT_COLUMNS)] == list(REJECT_COLUMNS)
         self._width = len(header)
         self.columns = tuple(header[len(REJECT_COLUMNS) :] if self._is_rejects else header)
-        self.header = written(self.columns) if self._is_rejects else lines.text.rstrip("\r\n")
+        self.header = written(self.columns, delimiter) if self._is_rejects else lines.text.rstrip("\r\n")
+
+    @property
+    def encoding(self) -> str:
+        return self._lines.encoding
+
+    @property
+    def position(self) -> int:
+        return self._lines.position
 
     def _header(self) -> list[str]:
         while True:
@@ -48,7 +58,7 @@ class CsvSource:
             if any(header):
                 break
         if self._lines.is_damaged:
-            raise CommandError(f"{self._lines.name}: the row of column names is not UTF-8 text.")
+            raise CommandError(f"{self._lines.name}: the row of column names {self._not_text()}.")
         return header
 
     def rows(self) -> Iterator[SourceRow]:
@@ -75,32 +85,41 @@ class CsvSource:
     def _row(self, fields: list[str]) -> SourceRow:
         text = self._lines.text
         fault = self._fault(fields, text)
+        number = 0
         if self._is_rejects:
+            number = first_number(fields[0])
             fields = fields[len(REJECT_COLUMNS) :]
-            text = written(fields)
+            text = written(fields, self.delimiter)
         values = dict(zip(self.columns, fields, strict=True)) if fault is None else {}
-        return SourceRow(self._lines.line, text, values, fault)
+        return SourceRow(self._lines.line, text, values, fault, number=number)
 
     def _fault(self, fields: list[str], text: str) -> Fault | None:
         if len(fields) != self._width:
             return Fault("", f"has {len(fields)} values where the header has {self._width} columns")
         if self._lines.is_damaged:
-            return Fault(self._named(fields, _is_damaged), "is not UTF-8 text")
+            value = next((one for one in fields if _is_damaged(one)), None)
+            return Fault(
+                self._named(fields, _is_damaged), self._not_text(), f"is not {label(self.encoding)} text", value
+            )
         if "\0" in text:
             return Fault(self._named(fields, lambda value: "\0" in value), "holds the character NUL")
         return None
+
+    def _not_text(self) -> str:
+        damage = f" ({self._lines.damage})" if self._lines.damage else ""
+        return f"is not {label(self.encoding)} text{damage}"
 
     def _named(self, fields: list[str], is_at_fault: Callable[[str], bool]) -> str:
         names = [*REJECT_COLUMNS, *self.columns] if self._is_rejects else self.columns
         return next((name for name, value in zip(names, fields, strict=True) if is_at_fault(value)), "")
 
 
-def written(fields: Sequence[str]) -> str:
+def written(fields: Sequence[str], delimiter: str = ",") -> str:
     """The fields as a line of CSV, without its line end."""
     stream = io.StringIO()
     # The writer quotes only the characters of its own line end: with "\n" alone, a carriage return in a field would
     # stay unquoted.
-    csv.writer(stream, lineterminator="\r\n").writerow(fields)
+    csv.writer(stream, lineterminator="\r\n", delimiter=delimiter).writerow(fields)
     return stream.getvalue().removesuffix("\r\n")
 
 

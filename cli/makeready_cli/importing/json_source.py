@@ -1,4 +1,4 @@
-"""Rows of a file of JSON lines: one JSON object a line, UTF-8."""
+"""Rows of a file of JSON lines: one JSON object a line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import msgspec
 from chassis.records import bodies
 from chassis.refusals import Refusal
 from makeready_cli.importing.csv_source import TOO_LONG
+from makeready_cli.importing.encodings import label
 from makeready_cli.importing.lines import Lines, RowTooLong
-from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow
+from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow, first_number
 
 _raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -20,9 +21,18 @@ class JsonSource:
 
     columns = None
     header = ""
+    delimiter = ","
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
+
+    @property
+    def encoding(self) -> str:
+        return self._lines.encoding
+
+    @property
+    def position(self) -> int:
+        return self._lines.position
 
     def rows(self) -> Iterator[SourceRow]:
         while True:
@@ -39,17 +49,21 @@ class JsonSource:
 
     def _row(self, text: str) -> SourceRow:
         if self._lines.is_damaged:
-            return SourceRow(self._lines.line, text, {}, Fault("", "is not UTF-8 text"))
+            cause = f"is not {label(self.encoding)} text"
+            reason = f"{cause} ({self._lines.damage})" if self._lines.damage else cause
+            return SourceRow(self._lines.line, text, {}, Fault("", reason, cause))
         try:
             values = bodies.parse(text.encode())
         except Refusal as refusal:
             reason = refusal.message.removeprefix("The body ").removesuffix(".")
             return SourceRow(self._lines.line, text, {}, Fault("", reason))
+        number = 0
         if any(name in values for name in REJECT_COLUMNS):
+            number = first_number(values.get(REJECT_COLUMNS[0]))
             members = _raw_members(text)
             text = joined({name: raw for name, raw in members.items() if name not in REJECT_COLUMNS})
             values = {name: value for name, value in values.items() if name not in REJECT_COLUMNS}
-        return SourceRow(self._lines.line, text, values, json=text)
+        return SourceRow(self._lines.line, text, values, json=text, number=number)
 
 
 def joined(members: dict[str, msgspec.Raw]) -> str:

@@ -60,3 +60,15 @@ def _kind(found: dict[str, Any]) -> Kind:
 
 _FILE = importlib.resources.files(__package__ or "makeready_cli.importing") / "kinds.json"
 KINDS = {one["name"]: _kind(one) for one in json.loads(_FILE.read_text())["kinds"]}
+
+# The kind of the records that a column names by their external_id. KINDS has a kind after those that it names.
+REFERENCES = {
+    "property": "properties",
+    "unit": "units",
+    "location": "units",
+    "asset": "assets",
+    "assignee": "staff",
+    "assigned_vendor": "vendors",
+    "meter": "meters",
+    "turn": "turns",
+}

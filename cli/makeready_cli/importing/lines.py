@@ -1,7 +1,8 @@
-"""The lines of a file, plain or gzipped, numbered. Memory never holds more of them than one row."""
+"""The lines of a file, plain or gzipped, in any encoding, numbered. Memory never holds more of them than one row."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import zlib
@@ -9,14 +10,17 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from makeready_cli.errors import CommandError
 
 ROW_BYTES_MAX = 1024 * 1024  # text fields end at 20,000 characters, so a longer row is an unclosed quote
 BOM = b"\xef\xbb\xbf"
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 GZIP = b"\x1f\x8b"
+UTF_8 = "utf-8"
+# In these a line feed is more than one byte, so they become UTF-8 before they are cut into lines.
+WIDE = ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")
+_BLOCK_BYTES = 64 * 1024
 
 
 class RowTooLong(Exception):  # noqa: N818
@@ -26,13 +30,19 @@ class RowTooLong(Exception):  # noqa: N818
 class Lines:
     """Iterates over the lines of the current row; `begin` starts the next row.
 
-    Bytes that are not UTF-8 become lone surrogates and set `is_damaged`.
+    Bytes that are not text in the file's encoding become lone surrogates and set `is_damaged`.
     """
 
-    def __init__(self, name: str, raw: BinaryIO, stream: BinaryIO) -> None:
+    def __init__(self, name: str, raw: BinaryIO, stream: BinaryIO, encoding: str = UTF_8) -> None:
+        """encoding: the name of a codec, in the spelling of `codecs.lookup`."""
         self.name = name
+        self.encoding = encoding
         self._raw = raw
-        self._stream = stream
+        if encoding in WIDE:
+            self._stream: BinaryIO = cast(BinaryIO, io.BufferedReader(_AsUtf8(name, stream, encoding)))
+            self._codec = UTF_8
+        else:
+            self._stream, self._codec = stream, encoding
         self._ahead: deque[str] = deque()
         self._row: list[str] = []
         self._row_length = 0
@@ -59,6 +69,13 @@ class Lines:
         text = self.text
         return not text.isascii() and _has_surrogate(text)
 
+    @property
+    def damage(self) -> str:
+        """The first byte that is not text, for a sentence: `byte 0xE9`. Empty if the file's characters are wider."""
+        if self.encoding in WIDE:
+            return ""
+        return next((f"byte 0x{ord(one) - 0xDC00:02X}" for one in self.text if "\udc80" <= one <= "\udcff"), "")
+
     def give_back(self) -> None:
         """Ends the row after its first line; the row's other lines are read again as rows of their own."""
         self._ahead.extendleft(reversed(self._row[1:]))
@@ -81,15 +98,19 @@ class Lines:
             raise StopIteration
         if self._at_start:
             self._at_start = False
-            if line.startswith(UTF_16):
-                raise CommandError(f"{self.name} is encoded in UTF-16; save it as UTF-8.")
             line = line.removeprefix(BOM)
         if len(line) > ROW_BYTES_MAX and not line.endswith(b"\n"):
             # The rest of an endless line is skipped; its start is enough for a person to find it.
             while (rest := self._readline(ROW_BYTES_MAX)) and not rest.endswith(b"\n"):
                 pass
             line += b"\n"
-        return line.decode("utf-8", "surrogateescape")
+        return self._decoded(line)
+
+    def _decoded(self, line: bytes) -> str:
+        try:
+            return line.decode(self._codec, "surrogateescape")
+        except UnicodeDecodeError:  # a codec of several bytes a character, cut short before an ASCII character
+            return line.decode("ascii", "surrogateescape")
 
     def _readline(self, size: int) -> bytes:
         try:
@@ -102,6 +123,34 @@ class Lines:
             raise CommandError(f"{self.name} can't be read: {error.strerror or error}.") from None
 
 
+class _AsUtf8(io.RawIOBase):
+    """A stream of wide characters as UTF-8. Halves of characters become bytes that are not UTF-8."""
+
+    def __init__(self, name: str, stream: BinaryIO, encoding: str) -> None:
+        self._name = name
+        self._stream = stream
+        self._label = encoding.upper()[:6]
+        self._decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
+        self._ready = b""
+        self._has_ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._has_ended:
+            block = self._stream.read(_BLOCK_BYTES)
+            self._has_ended = not block
+            try:
+                self._ready = self._decoder.decode(block, final=not block).encode(UTF_8, "surrogatepass")
+            except UnicodeDecodeError as error:
+                what = "it ends in the middle of a character" if self._has_ended else f"{error.reason}"
+                raise CommandError(f"{self._name} is not {self._label} text: {what}.") from None
+        size = min(len(buffer), len(self._ready))
+        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        return size
+
+
 def _has_surrogate(text: str) -> bool:
     try:
         text.encode()
@@ -111,8 +160,15 @@ def _has_surrogate(text: str) -> bool:
 
 
 @contextmanager
-def lines_of(path: Path) -> Iterator[Lines]:
-    """Opens a file; its first bytes show whether it is gzipped. Raises CommandError."""
+def lines_of(path: Path, encoding: str = UTF_8) -> Iterator[Lines]:
+    """The lines of a file. Raises CommandError."""
+    with stream_of(path) as (raw, stream):
+        yield Lines(path.name, raw, stream, encoding)
+
+
+@contextmanager
+def stream_of(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Opens a file, and what it holds: its first bytes show whether it is gzipped. Raises CommandError."""
     try:
         raw = path.open("rb")
     except OSError as error:
@@ -123,6 +179,6 @@ def lines_of(path: Path) -> Iterator[Lines]:
             raise CommandError(f"{path} is named .gz but is not a gzip file.")
         if zipped:
             with gzip.open(raw, "rb") as stream:
-                yield Lines(path.name, raw, cast(BinaryIO, io.BufferedReader(stream)))
+                yield raw, cast(BinaryIO, io.BufferedReader(stream))
         else:
-            yield Lines(path.name, raw, raw)
+            yield raw, raw

@@ -1,4 +1,4 @@
-"""A mapping: turns the rows of any CSV export into rows under the public field names.
+"""A mapping: turns the rows of any export into rows under the public field names.
 
 `mapping_file` reads one from TOML; docs/imports.md has a complete example.
 """
@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from makeready_cli.importing import values
+from makeready_cli.importing.conditions import Condition
 from makeready_cli.importing.rows import Faulty
 
 # What happens to a later row with the same external_id. reject: it is rejected. skip-identical: it is rejected unless
@@ -20,46 +21,48 @@ REJECT, SKIP_IDENTICAL, KEEP_FIRST = DUPLICATES = ("reject", "skip-identical", "
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The rule for making one public field."""
+    """The rule for making one public field. columns: those that its text comes from; others: those that it looks at
+    besides."""
 
     name: str
     columns: tuple[str, ...]
     read: values.Read
-
-
-@dataclass(frozen=True, slots=True)
-class Only:
-    """A filter on a column: rows whose value is not one of `values` are left out."""
-
-    column: str
-    clean: Callable[[str], str]
-    values: frozenset[str]
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FileMapping:
-    """A whole mapping. duplicates: one of DUPLICATES. file_name: the form of the file's name; its parts become columns
-    of every row."""
+    """A mapping to one kind of record. duplicates: one of DUPLICATES. only: conditions that all hold for the rows that
+    are imported; skip: conditions of which none does. file_name: the form of the file's name; its parts become columns
+    of every row. row_number: the name of a column with the row's number. known: columns that other kinds of record of
+    the same mapping read."""
 
     fields: tuple[Field, ...]
     ignore: tuple[str, ...]
     duplicates: str
-    only: tuple[Only, ...] = ()
+    only: tuple[Condition, ...] = ()
     file_name: values.FileName | None = None
+    skip: tuple[Condition, ...] = ()
+    row_number: str = ""
+    known: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> frozenset[str]:
         """The columns of the file that the mapping reads."""
-        fields = frozenset(column for field in self.fields for column in field.columns)
+        fields = frozenset(column for field in self.fields for column in (*field.columns, *field.others))
         parts = () if self.file_name is None else self.file_name.parts
-        return fields.union(one.column for one in self.only) - frozenset(parts)
+        return fields.union(one.column for one in (*self.only, *self.skip)) - {*parts, self.row_number}
+
+    def origin(self, field: str) -> tuple[str, ...]:
+        """The columns that a field's text comes from."""
+        return next((one.columns for one in self.fields if one.name == field), ())
 
     def ignores(self, column: str) -> bool:
         return any(re.fullmatch(re.escape(name).replace(r"\*", ".*"), column, re.DOTALL) for name in self.ignore)
 
     def takes(self, row: values.Columns) -> bool:
-        """Whether the filters admit the row. Raises Faulty."""
-        return all(one.clean(row[one.column]) in one.values for one in self.only)
+        """Whether the row is imported. Raises Faulty."""
+        return all(one.holds(row) for one in self.only) and not any(one.holds(row) for one in self.skip)
 
     def row(self, row: values.Columns) -> dict[str, str]:
         """The row under its public names. Raises Faulty."""
@@ -68,7 +71,9 @@ class FileMapping:
             try:
                 made[field.name] = field.read(row)
             except values.Unreadable as error:
-                raise Faulty(field.name, str(error)) from None
+                faulty = Faulty(field.name, str(error), error.cause, error.text)
+                faulty.fault = replace(faulty.fault, columns=field.columns)
+                raise faulty from None
         return made
 
 

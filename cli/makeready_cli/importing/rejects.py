@@ -12,6 +12,7 @@ from typing import TextIO
 from makeready_cli.errors import CommandError
 from makeready_cli.importing.csv_source import written
 from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, Source, SourceRow
+from makeready_cli.importing.values import REJECTS_ENDING
 
 
 class Rejects:
@@ -21,10 +22,14 @@ class Rejects:
     first members. A row that is not valid CSV or JSON is written unchanged.
     """
 
-    def __init__(self, source_file: Path, source: Source, chosen: Path | None, folder: Path) -> None:
-        """chosen: the file to write, replaced if it exists; None: a new one in the folder. Raises CommandError."""
+    def __init__(self, source_file: Path, source: Source, chosen: Path | None, folder: Path, kind: str = "") -> None:
+        """chosen: the file to write, replaced if it exists; None: a new one in the folder. kind: goes into the file's
+        name, if an import makes several kinds of record. Raises CommandError."""
         self._source_file = source_file
         self._source = source
+        self._ending = f"-{kind}" if kind else ""
+        if kind and chosen is not None and (chosen.is_file() or not chosen.exists()):
+            chosen = chosen.with_name(f"{chosen.stem}{self._ending}{chosen.suffix}")
         self._chosen = chosen
         self._folder = folder
         self._stream: TextIO | None = None
@@ -41,14 +46,15 @@ class Rejects:
 
     def add(self, row: SourceRow, fault: Fault) -> None:
         stream = self._stream or self._open()
-        found = (str(row.line), fault.field, fault.reason)
+        line = row.number or row.line
+        found = (str(line), fault.field, fault.reason)
         text = row.kept.rstrip("\r\n")
         if row.has_reject_columns:
             pass  # the row can't be parsed, and it already has the reason of its first rejection
         elif self._source.columns is not None:
-            text = f"{written(found)},{text}"
+            text = f"{written(found, self._source.delimiter)}{self._source.delimiter}{text}"
         elif row.json is not None:
-            members = dict(zip(REJECT_COLUMNS, (row.line, *found[1:]), strict=True))
+            members = dict(zip(REJECT_COLUMNS, (line, *found[1:]), strict=True))
             comma = ", " if row.values else ""
             text = f"{json.dumps(members, ensure_ascii=False)[:-1]}{comma}{text[1:].lstrip()}"
         stream.write(f"{text}\n")
@@ -62,7 +68,7 @@ class Rejects:
             self._stream.close()
 
     def _open(self) -> TextIO:
-        for path in [self._chosen] if self._chosen else names(self._source_file, self._folder):
+        for path in [self._chosen] if self._chosen else names(self._source_file, self._folder, self._ending):
             try:
                 stream = path.open("w" if self._chosen else "x", encoding="utf-8", errors="surrogateescape", newline="")
             except FileExistsError:
@@ -73,16 +79,21 @@ class Rejects:
                     f"The rejects file {path} can't be written: {reason}; name another with --rejects."
                 ) from None
             self._stream, self.file = stream, path.absolute()
+            if self._source.encoding != "utf-8":
+                stream.write("\ufeff")  # the mark outweighs an encoding in the mapping, which is that of the source
             if self._source.columns is not None:
-                stream.write(f"{written(REJECT_COLUMNS)},{self._source.header}\n")
+                delimiter = self._source.delimiter
+                stream.write(f"{written(REJECT_COLUMNS, delimiter)}{delimiter}{self._source.header}\n")
             return stream
         raise AssertionError("names never end")
 
 
-def names(source_file: Path, folder: Path) -> itertools.chain[Path]:
-    """NAME.rejects.csv, NAME.2.rejects.csv, …: the operator may still be correcting an older one."""
+def names(source_file: Path, folder: Path, ending: str = "") -> itertools.chain[Path]:
+    """NAME.rejects.csv, NAME.2.rejects.csv, …: the operator may still be correcting an older one. ending: of a kind."""
     plain = source_file.name.removesuffix(".gz")
     stem, suffix = Path(plain).stem, Path(plain).suffix
-    stem = re.sub(r"(\.\d+)?\.rejects$", "", stem)
-    numbered = (folder / f"{stem}.{number}.rejects{suffix}" for number in itertools.count(2))
-    return itertools.chain([folder / f"{stem}.rejects{suffix}"], numbered)
+    if suffix.lower() == ".xlsx":
+        suffix = ".csv"
+    stem = re.sub(REJECTS_ENDING, "", stem)
+    numbered = (folder / f"{stem}.{number}.rejects{ending}{suffix}" for number in itertools.count(2))
+    return itertools.chain([folder / f"{stem}.rejects{ending}{suffix}"], numbered)

@@ -1,15 +1,18 @@
-"""One import from the file's first row to its last: reads, shapes, batches and sends rows, and reports bad ones."""
+"""One kind of record, from the file's first row to its last: reads, shapes, batches, sends rows, reports bad ones."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+
+import msgspec
 
 from makeready.common.v1 import documents_pb2 as common
-from makeready_cli.errors import CommandError, printable
+from makeready_cli.errors import CommandError
+from makeready_cli.importing.kinds import REFERENCES, Kind
 from makeready_cli.importing.mapping import REJECT, SKIP_IDENTICAL
+from makeready_cli.importing.reasons import Example, Reason, Reasons
 from makeready_cli.importing.rejects import Rejects
 from makeready_cli.importing.rows import Fault, Faulty, Source, SourceRow
 from makeready_cli.importing.seen import Seen
@@ -19,32 +22,50 @@ from makeready_cli.importing.shapes import Shape
 # After a call begins, the event loop must run this often until gRPC has the call and sends it while we read on.
 STEPS_TO_LEAVE = 8
 
+Report = Callable[[Reason, Example], None]
+
 
 @dataclass(slots=True)
 class Counts:
-    """The number of rows by outcome; `read` is the sum of the others."""
+    """The number of rows by outcome; `read` is the sum of the next four. skipped: rows that the mapping leaves out."""
 
     read: int = 0
     created: int = 0
     changed: int = 0
     unchanged: int = 0
     rejected: int = 0
+    skipped: int = 0
+
+    @property
+    def stored(self) -> int:
+        return self.created + self.changed + self.unchanged
 
 
 class Import:
-    """The work of one `makeready import`."""
+    """The import of one kind of record."""
 
     def __init__(
-        self, file: Path, source: Source, shape: Shape, sender: Sender, rejects: Rejects, say: Callable[[str], None]
+        self,
+        kind: Kind,
+        source: Source,
+        shape: Shape,
+        sender: Sender,
+        rejects: Rejects,
+        reasons: Reasons,
+        seen: dict[str, Seen],
+        report: Report,
     ) -> None:
-        """say: prints one line for the operator."""
-        self._file = file
+        """seen: of this kind and those that were imported before it. report: called with the first rejected rows of
+        each reason."""
+        self._kind = kind
         self._source = source
         self._shape = shape
         self._sender = sender
         self._rejects = rejects
-        self._say = say
-        self._seen = Seen()
+        self._reasons = reasons
+        self._all_seen = seen
+        self._seen = seen[kind.name]
+        self._report = report
         self._away: tuple[list[Entry], asyncio.Task[list[common.ImportResult]]] | None = None
         self.counts = Counts()
 
@@ -69,7 +90,6 @@ class Import:
         finally:
             if self._away is not None:
                 self._away[1].cancel()
-            self._seen.close()
         return self.counts
 
     async def _settle_away(self, progress: Callable[[Counts], None]) -> None:
@@ -84,6 +104,7 @@ class Import:
         for row in self._source.rows():
             entry = self._entry(row)
             if entry is None:
+                self.counts.skipped += 1
                 continue
             if len(batch) == ROWS_MAX or (batch and size + len(entry.sent) > BYTES_MAX):
                 self._find_repeated(batch)
@@ -116,10 +137,18 @@ class Import:
             entry = named[place]
             entry.sent = b""
             if self._shape.duplicates == REJECT:
-                entry.fault = Fault("external_id", f"stands in line {earlier.line} of the file already")
+                entry.fault = self._repeats(entry, earlier.line, "")
             elif self._shape.duplicates == SKIP_IDENTICAL and not earlier.is_identical:
-                reason = f"stands in line {earlier.line} of the file already, with other values"
-                entry.fault = Fault("external_id", reason)
+                entry.fault = self._repeats(entry, earlier.line, ", with other values")
+
+    def _repeats(self, entry: Entry, line: int, what: str) -> Fault:
+        return Fault(
+            "external_id",
+            f"stands in line {line} of the file already{what}",
+            f"stands in an earlier line of the file already{what}",
+            entry.external_id,
+            self._shape.origin("external_id"),
+        )
 
     def _settle(self, batch: list[Entry], answers: list[common.ImportResult]) -> None:
         """Counts the outcomes of a batch and reports its bad rows."""
@@ -142,10 +171,39 @@ class Import:
         elif result.outcome == common.IMPORT_OUTCOME_UNCHANGED:
             self.counts.unchanged += 1
         else:
-            self._reject(entry.row, Fault(result.field, result.reason))
+            refused = self._of_a_dry_run(entry, result) if self._sender.is_dry_run else result
+            if refused is None:
+                self.counts.created += 1
+                return
+            value, columns = _value(entry.sent, refused.field), self._shape.origin(refused.field)
+            self._reject(entry.row, Fault(refused.field, refused.reason, "", value, columns))
+
+    def _of_a_dry_run(self, entry: Entry, result: common.ImportResult) -> common.ImportResult | None:
+        """A dry run's refusal; None if the row lacks nothing but records that the same import makes before it."""
+        is_unknown = "with that external_id is known" in result.reason
+        if is_unknown and REFERENCES.get(result.field) in self._all_seen:
+            for field, kind in REFERENCES.items():
+                if field == "location" != result.field:
+                    continue  # it may be the name of a place
+                name = _value(entry.sent, field) if kind in self._all_seen else None
+                if name and not self._all_seen[kind].has_record(name):
+                    reason = f"No {field} with that external_id is known."
+                    result = common.ImportResult(line=result.line, field=field, reason=reason)
+                    break
+            else:
+                return None
+        if entry.external_id:
+            self._seen.forget(entry.external_id)
+        return result
 
     def _reject(self, row: SourceRow, fault: Fault) -> None:
         self.counts.rejected += 1
         self._rejects.add(row, fault)
-        field = printable(fault.field) or "the row"
-        self._say(f"{printable(self._file.name)}:{row.line}: {field}: {printable(fault.reason)}")
+        if first := self._reasons.add(self._kind.name, row.line, fault):
+            self._report(*first)
+
+
+def _value(sent: bytes, field: str) -> str | None:
+    """The value of a field that was sent, as a text; None if there is none."""
+    value = msgspec.json.decode(sent).get(field)
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -40,7 +40,7 @@ class Sender:
         self._operator = operator
         self._kind = kind
         self._company_id = company_id
-        self._dry_run = dry_run
+        self.is_dry_run = dry_run
         self._events = events
 
     async def send(self, entries: Sequence[Entry]) -> list[common.ImportResult]:
@@ -52,7 +52,7 @@ class Sender:
         rows = [common.ImportRow(line=entry.row.line, json=entry.sent) for entry in entries if entry.sent]
         if not rows:
             return []
-        request = self._kind.request_of(rows, self._dry_run, self._events)
+        request = self._kind.request_of(rows, self.is_dry_run, self._events)
         method = self._operator.method(self._kind.service, self._kind.rpc)
         for pause in (*RETRY_SECONDS, None):
             try:
@@ -66,8 +66,8 @@ class Sender:
             except ServiceUnavailable as error:
                 if pause is None or not is_transient(error):
                     raise CommandError(
-                        f"{unavailable_message(self._kind.service, error)} The import ended at line {rows[0].line}; "
-                        "what came before is kept, and running it again goes on from there."
+                        f"{unavailable_message(self._kind.service, error)} The import of {self._kind.name} ended at "
+                        f"line {rows[0].line}."
                     ) from None
                 await asyncio.sleep(pause)
                 continue

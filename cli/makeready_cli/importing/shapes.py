@@ -27,6 +27,9 @@ class Shape(Protocol):
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
         """The row's external_id, of whatever type, and its JSON object. Raises Faulty."""
 
+    def origin(self, field: str) -> tuple[str, ...]:
+        """The columns that a field's value comes from, if they have other names."""
+
     @property
     def duplicates(self) -> str:
         """One of `mapping.DUPLICATES`."""
@@ -53,6 +56,9 @@ class Plain:
         if twice := duplicates(columns):
             raise CommandError(f"{file} has the column {named(twice)} more than once.")
 
+    def origin(self, field: str) -> tuple[str, ...]:
+        return ()
+
     def takes(self, source: SourceRow) -> bool:
         return True
 
@@ -76,7 +82,8 @@ class Mapped:
             if parts is None:
                 raise CommandError(f"{file} is no name of the form that the mapping's file_name has.")
             self._parts = parts
-        self._known = set(mapping.columns)
+        self._made = {*self._parts, *filter(None, [mapping.row_number])}
+        self._known = {*mapping.columns, *mapping.known}
 
     @property
     def duplicates(self) -> str:
@@ -86,6 +93,10 @@ class Mapped:
         read = self._mapping.columns
         if both := sorted(self._parts.keys() & set(columns)):
             raise CommandError(f"{file} has the column {named(both)}, which is a part of the mapping's file_name too.")
+        if self._mapping.row_number in columns and self._mapping.row_number:
+            raise CommandError(
+                f"{file} has the column {named([self._mapping.row_number])}, the mapping's row_number too."
+            )
         if missing := sorted(read - set(columns)):
             raise CommandError(f"{file} lacks the column {named(missing)}, which the mapping reads.")
         if unknown := [name for name in columns if not self._is_known(name)]:
@@ -103,15 +114,21 @@ class Mapped:
 
     def _columns(self, source: SourceRow) -> values.Columns:
         """The row's columns, and the parts of the file's name. Raises Faulty."""
+        parts = self._parts
+        if self._mapping.row_number:
+            parts = {**parts, self._mapping.row_number: str(source.number or source.line)}
         if source.json is None:
-            return {**self._parts, **source.values}  # a CSV's header was checked: no column is missing
+            return {**parts, **source.values}  # a CSV's header was checked: no column is missing
         for column in source.values:
             if column not in self._known and not self._is_known(column):
                 raise Faulty(column, "is neither read nor ignored by the mapping")
-        return Texts(source.values, self._parts)
+        return Texts(source.values, parts)
+
+    def origin(self, field: str) -> tuple[str, ...]:
+        return tuple(column for column in self._mapping.origin(field) if column not in self._made)
 
     def takes(self, source: SourceRow) -> bool:
-        return not self._mapping.only or self._mapping.takes(self._columns(source))
+        return not (self._mapping.only or self._mapping.skip) or self._mapping.takes(self._columns(source))
 
     def row(self, source: SourceRow) -> tuple[Any, bytes]:
         made = self._mapping.row(self._columns(source))

@@ -2,7 +2,7 @@
 
 The steps, in order: take the text (from a column, the first non-blank of several, a template, or a constant); strip
 spaces; blank the texts that mean nothing; apply at most one of a table of values, steps, date formats, digits and a
-pattern; put the default in place of a blank.
+pattern; put the default in place of a blank. `numbers` reads numbers, `conditions` looks at other columns.
 """
 
 from __future__ import annotations
@@ -24,12 +24,21 @@ _NUMBER = re.compile(r"([0-9]+)(?:\.0*)?")
 _DECIMAL = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 _ADJOINING = re.compile(r"%[YymdHIMSfj]%[YymdHIMSfj]")
 _UTC = ZoneInfo("UTC")
+# What a rejects file adds to the name of its source: the number of a later one, and the kind of its records if an
+# import makes several.
+REJECTS_ENDING = r"(\.\d+)?\.rejects(-[a-z0-9-]+)?$"
+DAYS_MAX = 366_000
 DIRECTIVES = tuple("YymdbBaAjHIpMSfz")
 TIMES = frozenset("HIpMSfz")
 
 
 class Unreadable(Exception):  # noqa: N818
-    """The field's rules can't read the text; the message says why."""
+    """The field's rules can't read the text. The message says why, with the text; cause: without it."""
+
+    def __init__(self, reason: str, cause: str = "", text: str | None = None) -> None:
+        super().__init__(reason)
+        self.cause = cause or reason
+        self.text = text
 
 
 def stripped(text: str) -> str:
@@ -61,10 +70,10 @@ class FileName:
         self._pattern = re.compile("(.+?)".join(map(re.escape, pieces)), re.DOTALL)
 
     def read(self, name: str) -> dict[str, str] | None:
-        """The parts of a file's name; None if the name has another form. It may end with .csv, .jsonl, .ndjson or .gz,
-        and may be that of a rejects file."""
-        plain = re.sub(r"\.(csv|jsonl|ndjson)$", "", name.removesuffix(".gz"), flags=re.IGNORECASE)
-        found = self._pattern.fullmatch(re.sub(r"(\.\d+)?\.rejects$", "", plain))
+        """The parts of a file's name; None if the name has another form. It may end with .csv, .jsonl, .ndjson, .xlsx
+        or .gz, and may be that of a rejects file."""
+        plain = re.sub(r"\.(csv|jsonl|ndjson|xlsx)$", "", name.removesuffix(".gz"), flags=re.IGNORECASE)
+        found = self._pattern.fullmatch(re.sub(REJECTS_ENDING, "", plain))
         return None if found is None else dict(zip(self.parts, found.groups(), strict=True))
 
 
@@ -105,8 +114,14 @@ class Dates:
     timezone: ZoneInfo | None
     plus: datetime.timedelta = datetime.timedelta()
 
-    def read(self, text: str) -> str:
-        """`YYYY-MM-DD`; the instant in UTC if there is a time or a timezone. Raises Unreadable."""
+    def read(self, text: str, days: str = "0") -> str:
+        """`YYYY-MM-DD`; the instant in UTC if there is a time or a timezone. days: to add, each of 24 hours; whole ones
+        for a date; blank if the result is. Raises Unreadable."""
+        if not days:
+            return ""
+        if not (days.isascii() and _DECIMAL.fullmatch(days)) or abs(Decimal(days)) > DAYS_MAX:
+            raise Unreadable(f'can\'t have "{days[:60]}" days added to it', "can't have the days added to it")
+        plus = datetime.timedelta(days=float(days))
         for form in self.formats:
             try:
                 found = _usual(form, text) or datetime.datetime.strptime(text, form)
@@ -115,12 +130,17 @@ class Dates:
                     continue
             except ValueError:
                 continue
-            if found.tzinfo is None and self.timezone is None:
-                return found.date().isoformat()
-            return self._instant(found)
+            if found.tzinfo is not None or self.timezone is not None:
+                return self._instant(found, plus)
+            if plus.seconds or plus.microseconds:
+                raise Unreadable("is a date, to which only whole days can be added")
+            try:
+                return (found + plus).date().isoformat()
+            except OverflowError:
+                raise Unreadable("is out of range") from None
         raise Unreadable("matches no date format of the mapping")
 
-    def _instant(self, found: datetime.datetime) -> str:
+    def _instant(self, found: datetime.datetime, plus: datetime.timedelta) -> str:
         try:
             if found.tzinfo is None and self.timezone == _UTC:
                 instant = found.replace(tzinfo=datetime.UTC)
@@ -132,7 +152,7 @@ class Dates:
                     raise Unreadable("never was: the clocks of the timezone went forward then")
             else:
                 instant = found.astimezone(datetime.UTC)
-            instant += self.plus
+            instant += self.plus + plus
         except OverflowError:
             raise Unreadable("is out of range") from None
         return instant.isoformat(timespec="microseconds")[:26] + "Z"

@@ -10,16 +10,19 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 
 from chassis.auth.identity import IdentityError, TokenSigner, TokenVerifier
+from makeready_local.postgres import reachable_binaries
 from testkit.plugin import PostgresServer
 
 from .manifests import make_secrets
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def values(path: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
-def test_nobody_else_may_read_them(secrets: Path) -> None:
+def test_other_users_may_not_read_them(secrets: Path) -> None:
     for path in (secrets, *secrets.rglob("*")):
         if path.name != "ring.jwks":  # public keys
             assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
@@ -48,6 +51,18 @@ def test_a_second_run_keeps_everything_and_makes_what_is_missing(secrets: Path) 
     after = {path: path.read_text() for path in secrets.rglob("*") if path.is_file()}
     assert after.keys() == before.keys()
     assert {path.name for path in after if after[path] != before[path]} == {"valkey.env"}
+
+
+def test_a_ring_that_a_new_release_asks_for_joins_the_old_file(secrets: Path) -> None:
+    file = secrets / "gateway.env"
+    before = values(file)
+    file.write_text("".join(f"{name}={value}\n" for name, value in before.items() if name != "key-check-secrets"))
+    assert make_secrets(secrets).returncode == 0
+    after = values(file)
+    assert list(after) == list(before) and stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert {name for name in after if after[name] != before[name]} == {"key-check-secrets"}
+    text = file.read_text()
+    assert make_secrets(secrets).returncode == 0 and file.read_text() == text
 
 
 def test_what_it_cannot_know_it_asks_for_in_one_line(tmp_path: Path) -> None:
@@ -67,7 +82,11 @@ def test_every_service_has_a_database_a_role_and_a_password_of_its_own(secrets: 
 
 
 def test_rings_of_keys_hold_256_bits(secrets: Path) -> None:
-    for name, field in (("gateway", "cursor-keys"), ("svc-webhooks", "vault-keys")):
+    for name, field in (
+        ("gateway", "cursor-keys"),
+        ("gateway", "key-check-secrets"),
+        ("svc-webhooks", "vault-keys"),
+    ):
         key_id, _, key = values(secrets / f"{name}.env")[field].partition(":")
         assert key_id == "k1"
         assert len(base64.b64decode(key, validate=True)) == 32
@@ -106,11 +125,11 @@ def test_an_identity_key_is_turned_without_a_moment_of_refusal(secrets: Path) ->
     assert not accepted(old)
 
 
-def migrated(package: str, url: str) -> "subprocess.CompletedProcess[str]":
+def migrated(package: str, url: str, owner_url: str) -> "subprocess.CompletedProcess[str]":
     """The command of the migration Job."""
     return subprocess.run(
         [sys.executable, "-P", "-m", package, "migrate"],
-        env={"PATH": os.environ["PATH"], "MAKEREADY_DATABASE_URL": url},
+        env={"PATH": os.environ["PATH"], "MAKEREADY_DATABASE_URL": url, "MAKEREADY_DATABASE_OWNER_URL": owner_url},
         capture_output=True,
         text=True,
         timeout=60,
@@ -118,35 +137,106 @@ def migrated(package: str, url: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-async def test_the_sql_makes_databases_that_each_service_alone_can_use_and_migrate(
-    secrets: Path, postgres_server: PostgresServer
-) -> None:
-    place = postgres_server.url.rpartition("@")[2].split("/")[0]
+def run_sql(administrative_url: str, file: Path) -> "subprocess.CompletedProcess[str]":
+    """The command of the databases' administrator."""
+    psql = reachable_binaries(None) / "psql"
+    command = [str(psql), "--no-psqlrc", "-q", "-d", administrative_url, "-f", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def on_server(secrets: Path, administrative_url: str, prefix: str) -> dict[str, str]:
+    """Changes the files' URLs to a server without TLS and to names that only this test uses. Returns the URLs."""
+    place = administrative_url.rpartition("@")[2].split("/")[0]
     urls = {}
     for name in SERVICES:
-        path = secrets / f"{name}.env"
-        # Names that only this test uses, on a server that other tests share; the server has no TLS.
-        context = name.removeprefix("svc-")
-        text = path.read_text().replace("db.example:5432", place).split("?")[0] + "?sslmode=prefer\n"
-        path.write_text(text.replace(f"//{context}:", f"//k8s_{context}:").replace(f"/{context}?", f"/k8s_{context}?"))
-        urls[name] = values(path)["database-url"]
+        for file in (name, f"{name}-owner"):
+            path = secrets / f"{file}.env"
+            context = name.removeprefix("svc-")
+            text = path.read_text().replace("db.example:5432", place).split("?")[0] + "?sslmode=prefer\n"
+            text = text.replace(f"//{context}", f"//{prefix}{context}").replace(f"/{context}?", f"/{prefix}{context}?")
+            path.write_text(text)
+            urls[file] = values(path)["database-url"]
+    return urls
+
+
+async def test_the_sql_makes_databases_that_each_service_alone_can_use_and_its_owner_migrate(
+    secrets: Path, postgres_server: PostgresServer
+) -> None:
+    urls = on_server(secrets, postgres_server.url, "k8s_")
     assert make_secrets(secrets).returncode == 0
-    administrator = await asyncpg.connect(postgres_server.url)
-    try:
-        for statement in (secrets / "databases.sql").read_text().splitlines():
-            await administrator.execute(statement)
-    finally:
-        await administrator.close()
+    for _ in range(2):  # it may be run again
+        done = await asyncio.to_thread(run_sql, postgres_server.url, secrets / "databases.sql")
+        assert done.returncode == 0, done.stderr
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await asyncpg.connect(urls["gateway"].replace("/k8s_gateway?", "/k8s_catalog?"))
     for name in SERVICES:
         package = name.replace("-", "_")
         if importlib.util.find_spec(f"{package}.migrations") is None:
             continue
-        done = await asyncio.to_thread(migrated, package, urls[name])
+        done = await asyncio.to_thread(migrated, package, urls[name], urls[f"{name}-owner"])
         assert done.returncode == 0, done.stderr
         connection = await asyncpg.connect(urls[name])
         try:
             assert await connection.fetchval("SELECT count(*) FROM alembic_version") == 1
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await connection.execute("DELETE FROM audit")
         finally:
             await connection.close()
+
+
+async def test_the_sql_takes_over_the_databases_of_release_0_2_0(
+    secrets: Path, postgres_server: PostgresServer
+) -> None:
+    """There the service's role owned everything, and the administrator was no superuser."""
+    urls = on_server(secrets, postgres_server.url, "k8s_old_")
+    for name in SERVICES:
+        (secrets / f"{name}-owner.env").unlink()
+    superuser = await asyncpg.connect(postgres_server.url)
+    await superuser.execute("CREATE ROLE k8s_dba LOGIN CREATEROLE CREATEDB PASSWORD 'dba'")
+    await superuser.execute("GRANT CONNECT ON DATABASE postgres TO k8s_dba")
+    await superuser.close()
+    place = postgres_server.url.rpartition("@")[2]
+    administrative_url = f"postgresql://k8s_dba:dba@{place}"
+    administrator = await asyncpg.connect(administrative_url)
+    for name in SERVICES:
+        parts = urlsplit(urls[name])
+        for statement in (
+            f"CREATE ROLE {parts.username} LOGIN PASSWORD '{parts.password}'",
+            f"GRANT {parts.username} TO CURRENT_USER",
+            f"CREATE DATABASE {parts.username} OWNER {parts.username} TEMPLATE template0",
+            f"REVOKE CONNECT, TEMPORARY ON DATABASE {parts.username} FROM PUBLIC",
+        ):
+            await administrator.execute(statement)
+    await administrator.close()
+    for name in SERVICES:
+        connection = await asyncpg.connect(urls[name])
+        await connection.execute((ROOT / name / "schema" / "released.sql").read_text())
+        await connection.execute("CREATE TABLE alembic_version (version_num varchar(32) PRIMARY KEY)")
+        await connection.execute("INSERT INTO alembic_version VALUES ('0001_initial')")
+        await connection.close()
+    assert make_secrets(secrets).returncode == 0
+    for _ in range(2):
+        done = await asyncio.to_thread(run_sql, administrative_url, secrets / "databases.sql")
+        assert done.returncode == 0, done.stderr
+    for name in SERVICES:
+        owner_url = values(secrets / f"{name}-owner.env")["database-url"]
+        done = await asyncio.to_thread(migrated, name.replace("-", "_"), urls[name], owner_url)
+        assert done.returncode == 0, done.stderr
+        connection = await asyncpg.connect(urls[name])
+        owned = "SELECT count(*) FROM pg_class WHERE pg_get_userbyid(relowner) = current_user"
+        assert await connection.fetchval(owned) == 0
+        assert await connection.fetchval("SELECT count(*) FROM audit") == 0
+        await connection.close()
+
+
+def test_a_prefix_is_in_the_names_of_databases_and_roles(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("")
+    arguments = ["--database-host", "db.example", "--database-ca", str(tmp_path / "ca.pem"), "--database-prefix"]
+    assert make_secrets(tmp_path / "bad", *arguments, "North-").returncode == 2
+    assert make_secrets(tmp_path / "secrets", *arguments, "north_").returncode == 0
+    for name in SERVICES:
+        url = urlsplit(values(tmp_path / "secrets" / f"{name}.env")["database-url"])
+        context = name.removeprefix("svc-")
+        assert (url.username, url.path) == (f"north_{context}", f"/north_{context}")
+        owner_url = urlsplit(values(tmp_path / "secrets" / f"{name}-owner.env")["database-url"])
+        assert (owner_url.username, owner_url.path) == (f"north_{context}_owner", f"/north_{context}")

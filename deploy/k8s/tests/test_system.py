@@ -16,6 +16,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from testkit import databases
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import Process, free_port
 
@@ -68,15 +69,17 @@ def system(
     for server in as_read.servers():
         given = process(as_read, server, tmp_path / server.name)
         context = urlsplit(given["MAKEREADY_DATABASE_URL"]).path.strip("/")
-        url = postgres_server.create_database(f"k8s_system_{context}")
+        urls = databases.environment(postgres_server.create_database(f"k8s_system_{context}"))
         (job,) = [job for job in as_read.workloads("Job") if job.name == f"{server.name}-migrate"]
-        told = process(as_read, job, tmp_path / job.name) | {"MAKEREADY_DATABASE_URL": url}
+        process_environment = process(as_read, job, tmp_path / job.name)
+        assert process_environment.keys() >= urls.keys()
+        process_environment |= urls
         program = [sys.executable, "-P", *job.container["command"][1:]]
-        done = subprocess.run(program, env=told, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(program, env=process_environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         own = ports[server.name]
         environment = {name: on_this_machine(name, value, own, ports) for name, value in given.items()}
-        environment["MAKEREADY_DATABASE_URL"] = url
+        environment["MAKEREADY_DATABASE_URL"] = urls["MAKEREADY_DATABASE_URL"]
         environment["MAKEREADY_NATS_URL"] = nats_server.url
         environment["MAKEREADY_DRAIN_SECONDS"] = str(DRAIN_SECONDS)
         running.append(Running(server, environment, own, tmp_path / f"{server.name}.log"))

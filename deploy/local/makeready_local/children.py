@@ -1,7 +1,9 @@
 """Child processes that die with their parent: their logs, ports and end."""
 
+import errno
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +17,7 @@ from pathlib import Path
 LOOPBACK = "127.0.0.1"
 PDEATHSIG = Path(__file__).with_name("pdeathsig.py")
 LOG_TAIL_BYTES = 8192
+LOG_BYTES_MAX = 10_000_000
 _keepers: list[socket.socket] = []
 
 
@@ -109,20 +112,47 @@ class Child:
             return f"killed by {signal.Signals(-self.exit_code).name}"
         return f"exit status {self.exit_code}"
 
+    def bound_log(self) -> None:
+        """Begins a log anew that is longer than LOG_BYTES_MAX; the old one stays beside it, and the one before goes.
+
+        The child appends to the same file all the time. Lines that it writes between copy and cut are lost.
+        """
+        with suppress(OSError):  # a log that cannot be bounded must not end the system
+            if self.log.stat().st_size > LOG_BYTES_MAX:
+                try:
+                    shutil.copyfile(self.log, earlier_log(self.log))
+                finally:  # a full disk has no room for the copy
+                    os.truncate(self.log, 0)
+                    self._log_start = 0
+
     def last_words(self) -> str:
         """The last line that is not blank in its log since its start."""
         return last_line(self.log, self._log_start) or "it wrote nothing"
 
+    @property
+    def missed_disk_space(self) -> bool:
+        """Whether one of its last lines says that a disk is full."""
+        return any(os.strerror(errno.ENOSPC) in line for line in _tail(self.log, self._log_start))
+
+
+def earlier_log(log: Path) -> Path:
+    """The file of a log's lines before it began anew."""
+    return log.with_suffix(".log.1")
+
 
 def last_line(log: Path, start: int = 0) -> str:
     """The last line of a file that is not blank, at or after byte `start`; empty if it has none."""
+    return next((line.strip() for line in reversed(_tail(log, start)) if line.strip()), "")
+
+
+def _tail(log: Path, start: int) -> list[str]:
+    """The last lines of a file, at or after byte `start`."""
     try:
         with log.open("rb") as stream:
             stream.seek(max(start, stream.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
-            lines = stream.read().decode(errors="replace").split("\n")
+            return stream.read().decode(errors="replace").split("\n")
     except OSError:
-        return ""
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return []
 
 
 def port_is_free(port: int, host: str = LOOPBACK) -> bool:

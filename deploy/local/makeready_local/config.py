@@ -1,5 +1,6 @@
 """The runner's settings from the environment; a bad one ends the start with one line."""
 
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +8,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from makeready_local.children import LocalError
+
+PREFIX_LENGTH_MAX = 32  # the longest name, …occupancy_owner, stays below PostgreSQL's 63
+_PREFIX = re.compile(rf"(?!pg_)[a-z][a-z0-9_]{{0,{PREFIX_LENGTH_MAX - 1}}}")
 
 
 class SettingsError(LocalError):
@@ -27,6 +31,8 @@ class Settings:
     admin_url: str
     links_url: str
     database_url: str | None
+    database_prefix: str
+    role_connections: int
     nats_url: str | None
     demo: bool
 
@@ -59,6 +65,13 @@ def read(environment: Mapping[str, str]) -> Settings:
         admin_url=admin_url,
         links_url=_url(environment, "MAKEREADY_LINKS_URL", "http", "https") or admin_url,
         database_url=_url(environment, "MAKEREADY_DATABASE_URL", "postgresql", "postgres"),
+        database_prefix=_prefix(environment, "MAKEREADY_DATABASE_PREFIX"),
+        # As many processes of a service as anyone runs on one machine, and those that a restart replaces.
+        role_connections=_connections(
+            environment,
+            "MAKEREADY_DATABASE_ROLE_CONNECTIONS",
+            4 * _connections(environment, "MAKEREADY_DATABASE_CONNECTIONS", 10),
+        ),
         nats_url=_url(environment, "MAKEREADY_NATS_URL", "nats", "tls"),
         demo=demo == "1",
     )
@@ -85,6 +98,23 @@ def _port(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name) or str(default)
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65536):
         raise SettingsError(f"{name} must be a port: a number from 1 to 65535")
+    return int(text)
+
+
+def _prefix(environment: Mapping[str, str], name: str) -> str:
+    """The beginning of the names of databases and roles, in the form that SQL takes without quotes."""
+    text = environment.get(name) or ""
+    if text and not _PREFIX.fullmatch(text):
+        raise SettingsError(
+            f"{name} must be at most {PREFIX_LENGTH_MAX} of a to z, 0 to 9 and _, and begin with a letter, not with pg_"
+        )
+    return text
+
+
+def _connections(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name) or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 2 <= int(text) <= 10_000):
+        raise SettingsError(f"{name} must be a whole number from 2 to 10000")
     return int(text)
 
 

@@ -1,34 +1,57 @@
-"""One database and one role for each service, on a server of which the runner is administrator."""
+"""A database and roles for each service, on a server of which the runner is administrator."""
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import asyncpg
 
+from chassis.db import roles
 from makeready_local.children import LocalError
 
 Answer = TypeVar("Answer")
 
 
+@dataclass(frozen=True)
+class ServiceDatabase:
+    """A service's database by two URLs: of the service's role, and of the role that owns the tables and migrates."""
+
+    url: str
+    owner_url: str
+
+
+def make_service_database(
+    administrative_url: str, name: str, password: str, owner_password: str, connections: int, *, partitions: bool
+) -> ServiceDatabase:
+    """Makes database `name` and its roles (see `chassis.db.roles`) if they are missing, and closes it to other roles.
+
+    A database of release 0.2.0, whose tables the service's role owns, is handed over to the owner. connections: the
+    limit of the service's role. partitions: the service makes and drops partitions. Raises LocalError.
+    """
+    _check_name(name)
+    _run(_make_service_database(administrative_url, name, password, owner_password, connections, partitions))
+    owner_url = url_for(administrative_url, name, owner_password, role=name + roles.OWNER)
+    return ServiceDatabase(url_for(administrative_url, name, password), owner_url)
+
+
 def make_database(administrative_url: str, name: str, password: str) -> str:
-    """Makes database and role `name` if they are missing, and closes the database to other roles.
+    """Makes database and role `name` if they are missing; the role owns the database, which is closed to others.
 
     Returns the role's URL, with this password. `name` must be a plain identifier. Raises LocalError.
     """
-    if not name.isidentifier():
-        raise ValueError(f"not a plain identifier: {name!r}")
+    _check_name(name)
     _run(_make_database(administrative_url, name, password))
     return url_for(administrative_url, name, password)
 
 
-def url_for(administrative_url: str, name: str, password: str) -> str:
-    """The URL of role and database `name` on the same server, with the same parameters."""
+def url_for(administrative_url: str, name: str, password: str, role: str = "") -> str:
+    """The URL of database `name` on the same server, with the same parameters. role: by default `name`, too."""
     parts = urlsplit(administrative_url)
     place = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{name}:{quote(password, safe='')}@{place}", path=f"/{name}"))
+    return urlunsplit(parts._replace(netloc=f"{role or name}:{quote(password, safe='')}@{place}", path=f"/{name}"))
 
 
 def close_own_databases(administrative_url: str) -> None:
@@ -57,6 +80,48 @@ def server_answers(url: str) -> bool:
     except LocalError:
         return False
     return True
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier():
+        raise ValueError(f"not a plain identifier: {name!r}")
+
+
+async def _make_service_database(
+    administrative_url: str, name: str, password: str, owner_password: str, connections: int, partitions: bool
+) -> None:
+    made = roles.make_roles(name, password, owner_password, connections, partitions=partitions)
+    connection = await _connect(administrative_url)
+    try:
+        await _statements(connection, administrative_url, made)
+        owner = await connection.fetchval(
+            "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = $1::text", name
+        )
+        if owner is None:
+            await connection.execute(roles.make_database(name))
+        elif owner != name + roles.OWNER:
+            inside = await _connect(_in_database(administrative_url, name))
+            try:
+                async with inside.transaction():  # also the database's owner changes here
+                    await _statements(inside, administrative_url, roles.take_over(name))
+            finally:
+                await inside.close()
+        await _statements(connection, administrative_url, roles.close_database(name))
+    finally:
+        await connection.close()
+
+
+async def _statements(connection: "asyncpg.Connection[Any]", url: str, statements: Sequence[str]) -> None:
+    try:
+        for statement in statements:
+            await connection.execute(statement)
+    except asyncpg.PostgresError as error:
+        raise LocalError(f"the roles of the databases cannot be made at {_place(url)}: {error}") from None
+
+
+def _in_database(administrative_url: str, name: str) -> str:
+    """The administrator's URL of another database."""
+    return urlunsplit(urlsplit(administrative_url)._replace(path=f"/{name}"))
 
 
 async def _make_database(administrative_url: str, name: str, password: str) -> None:
@@ -101,10 +166,13 @@ async def _connect(url: str) -> "asyncpg.Connection[Any]":
     try:
         return await asyncpg.connect(url, timeout=20)
     except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        parts = urlsplit(url)
-        place = f"{parts.hostname}:{parts.port or 5432}"
         reason = str(error) or type(error).__name__
-        raise LocalError(f"the database server at {place} cannot be used: {reason}") from None
+        raise LocalError(f"the database server at {_place(url)} cannot be used: {reason}") from None
+
+
+def _place(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or 5432}"
 
 
 def _run(work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -10,13 +10,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from chassis.db import roles
 from makeready_local.children import LOOPBACK, Child, LocalError, free_port
 from makeready_local.config import Settings, SettingsError
-from makeready_local.databases import make_database, revision
+from makeready_local.databases import make_service_database, revision
 from makeready_local.state import State
 
 NAMES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
@@ -24,7 +26,16 @@ ISSUERS = (*NAMES, "operator")
 START_SECONDS = 60
 STOP_SECONDS = 40
 # Variables for the runner itself, or that each service receives with its own value below.
-NOT_PASSED_ON = ("MAKEREADY_DATABASE_URL", "MAKEREADY_NATS_URL", "MAKEREADY_STATE_DIR", "MAKEREADY_DEMO")
+NOT_PASSED_ON = (
+    "MAKEREADY_DATABASE_URL",
+    "MAKEREADY_DATABASE_OWNER_URL",
+    "MAKEREADY_DATABASE_PREFIX",
+    "MAKEREADY_DATABASE_ROLE_CONNECTIONS",
+    "MAKEREADY_NATS_URL",
+    "MAKEREADY_STATE_DIR",
+    "MAKEREADY_DEMO",
+)
+PARTITIONED = ("svc-webhooks",)  # makes and drops the partitions of its days itself
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,7 @@ class Service:
 
     name: str
     database_url: str
+    owner_url: str = field(repr=False)
     grpc: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port()}")
     metrics: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port()}")
 
@@ -43,7 +55,7 @@ class Service:
 
     @property
     def context(self) -> str:
-        """The name of its database, of its role, and in environment variables."""
+        """Its name in environment variables; with the prefix also that of its database and role."""
         return self.name.removeprefix("svc-")
 
 
@@ -58,13 +70,20 @@ def make_keys(state: State) -> None:
         raise LocalError(f"the identity keys cannot be made: {child.last_words()}")
 
 
-def make_databases(state: State, administrative_url: str) -> list[Service]:
-    """Makes a database and a role for each service."""
+def make_databases(state: State, administrative_url: str, settings: Settings) -> list[Service]:
+    """Makes a database and roles for each service."""
     services = []
     for name in NAMES:
         context = name.removeprefix("svc-")
-        url = make_database(administrative_url, context, state.secret(f"database_{context}"))
-        services.append(Service(name, url))
+        database = make_service_database(
+            administrative_url,
+            settings.database_prefix + context,
+            state.secret(f"database_{context}"),
+            state.secret(f"database_{context}_owner"),
+            settings.role_connections,
+            partitions=name in PARTITIONED,
+        )
+        services.append(Service(name, database.url, database.owner_url))
     return services
 
 
@@ -72,8 +91,8 @@ def environment_of(
     service: Service, services: Sequence[Service], settings: Settings, nats_url: str, state: State
 ) -> dict[str, str]:
     """The environment of the service's process: the runner's settings for it, and the runner's other variables."""
-    told = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
-    told |= {
+    environment = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
+    environment |= {
         "MAKEREADY_DATABASE_URL": service.database_url,
         "MAKEREADY_NATS_URL": nats_url,
         "MAKEREADY_GRPC_LISTEN": service.grpc,
@@ -84,34 +103,36 @@ def environment_of(
         **{f"MAKEREADY_{other.context.upper()}_ADDRESS": other.grpc for other in services},
     }
     if service.name == "gateway":
-        told |= {
+        environment |= {
             "MAKEREADY_API_HOST": settings.api_host,
             "MAKEREADY_API_PORT": str(settings.api_port),
             "MAKEREADY_ADMIN_PORT": str(settings.admin_port),
             "MAKEREADY_API_URL": settings.api_url,
         }
-        told.setdefault("MAKEREADY_CURSOR_KEYS", state.secret("cursor_keys", as_ring=True))
-        told.setdefault("MAKEREADY_RATE_LIMIT_URL", "memory://")
+        environment.setdefault("MAKEREADY_CURSOR_KEYS", state.secret("cursor_keys", as_ring=True))
+        environment.setdefault("MAKEREADY_KEY_CHECK_SECRETS", state.secret("key_check_secrets", as_ring=True))
+        environment.setdefault("MAKEREADY_RATE_LIMIT_URL", "memory://")
     if service.name == "svc-webhooks":
         # A variable that is set but empty stays empty: no vault.
-        told.setdefault("WEBHOOKS_VAULT_KEYS", state.secret("vault_keys", as_ring=True))
+        environment.setdefault("WEBHOOKS_VAULT_KEYS", state.secret("vault_keys", as_ring=True))
     else:
-        told.pop("WEBHOOKS_VAULT_KEYS", None)
-    return told
+        environment.pop("WEBHOOKS_VAULT_KEYS", None)
+    return environment
 
 
 def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, str]], state: State) -> None:
     """Migrates every database to its newest revision, all at once; skips those that have it already."""
     done = state.read("migrated.json")
-    digests = {service.name: migrations_digest(service.package) for service in services}
+    digests = {service.name: migrations_digest(service) for service in services}
     children = {}
     for service in services:
-        kept = done.get(service.name) or {}
-        if kept.get("digest") == digests[service.name] and kept.get("revision") == revision(service.database_url):
+        last = done.get(service.name) or {}
+        if last.get("digest") == digests[service.name] and last.get("revision") == revision(service.database_url):
             continue
         program = [sys.executable, "-P", "-m", service.package, "migrate"]
         log = state.log(f"{service.name}-migrate")
-        children[service] = Child(service.name, program, log=log, environment=environments[service.name])
+        environment = environments[service.name] | {"MAKEREADY_DATABASE_OWNER_URL": service.owner_url}
+        children[service] = Child(service.name, program, log=log, environment=environment)
     try:
         for service, child in children.items():
             if not child.wait(START_SECONDS) or child.exit_code != 0:
@@ -128,12 +149,12 @@ def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, st
         state.write("migrated.json", done)
 
 
-def migrations_digest(package: str) -> str:
-    """A digest that changes with a package's migrations."""
-    found = importlib.util.find_spec(package)
+def migrations_digest(service: Service) -> str:
+    """A digest that changes with the service's migrations, and with its role's privileges."""
+    found = importlib.util.find_spec(service.package)
     if found is None or not found.submodule_search_locations:
-        raise LocalError(f"the package {package} is not installed: run `make install`")
-    digest = hashlib.sha256()
+        raise LocalError(f"the package {service.package} is not installed: run `make install`")
+    digest = hashlib.sha256(roles.grant(urlsplit(service.database_url).username or "").encode())
     for file in sorted(Path(found.submodule_search_locations[0], "migrations").rglob("*.py")):
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
@@ -198,6 +219,11 @@ def check(children: Sequence[Child], *, starting: bool = False) -> None:
         if not child.alive:
             if starting and child.exit_code == 2:
                 raise SettingsError(child.last_words())
+            if child.missed_disk_space:
+                raise LocalError(
+                    f"{child.name} stopped: no space is left on the disk of its data; make room, then start again; "
+                    f"see {child.log}"
+                )
             # The last line of a killed process does not explain its end.
             words = "" if (child.exit_code or 0) < 0 else f": {child.last_words()}"
             raise LocalError(f"{child.name} stopped ({child.ending()}){words}; see {child.log}")

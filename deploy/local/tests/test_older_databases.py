@@ -13,6 +13,7 @@ import pytest
 
 from chassis.db import migrations
 from svc_tickets.tables import metadata
+from testkit import databases
 from testkit.plugin import PostgresServer, Server
 from testkit.services import Keys, RunningService
 
@@ -59,6 +60,7 @@ async def test_an_old_head_is_refused_in_one_line_and_nothing_is_changed(
     service: RunningService, arguments: list[str]
 ) -> None:
     await note(service.database_url, OLD_HEAD)
+    await databases.grant_to_service(service.database_url)
     done = await asyncio.to_thread(run, service, *arguments)
     assert (done.returncode, done.stderr.splitlines()) == (2, [SENTENCE])
     assert await tables(service.database_url) == ["alembic_version"]
@@ -66,7 +68,7 @@ async def test_an_old_head_is_refused_in_one_line_and_nothing_is_changed(
 
 async def test_a_revision_of_a_later_release_is_served_but_not_migrated(service: RunningService) -> None:
     """After a step back to this release, the database still has the later one's additions."""
-    await asyncio.to_thread(migrations.migrate, service.database_url, "svc_tickets", metadata)
+    await asyncio.to_thread(migrations.migrate, service.database_url, "svc_tickets", metadata, "older")
     await note(service.database_url, "0099_of_a_later_release")
     done = await asyncio.to_thread(run, service, "migrate")
     assert (done.returncode, done.stderr.splitlines()) == (

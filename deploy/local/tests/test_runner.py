@@ -1,5 +1,6 @@
 """The runner with the real services: started, stopped, interrupted, killed; then checked for remains."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -8,11 +9,16 @@ import sys
 import urllib.error
 import urllib.request
 
+import asyncpg
 import pytest
 
+from makeready_local.postgres import Postgres
+from testkit.plugin import server_folder
 from testkit.processes import free_port
 
-from .installation import System
+from .installation import System, wait_for
+
+CONTEXTS = ("gateway", "catalog", "tickets", "occupancy", "webhooks")
 
 
 def test_a_service_that_dies_is_named_and_everything_stops(system: System) -> None:
@@ -51,10 +57,47 @@ runpy.run_module({module!r}, run_name="__main__")
         assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
-def test_a_nats_that_is_not_there_is_told(system: System) -> None:
+def test_an_absent_nats_is_reported(system: System) -> None:
     system.started(MAKEREADY_DEMO="0", MAKEREADY_NATS_URL=f"nats://127.0.0.1:{free_port()}")
-    assert "Nobody answers at MAKEREADY_NATS_URL" in system.terminal.read_text()
+    assert "MAKEREADY_NATS_URL does not answer" in system.terminal.read_text()
     assert system.stop() == 0
+
+
+def test_two_installations_share_a_server_by_their_prefixes(system: System) -> None:
+    """Each with its own databases, roles and companies; and the services' roles may not change the audit log."""
+    with server_folder() as folder:
+        server = Postgres(folder / "postgres", "shared", log=folder / "postgres.log", settings={"fsync": "off"})
+        server.start()
+        other = System(folder / "south")
+        try:
+            for one, prefix in ((system, "north_"), (other, "south_")):
+                one.started(MAKEREADY_DEMO="0", MAKEREADY_DATABASE_URL=server.url, MAKEREADY_DATABASE_PREFIX=prefix)
+            assert system.makeready("company", "create", "Maple Homes")["company_id"] == 1
+            assert other.makeready("company", "create", "Cedar Homes")["company_id"] == 1
+            for one, name in ((system, "Maple Homes"), (other, "Cedar Homes")):
+                assert [company["name"] for company in one.makeready("company", "list")["companies"]] == [name]
+            names, limits = asyncio.run(databases_and_limits(server.url))
+            assert names == {f"{prefix}{name}" for prefix in ("north_", "south_") for name in CONTEXTS}
+            assert {limits[name] for name in names} == {40}
+            assert {limits[f"{name}_owner"] for name in names} == {10}
+            for one in (system, other):
+                assert one.stop() == 0
+        finally:
+            if other.runner is not None:
+                other.runner.kill()
+                wait_for(lambda: other.remains() == [], 30)
+            server.stop()
+
+
+async def databases_and_limits(url: str) -> tuple[set[str], dict[str, int]]:
+    """The databases beside the server's own, and the connection limit of each role."""
+    connection = await asyncpg.connect(url)
+    try:
+        names = await connection.fetch("SELECT datname FROM pg_database WHERE datname !~ '^(postgres|template.)$'")
+        roles = await connection.fetch("SELECT rolname, rolconnlimit FROM pg_roles")
+    finally:
+        await connection.close()
+    return {row[0] for row in names}, dict(map(tuple, roles))
 
 
 def test_a_second_runner_is_refused(system: System) -> None:
@@ -96,9 +139,11 @@ def test_a_port_in_use_is_named(system: System, port: int) -> None:
         ({"WEBHOOKS_SWEEP_SECONDS": "never"}, 2, "WEBHOOKS_SWEEP_SECONDS"),
         ({"MAKEREADY_STATE_DIR": "/proc/nothing"}, 1, "/proc/nothing"),
         ({"MAKEREADY_DATABASE_URL": "postgresql://a:b@127.0.0.1:1/c"}, 1, "127.0.0.1:1"),
+        ({"MAKEREADY_DATABASE_PREFIX": "North-"}, 2, "MAKEREADY_DATABASE_PREFIX must be"),
+        ({"MAKEREADY_DATABASE_ROLE_CONNECTIONS": "1"}, 2, "MAKEREADY_DATABASE_ROLE_CONNECTIONS must be"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(system: System, settings: dict[str, str], status: int, words: str) -> None:
+def test_an_error_is_reported_in_one_line(system: System, settings: dict[str, str], status: int, words: str) -> None:
     assert system.start(**settings).wait(60) == status
     assert words in system.one_line()
     assert system.remains() == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from chassis.auth.clients import ServiceClient, ServiceUnavailable, refusal_of
+from chassis.auth.clients import ServiceClient, refusal_of, unavailable
 from chassis.auth.identity import TokenSigner
 from gateway.http.bearer import Caller
 from gateway.http.routes import Operation
@@ -42,4 +42,4 @@ class Calls:
         except grpc.aio.AioRpcError as error:
             if refused := refusal_of(error):
                 raise refused from None
-            raise ServiceUnavailable(f"{operation.service}: {error.code().name}: {error.details()}") from None
+            raise unavailable(operation.service, error) from None

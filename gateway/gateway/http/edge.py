@@ -16,6 +16,7 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from chassis.app.server import SECONDS_BUCKETS
+from chassis.db.database import DatabaseFull
 from chassis.refusals import Refusal, Unavailable, invalid_request
 from chassis.runtime.failpoints import failpoint
 from gateway.http import bearer, filters, replies
@@ -25,8 +26,8 @@ from gateway.http.connection import BodyBroken, Request
 from gateway.http.cursors import Cursors
 from gateway.http.limits import REQUESTS_A_MINUTE, WINDOW_SECONDS, Limits
 from gateway.http.reference import Reference
-from gateway.http.replies import ApiError, Reply
-from gateway.http.routes import Operation, resource_of
+from gateway.http.replies import Refused, Reply
+from gateway.http.routes import PUBLIC, Operation, resource_of
 
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 64
 
@@ -88,7 +89,11 @@ class Edge:
         except BodyBroken as broken:
             reply = replies.error(400, "invalid_request", f"The body can't be read: {broken}; send it whole.")
         except Unavailable as fault:
-            log.warning("unavailable", route=route[0], request_id=request.id, reason=str(fault))
+            if fault.disk_full or isinstance(fault, DatabaseFull):
+                database = fault.disk_full or "gateway"
+                log.error("disk_full", database=database, route=route[0], request_id=request.id, reason=str(fault))
+            else:
+                log.warning("unavailable", route=route[0], request_id=request.id, reason=str(fault))
             reply = replies.FAULT
         except Exception:
             log.exception("fault", route=route[0], request_id=request.id)
@@ -108,7 +113,7 @@ class Edge:
         if operation is None:
             _refuse_verb(resource.allow)
         route[0] = operation.route.path
-        if operation.route.scope == "public":
+        if operation.scope == PUBLIC:
             filters.pairs(query, ())
             return self._reference.document
         caller = await self._caller(request)
@@ -140,18 +145,18 @@ class Edge:
     async def _caller(self, request: Request) -> Caller:
         """The authenticated caller. Raises Refusal for a missing or revoked key, an inactive company, or too many
         requests."""
-        digest = bearer.digest(request.headers.getall("Authorization", ()))
-        caller = None if digest is None else await self._keys.find(digest)
+        key = bearer.presented(request.headers.getall("Authorization", ()))
+        caller = None if key is None else await self._keys.find(key)
         if caller is None:
-            raise ApiError(*_UNAUTHORIZED)
+            raise Refused(*_UNAUTHORIZED)
         if caller.revoked:
-            raise ApiError(*_REVOKED)
+            raise Refused(*_REVOKED)
         if not caller.company_active:
             raise Refusal(*_INACTIVE)
         admitted, remaining, reset_seconds = await self._limits.take(caller.api_key_id)
         request.limit_headers = f'RateLimit: "key";r={remaining};t={reset_seconds}\r\n{_LIMIT_POLICY}'.encode()
         if not admitted:
-            raise ApiError(
+            raise Refused(
                 429,
                 "rate_limited",
                 f"This key's {REQUESTS_A_MINUTE} requests a minute are used up; wait for Retry-After seconds.",
@@ -251,7 +256,7 @@ def _decoded(path: str) -> str:
 
 
 def _refuse_verb(allow: str) -> NoReturn:
-    raise ApiError(
+    raise Refused(
         405,
         "method_not_allowed",
         "This path does not support the request's verb; use one that the Allow header lists.",

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import datetime
 import uuid
 from collections.abc import Mapping
 
 from prometheus_client import Counter
 
-from chassis.db.database import Database
+from chassis.db.database import Database, DatabaseUnavailable
 from chassis.runtime.failpoints import failpoint
 from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.hosts import Place
 from svc_webhooks.dispatch.queries import claims as queries
-from svc_webhooks.dispatch.recorder import Recorder
+from svc_webhooks.dispatch.recorder import GATHER_SECONDS, Recorder
 from svc_webhooks.dispatch.sender import Claimed, Sender
 from svc_webhooks.http_client.client import DEADLINE_SECONDS
 
 LEASE_SECONDS = int(DEADLINE_SECONDS) + 5  # covers the wait before the attempt, the attempt and its recording
+SLOW_AFTER_SECONDS = 2.0  # an attempt that lasts longer gives its place back and continues
 
 LOST = Counter("makeready_webhooks_claims_lost_total", "Claims that another dispatcher may have or has", ["before"])
 
@@ -29,6 +33,10 @@ class Attempts:
         self._sender = sender
         self._ladder = ladder
         self._recorder = Recorder(database)
+        self.hosts = sender.hosts
+        self.name_of = sender.name_of
+        self._given_up: list[queries.ClaimedDelivery] = []
+        self._giving_up: asyncio.Task[None] | None = None
 
     async def claim_due(self, wanted: Mapping[int, int], now: datetime.datetime) -> list[Claimed]:
         """Leases deliveries due as of `now`, up to `wanted` of each subscription. Raises DatabaseUnavailable."""
@@ -39,21 +47,55 @@ class Attempts:
         claims = await queries.claimed_delivery(self._database, event_id, subscription_id, LEASE_SECONDS)
         return next(iter(self._sender.opened(claims)), None)
 
-    async def make(self, claimed: Claimed, now: datetime.datetime, cause: str | None = None) -> rules.Attempt | None:
+    async def make(
+        self, claimed: Claimed, now: datetime.datetime, place: Place, cause: str | None = None
+    ) -> rules.Attempt | None:
         """Sends and records a claimed delivery. None if it was not sent, or if it was deleted or claimed anew
         meanwhile.
 
-        cause: what started the attempt; by default derived from the delivery's rung. Raises DatabaseUnavailable.
+        place: ended here. If it was refused, the delivery goes on waiting as if it had not been claimed. cause: what
+        started the attempt; by default derived from the delivery's rung. Raises DatabaseUnavailable.
         """
         failpoint("delivery-claimed")
         cause = cause or rules.cause_of_due(claimed.delivery.rung, self._ladder)
-        attempt = await self._sender.attempt(claimed, now, self._ladder, cause)
-        if attempt is None:
+        try:
+            attempt = await self._sender.attempt(claimed, now, self._ladder, cause, place)
+        finally:
+            place.end()
+        if attempt is None and place.refused_by:
+            self.hosts.remember(self.name_of(claimed.delivery.destination_url), place.refused_by)
+            await self._give_up(claimed.delivery)
+        elif attempt is None:
             LOST.labels("sending").inc()
-        elif not await self._recorder.record(attempt):
-            LOST.labels("recording").inc()
-            return None
+        else:
+            is_recorded = await self._recorder.record(attempt)
+            self.hosts.answered(attempt.answered)
+            if not is_recorded:
+                LOST.labels("recording").inc()
+                attempt = None
         return attempt
+
+    async def make_now(self, claimed: Claimed, now: datetime.datetime, cause: str) -> rules.Attempt | None:
+        """`make` outside a sweep."""
+        place = self.hosts.place(self.name_of(claimed.delivery.destination_url), claimed.delivery.company_id)
+        timer = asyncio.get_running_loop().call_later(SLOW_AFTER_SECONDS, place.give_back)
+        try:
+            return await self.make(claimed, now, place, cause)
+        finally:
+            timer.cancel()
+
+    async def _give_up(self, delivery: queries.ClaimedDelivery) -> None:
+        """With all that are given up at this moment. A claim that can't be given up runs out."""
+        self._given_up.append(delivery)
+        if self._giving_up is None:
+            self._giving_up = asyncio.create_task(self._give_up_all())
+        await asyncio.shield(self._giving_up)
+
+    async def _give_up_all(self) -> None:
+        await asyncio.sleep(GATHER_SECONDS)
+        some, self._given_up, self._giving_up = self._given_up, [], None
+        with contextlib.suppress(DatabaseUnavailable):
+            await queries.claims_given_up(self._database, some)
 
     async def finish(self) -> None:
         """Waits a moment for attempts that are being recorded."""

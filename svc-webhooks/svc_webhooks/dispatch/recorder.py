@@ -11,6 +11,7 @@ import structlog
 from chassis.db.database import Database, DatabaseUnavailable
 from svc_webhooks.by_index import BY_INDEX
 from svc_webhooks.dispatch.queries import recording as queries
+from svc_webhooks.dispatch.queries.hosts import answers_stored
 from svc_webhooks.dispatch.rules import PARKED, SUCCEEDED, Attempt
 from svc_webhooks.subscriptions.rules import SubscriptionHealth, after_failure, after_success
 
@@ -111,6 +112,9 @@ class Recorder:
             changed = {sub_id: health for sub_id, health in after.items() if health != before[sub_id]}
             if changed:
                 await queries.save_healths(connection, changed)
+            # Last: two processes may store the same receiver, and the second one waits here with all its locks.
+            if answered := {key for attempt in attempts for key in attempt.answered}:
+                await answers_stored(connection, answered)
         return {*recorded}
 
 

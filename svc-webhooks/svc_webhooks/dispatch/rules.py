@@ -80,3 +80,4 @@ class Attempt(NamedTuple):
     error: str
     response_excerpt: bytes
     is_internal_fault: bool  # not stored; an internal fault leaves the subscription's health as it is
+    answered: tuple[str, ...] = ()  # receivers whose first 2xx this is: see hosts.py

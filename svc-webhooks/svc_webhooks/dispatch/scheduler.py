@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import datetime
 import uuid
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import structlog
 from prometheus_client import Gauge
@@ -19,6 +19,7 @@ from chassis.db.database import Database, DatabaseUnavailable
 from chassis.messaging.consumer import Consumer
 from chassis.refusals import Unavailable
 from chassis.schedule.instants import Clock, slot_of
+from makeready.common.v1.status_pb2 import DeliveriesBacklog
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.attempts import LEASE_SECONDS, Attempts
 from svc_webhooks.dispatch.queries import claims as queries
@@ -34,6 +35,7 @@ log = structlog.stdlib.get_logger(__name__)
 DUE = Gauge("makeready_webhooks_subscriptions_due", "Subscriptions with deliveries due, once a minute")
 OLDEST = Gauge("makeready_webhooks_oldest_due_seconds", "How long the delivery that waits longest is due")
 SWEPT = Gauge("makeready_webhooks_sweep_timestamp_seconds", "When a sweep last ended without a fault")
+WAITING = Gauge("makeready_webhooks_waiting_for_host", "Deliveries that waited for their receiver when a sweep ended")
 
 
 class Scheduler:
@@ -50,6 +52,7 @@ class Scheduler:
         self._sweeps: dict[asyncio.Task[Counts], Sweep] = {}
         self._retries: set[asyncio.Task[rules.Attempt | None]] = set()
         self._of_slots: Sweep | None = None
+        self._rest: Sweep | None = None  # the requested sweep that goes on with what waits for receivers
         self._asked_for = asyncio.Lock()
 
     async def run(self) -> None:
@@ -76,26 +79,29 @@ class Scheduler:
     async def sweep(self, now: datetime.datetime) -> tuple[int, Counts]:
         """Stores events committed before the call, attempts deliveries due as of `now`, and returns both counts.
 
-        Raises Unavailable if a producer or the database does not answer within ten seconds.
+        Deliveries whose receiver has no place are counted; they are attempted after the return, as it has. Raises
+        Unavailable if a producer or the database does not answer within ten seconds.
         """
         stored = await self._catch_up()
         # Requested sweeps run one at a time, next to the slots' sweep: each has its own attempts and their memory.
         async with self._asked_for:
             # In a task of its own: a caller that disconnects must not cut attempts off between sending and recording.
-            task = self._begin(self._sweep(now))
-            return stored, await asyncio.shield(task)
+            settled: asyncio.Future[Counts] = asyncio.get_running_loop().create_future()
+            task = self._begin(self._sweep(now), settled)
+            await asyncio.wait((task, settled), return_when=asyncio.FIRST_COMPLETED)
+            return stored, settled.result() if settled.done() else task.result()
 
     async def attempt_now(self, event_id: uuid.UUID, subscription_id: int) -> bool:
         """Attempts a waiting delivery at once, due or not, and records the cause `retry`.
 
         Returns once the attempt is recorded. False if there was no attempt: the delivery does not wait, its
-        subscription is paused or deleted, its company is inactive, or another dispatcher has a lease on it. Raises
-        DatabaseUnavailable.
+        subscription is paused or deleted, its company is inactive, its receiver has no place, or another dispatcher has
+        a lease on it. Raises DatabaseUnavailable.
         """
         claimed = await self.attempts.claim_one(event_id, subscription_id)
         if claimed is None:
             return False
-        task = asyncio.create_task(self.attempts.make(claimed, self._clock(), rules.BY_RETRY))
+        task = asyncio.create_task(self.attempts.make_now(claimed, self._clock(), rules.BY_RETRY))
         self._retries.add(task)
         task.add_done_callback(self._retries.discard)
         return await asyncio.shield(task) is not None
@@ -108,6 +114,10 @@ class Scheduler:
                 DUE.set(many)
                 OLDEST.set((self._clock() - since).total_seconds() if since else 0)
             await asyncio.sleep(WATCH_SECONDS)
+
+    async def counts(self) -> DeliveriesBacklog:
+        """The deliveries that have not succeeded yet, for `makeready status`."""
+        return DeliveriesBacklog(**await queries.counts(self.database, self._clock()))
 
     async def stop(self) -> None:
         await asyncio.gather(end_tasks(self._retries), *(sweep.stop() for sweep in self._sweeps.values()))
@@ -142,35 +152,67 @@ class Scheduler:
                 await asyncio.sleep(left)
         return True
 
-    def _begin(self, sweep: Sweep) -> asyncio.Task[Counts]:
-        task = asyncio.create_task(self._through(sweep))
+    def _begin(self, sweep: Sweep, settled: asyncio.Future[Counts] | None = None) -> asyncio.Task[Counts]:
+        task = asyncio.create_task(self._through(sweep, settled))
         self._sweeps[task] = sweep
         task.add_done_callback(self._sweep_ended)
         return task
 
     def _sweep_ended(self, task: asyncio.Task[Counts]) -> None:
         sweep = self._sweeps.pop(task)
-        if task.cancelled():
-            return
-        if error := task.exception():
+        if self._rest is sweep:
+            self._rest = None
+        if not task.cancelled() and (error := task.exception()):
             log.warning("sweep_failed", now=sweep.now.isoformat(), reason=str(error) or type(error).__name__)
-        else:
-            SWEPT.set_to_current_time()
-            log.info("sweep_done", now=sweep.now.isoformat(), **asdict(sweep.counts))
 
-    async def _through(self, sweep: Sweep) -> Counts:
-        """Runs the sweep, then waits up to a lease's length for deliveries that another dispatcher holds, or held when
-        it died."""
-        counts, pause = await sweep.run(), POLL_SECONDS
+    async def _through(self, sweep: Sweep, settled: asyncio.Future[Counts] | None) -> Counts:
+        """Runs the sweep, waits for what other dispatchers hold, and goes on with what waits for receivers.
+
+        settled: of a requested sweep, the counts as soon as only the latter is left.
+        """
+        await sweep.run()
+        await self._wait_for_leases(sweep)
+        counts = await self._settled(sweep)
+        if settled is not None and sweep.aside:
+            settled.set_result(counts)
+            if self._rest is not None and self._rest.now > sweep.now:
+                sweep.retire()  # that one attempts the same deliveries
+            else:
+                if self._rest is not None:
+                    self._rest.retire()
+                self._rest = sweep
+        while sweep.aside:
+            now = sweep.now
+            await sweep.change()
+            await sweep.go_on()
+            if sweep.now != now:  # it has taken over another slot
+                await self._wait_for_leases(sweep)
+                await self._settled(sweep)
+        await sweep.go_on()  # until the last attempts have ended, so that a stop finds them
+        return counts
+
+    async def _settled(self, sweep: Sweep) -> Counts:
+        """Reports that nothing is left but what waits for receivers. Returns the counts."""
+        aside = sweep.aside
+        waiting = await queries.waiting(self.database, aside, sweep.now) if aside else 0
+        counts = replace(sweep.counts, waiting_for_host=waiting)
+        SWEPT.set_to_current_time()
+        WAITING.set(waiting)
+        log.info("sweep_done", now=sweep.now.isoformat(), **asdict(counts))
+        return counts
+
+    async def _wait_for_leases(self, sweep: Sweep) -> None:
+        """Waits up to a lease's length for deliveries that another dispatcher holds, or held when it died."""
+        pause = POLL_SECONDS
         give_up = asyncio.get_running_loop().time() + LEASE_SECONDS + RETRY_SECONDS
         while asyncio.get_running_loop().time() < give_up:
-            now = sweep.now
-            if not await queries.subscriptions_due(self.database, now, 0, 1) and sweep.now == now:
+            now, aside = sweep.now, set(sweep.aside)
+            due = await queries.subscriptions_due(self.database, now, 0, len(aside) + 1)
+            if aside.issuperset(one.id for one in due) and sweep.now == now:
                 break
             await asyncio.sleep(pause)
             pause = min(2 * pause, POLL_SECONDS_MAX)
             await sweep.run()
-        return counts
 
     async def _catch_up(self) -> int:
         """Raises Unavailable if the producers do not answer within the limit."""

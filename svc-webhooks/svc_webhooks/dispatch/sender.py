@@ -16,6 +16,7 @@ from prometheus_client import Counter, Histogram
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import Clock
 from svc_webhooks.dispatch import rules
+from svc_webhooks.dispatch.hosts import Hosts, Place
 from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims, uptime
 from svc_webhooks.dispatch.signature import service_signature
 from svc_webhooks.http_client.client import HttpClient, Outcome
@@ -41,7 +42,8 @@ class Claimed(NamedTuple):
 class Sender:
     """Makes one attempt of a claimed delivery."""
 
-    def __init__(self, http: HttpClient, vault: Vault | None, clock: Clock) -> None:
+    def __init__(self, http: HttpClient, hosts: Hosts, vault: Vault | None, clock: Clock) -> None:
+        self.hosts = hosts
         self._http = http
         self._vault = vault
         self._clock = clock
@@ -54,17 +56,25 @@ class Sender:
                 secrets[row.subscription_id] = self._open(row)
         return [Claimed(row, secrets[row.subscription_id], claims.since) for row in claims.rows]
 
+    def name_of(self, destination_url: str) -> str:
+        """The receiver's name: see `HttpClient.name_of`."""
+        return self._http.name_of(destination_url)
+
     async def attempt(
-        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str
+        self, claimed: Claimed, now: datetime.datetime, ladder: rules.Ladder, cause: str, place: Place
     ) -> rules.Attempt | None:
-        """None if the claim is so old that the lease could run out during the attempt and another dispatcher send it
-        too."""
+        """None if its receiver has no place, or if the claim is so old that the lease could run out during the attempt
+        and another dispatcher send it too."""
         delivery = claimed.delivery
+        if not await place.opens():
+            return None
         started_at = self._clock()
         if uptime() - claimed.since > BEGIN_SECONDS_MAX:
             log.warning("claim_too_old", event_id=str(delivery.event_id), subscription_id=delivery.subscription_id)
             return None
-        outcome = await self._send(claimed, started_at)
+        outcome = await self._send(claimed, started_at, place)
+        if not outcome.was_admitted:
+            return None
         failpoint("delivery-sent")
         ATTEMPTS.labels(outcome.error or "none").inc()
         SECONDS.observe(outcome.duration_milliseconds / 1000)
@@ -90,6 +100,7 @@ class Sender:
             error=outcome.error,
             response_excerpt=outcome.excerpt,
             is_internal_fault=outcome.is_internal_fault,
+            answered=place.answered() if outcome.succeeded else (),
         )
 
     def _open(self, row: ClaimedDelivery) -> str | None:
@@ -101,7 +112,7 @@ class Sender:
             log.error("secret_not_opened", subscription_id=row.subscription_id, reason=str(fault))
             return None
 
-    async def _send(self, claimed: Claimed, started_at: datetime.datetime) -> Outcome:
+    async def _send(self, claimed: Claimed, started_at: datetime.datetime, place: Place) -> Outcome:
         delivery = claimed.delivery
         if claimed.secret is None:
             return Outcome(None, "vault", b"", 0, is_internal_fault=True)
@@ -112,4 +123,6 @@ class Sender:
         }
         if delivery.request_id:
             headers["X-Request-Id"] = delivery.request_id
-        return await self._http.post(delivery.destination_url, delivery.body, headers)
+        return await self._http.post(
+            delivery.destination_url, delivery.body, headers, party=delivery.company_id, gate=place
+        )

@@ -1,9 +1,11 @@
-"""One sweep: limits each subscription's concurrent attempts, and schedules subscriptions in turn.
+"""One sweep: shares out concurrent attempts among companies, then among their subscriptions, in turns.
 
-Subscriptions with due deliveries share the permits evenly, in turns. An attempt that lasts longer than
-SLOW_AFTER_SECONDS returns its permit and continues. Its endpoint then shares a smaller number of permits with other
-slow ones until it answers promptly again, so endpoints that hang take nothing from those that answer, however they
-behaved before. The sweep claims only deliveries that it can send at once, so memory does not grow with the backlog.
+A company may have so many attempts under way that a part of the places is always free: a company that is next waits for
+no other's attempts. Within a company, an attempt that lasts longer than SLOW_AFTER_SECONDS returns its permit and
+continues. Its endpoint then shares a smaller number of permits with other slow ones until it answers promptly again, so
+endpoints that hang take nothing from those that answer, however they behaved before. The sweep claims only deliveries
+that it can send at once, so memory does not grow with the backlog. Subscriptions whose receiver has no place (hosts.py)
+wait aside until it has.
 """
 
 from __future__ import annotations
@@ -12,51 +14,64 @@ import asyncio
 import datetime
 import functools
 from collections import Counter, OrderedDict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import structlog
 
 from chassis.db.database import Database
 from chassis.refusals import Unavailable
 from svc_webhooks.dispatch import rules
-from svc_webhooks.dispatch.attempts import Attempts
+from svc_webhooks.dispatch.attempts import SLOW_AFTER_SECONDS, Attempts
+from svc_webhooks.dispatch.hosts import Place
 from svc_webhooks.dispatch.queries import claims as queries
 from svc_webhooks.dispatch.sender import Claimed
+from svc_webhooks.http_client.client import DEADLINE_SECONDS
+from svc_webhooks.http_client.shares import Shares, of_which_one_party_may_hold
 from svc_webhooks.subscriptions.rules import HEALTHY
 
+# Of a company that is alone; of all companies together a third more.
 PERMITS_MAX = 512
 SLOW_PERMITS_MAX = 256
 UNDER_WAY_MAX = 1024  # includes attempts that returned their permit and continue
 OF_A_SUBSCRIPTION_MAX = 16
 OF_A_SUBSCRIPTION_MIN = 2
-SLOW_AFTER_SECONDS = 2.0
 LISTED_AT_ONCE = 1000
 CLAIM_PAUSE_SECONDS = 0.02  # a claim costs 1 ms and 20 µs a row, so one claim replaces all attempts that end meanwhile
 STOP_SECONDS = 3.0
+# How long a sweep goes on when all that is left waits for receivers that have never answered.
+NEW_SECONDS_MAX = DEADLINE_SECONDS + 5.0
+LOOK_FOR_PLACES_SECONDS = 0.25
 
 log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(slots=True)
 class Counts:
-    """The counts of a sweep. parked: those of `failed` that used up the ladder."""
+    """The counts of a sweep. parked: those of `failed` that used up the ladder. waiting_for_host: deliveries that are
+    due and were not attempted, because their receiver had no place."""
 
     attempted: int = 0
     succeeded: int = 0
     failed: int = 0
     parked: int = 0
+    waiting_for_host: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class _Subscriber:
-    """A subscription in a sweep. slow: its attempts last longer than SLOW_AFTER_SECONDS, as far as is known."""
+    """A subscription in a sweep. host: see `HttpClient.name_of`. slow: its attempts last longer than
+    SLOW_AFTER_SECONDS, as far as is known. waits_for: the receiver that had no place."""
 
     id: int
+    company_id: int
+    host: str
     slow: bool
     under_way: int = 0
     overdue: int = 0
+    waits_for: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +79,7 @@ class _Permit:
     """An attempt's permit. slow: one of the slow ones' permits. overdue: in use for longer than SLOW_AFTER_SECONDS."""
 
     subscriber: _Subscriber
+    place: Place
     began: float
     slow: bool
     overdue: bool = False
@@ -75,6 +91,30 @@ class _Permit:
         return not self.ended and (self.slow or not self.overdue)
 
 
+class _Wanted(NamedTuple):
+    """Places for deliveries of one subscription. slow: whose permits they have."""
+
+    slow: bool
+    places: list[Place]
+
+
+_OfCompanies = OrderedDict[int, OrderedDict[int, _Subscriber]]  # by company, by subscription, in their turns
+
+
+def _put(queue: _OfCompanies, one: _Subscriber) -> None:
+    queue.setdefault(one.company_id, OrderedDict())[one.id] = one
+
+
+def _drop(queue: _OfCompanies, one: _Subscriber) -> bool:
+    """Whether it was there."""
+    own = queue.get(one.company_id)
+    if own is None or own.pop(one.id, None) is None:
+        return False
+    if not own:
+        del queue[one.company_id]
+    return True
+
+
 class Sweep:
     """A sweep as of `now`."""
 
@@ -83,47 +123,82 @@ class Sweep:
         self.counts = Counts()
         self._database = database
         self._attempts = attempts
+        self._hosts = attempts.hosts
         self._subscribers: dict[int, _Subscriber] = {}
-        # Subscriptions that may have more due deliveries, in the order of their turns: prompt ones, slow ones.
-        self._queues: tuple[OrderedDict[int, _Subscriber], ...] = (OrderedDict(), OrderedDict())
-        self._held = [0, 0]  # permits in use: prompt, slow
+        # Subscriptions that may have more due deliveries: prompt ones, slow ones.
+        self._queues: tuple[_OfCompanies, _OfCompanies] = (OrderedDict(), OrderedDict())
+        # Subscriptions that have more due deliveries, by the receiver that had no place.
+        self._aside: dict[str, _OfCompanies] = {}
+        permits = (PERMITS_MAX, SLOW_PERMITS_MAX)
+        self._permits = tuple(Shares(of_which_one_party_may_hold(many)) for many in permits)
+        self._places = Shares(of_which_one_party_may_hold(UNDER_WAY_MAX))
         self._begun: deque[_Permit] = deque()
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: dict[asyncio.Task[bool], _Permit] = {}
         self._changed = asyncio.Event()
         self._stopped = False
         self._fault: Exception | None = None
 
     async def run(self) -> Counts:
-        """Attempts due deliveries. Raises Unavailable if the database stays away for longer than a moment."""
+        """Attempts due deliveries, but those that wait for their receiver: see `aside`. Raises Unavailable if the
+        database stays away for longer than a moment."""
         await self.look()
+        return await self.go_on()
+
+    async def go_on(self) -> Counts:
+        """`run` with the subscriptions that are known."""
+        clock = asyncio.get_running_loop().time
+        since = None
         while True:
             self._changed.clear()
             self._release_overdue()
+            self._let_in()
             if wanted := self._wanted():
                 await self._claim(wanted)
                 await asyncio.sleep(CLAIM_PAUSE_SECONDS)
-            elif self._under_way:
-                await self._change()
+                continue
+            if not self._aside or not self._waits_for_new_alone():
+                since = None
             else:
+                since = since or clock()
+                if not self._under_way or clock() - since > NEW_SECONDS_MAX:
+                    break
+            if not self._under_way and (self._stopped or not self._aside):
                 break
+            await self.change()
         if self._fault is not None:
             raise self._fault
         return self.counts
+
+    @property
+    def aside(self) -> list[int]:
+        """The subscriptions with due deliveries that wait for a place at their receiver."""
+        return (
+            [] if self._stopped else [sub_id for one in self._aside.values() for own in one.values() for sub_id in own]
+        )
 
     async def look(self) -> None:
         """Queues every subscription with a due delivery."""
         after_id = 0
         while not self._stopped:
             rows = await queries.subscriptions_due(self._database, self.now, after_id, LISTED_AT_ONCE)
-            for row in rows:
+            hosts = [self._attempts.name_of(row.destination_url) for row in rows]
+            await self._hosts.learn(hosts)
+            for row, host in zip(rows, hosts, strict=True):
                 one = self._subscribers.get(row.id)
                 if one is None:
-                    one = self._subscribers[row.id] = _Subscriber(row.id, row.health != HEALTHY)
-                self._queues[one.slow][one.id] = one
+                    one = _Subscriber(row.id, row.company_id, host, row.health != HEALTHY)
+                    self._subscribers[row.id] = one
+                if not one.waits_for:
+                    _put(self._queues[one.slow], one)
             self._changed.set()
             if len(rows) < LISTED_AT_ONCE:
                 break
             after_id = rows[-1].id
+
+    def retire(self) -> None:
+        """Another sweep attempts what this one has not begun."""
+        self._stopped = True
+        self._changed.set()
 
     async def stop(self) -> None:
         """Stops claiming, and gives running attempts a moment to be recorded; after that their leases run out."""
@@ -131,65 +206,123 @@ class Sweep:
         self._changed.set()
         await end_tasks(self._under_way)
 
-    def _wanted(self) -> dict[int, int]:
-        """The number of deliveries of each subscription that can be sent at once. A served subscription goes to its
-        queue's end."""
-        wanted: dict[int, int] = {}
+    def _waits_for_new_alone(self) -> bool:
+        """Whether all that is left is at receivers that have never answered, or waits for their places."""
+        return (
+            not any(self._queues)
+            and all(map(self._hosts.is_new, self._aside))
+            and all(permit.place.is_at_new for permit in self._under_way.values())
+        )
+
+    def _let_in(self) -> None:
+        """Queues subscriptions whose receiver has places again, as many as it has."""
+        for key, companies in list(self._aside.items()):
+            for company_id, own in list(companies.items()):
+                room = self._hosts.room(key, company_id)
+                for one in list(islice(own.values(), room)):
+                    one.waits_for = ""
+                    _drop(companies, one)
+                    _put(self._queues[one.slow], one)
+            if not companies:
+                del self._aside[key]
+
+    def _set_aside(self, one: _Subscriber, key: str) -> None:
+        _drop(self._queues[one.slow], one)
+        one.waits_for = key
+        _put(self._aside.setdefault(key, OrderedDict()), one)
+
+    def _wanted(self) -> dict[int, _Wanted]:
+        """The deliveries of each subscription that can be sent at once, by their places. Companies take turns, and so
+        do a company's subscriptions. They go to their queue's end."""
+        wanted: dict[int, _Wanted] = {}
         if self._stopped:
             return wanted
-        left = UNDER_WAY_MAX - len(self._under_way)
         for slow, permits in ((False, PERMITS_MAX), (True, SLOW_PERMITS_MAX)):
             queue = self._queues[slow]
-            share = permits // max(1, len(queue))
-            share = min(OF_A_SUBSCRIPTION_MAX, max(OF_A_SUBSCRIPTION_MIN, share))
-            room = min(left, permits - self._held[slow])
-            for one in list(queue.values()):
-                if room <= 0:
-                    break
-                rows = min(share - one.under_way, room)
-                if rows > 0:
-                    wanted[one.id] = rows
-                    room -= rows
-                    left -= rows
-                    queue.move_to_end(one.id)
+            turns = deque((company_id, iter(list(own.values())), len(own)) for company_id, own in queue.items())
+            share_of_company = permits // max(1, len(turns))
+            while turns and self._places.held < self._places.places:
+                company_id, own, many = turns.popleft()
+                share = min(OF_A_SUBSCRIPTION_MAX, max(OF_A_SUBSCRIPTION_MIN, share_of_company // many))
+                if self._take(company_id, own, share, slow=slow, wanted=wanted):
+                    turns.append((company_id, own, many))
         return wanted
 
-    async def _claim(self, wanted: dict[int, int]) -> None:
+    def _take(
+        self,
+        company_id: int,
+        subscribers: Iterator[_Subscriber],
+        share: int,
+        *,
+        slow: bool,
+        wanted: dict[int, _Wanted],
+    ) -> bool:
+        """Takes places for the company's next subscription. False if the company gets no more."""
+        room = min(self._places.room(company_id), self._permits[slow].room(company_id))
+        if room <= 0:
+            return False
+        for one in subscribers:
+            rows = min(share - one.under_way, room)
+            if rows <= 0:
+                continue
+            places = self._hosts.places(one.host, company_id, rows)
+            if isinstance(places, str):
+                self._set_aside(one, places)
+                continue
+            wanted[one.id] = _Wanted(slow, places)
+            self._places.take(company_id, len(places))
+            self._permits[slow].take(company_id, len(places))
+            self._queues[slow].move_to_end(company_id)
+            self._queues[slow][company_id].move_to_end(one.id)
+            return True
+        return False
+
+    async def _claim(self, wanted: dict[int, _Wanted]) -> None:
         """Claims deliveries and sends them at once: see `Sender.attempt`."""
+        claimed: list[Claimed] = []
         try:
-            claimed = await self._attempts.claim_due(wanted, self.now)
+            rows = {sub_id: len(one.places) for sub_id, one in wanted.items()}
+            claimed = await self._attempts.claim_due(rows, self.now)
         except Exception as fault:
             self._fault, self._stopped = fault, True  # raised when the running attempts have ended
-            return
         found = Counter(one.delivery.subscription_id for one in claimed)
-        for sub_id, many in wanted.items():
-            if found[sub_id] < many:
-                self._queues[self._subscribers[sub_id].slow].pop(sub_id, None)
-                self._forget(self._subscribers[sub_id], found[sub_id])
         began = asyncio.get_running_loop().time()
-        for one in claimed:
-            subscriber = self._subscribers[one.delivery.subscription_id]
-            permit = _Permit(subscriber, began, subscriber.slow)
-            subscriber.under_way += 1
-            self._held[permit.slow] += 1
+        permits: dict[int, list[_Permit]] = {}
+        for sub_id, (slow, places) in wanted.items():
+            one = self._subscribers[sub_id]
+            used, unused = places[: found[sub_id]], places[found[sub_id] :]
+            one.under_way += len(used)
+            permits[sub_id] = [_Permit(one, place, began, slow) for place in used]
+            if unused:
+                self._places.give_back(one.company_id, len(unused))
+                self._permits[slow].give_back(one.company_id, len(unused))
+                for place in unused:
+                    place.end()
+                _drop(self._queues[one.slow], one)
+                self._forget(one)
+        for each in claimed:
+            permit = permits[each.delivery.subscription_id].pop()
             self._begun.append(permit)
-            task = asyncio.create_task(self._deliver(one))
-            self._under_way.add(task)
+            task = asyncio.create_task(self._deliver(each, permit.place))
+            self._under_way[task] = permit
             task.add_done_callback(functools.partial(self._end, permit))
 
-    async def _deliver(self, claimed: Claimed) -> None:
+    async def _deliver(self, claimed: Claimed, place: Place) -> bool:
+        """True if the delivery waits for its receiver."""
         try:
-            attempt = await self._attempts.make(claimed, self.now)
-            if attempt is not None:
-                self.counts.attempted += 1
-                self.counts.succeeded += attempt.state == rules.SUCCEEDED
-                self.counts.failed += bool(attempt.error)
-                self.counts.parked += attempt.state == rules.PARKED
+            attempt = await self._attempts.make(claimed, self.now, place)
+            if attempt is None:
+                return bool(place.refused_by)
+            self.counts.attempted += 1
+            self.counts.succeeded += attempt.state == rules.SUCCEEDED
+            self.counts.failed += bool(attempt.error)
+            self.counts.parked += attempt.state == rules.PARKED
         except Unavailable as fault:
             self._fault = fault
         except Exception:
             # Only this attempt fails: the others continue, and it is repeated when its lease has run out.
             log.exception("attempt_failed", subscription_id=claimed.delivery.subscription_id)
+        return False
 
     def _release_overdue(self) -> None:
         """Marks attempts that last longer than SLOW_AFTER_SECONDS as overdue, which frees prompt subscriptions'
@@ -201,39 +334,47 @@ class Sweep:
                 continue
             permit.overdue = True
             permit.subscriber.overdue += 1
-            self._held[permit.slow] -= not permit.is_held
+            if not permit.is_held:
+                self._permits[permit.slow].give_back(permit.subscriber.company_id)
+            permit.place.give_back()
             self._requeue(permit.subscriber, slow=True)
 
-    def _end(self, permit: _Permit, attempt: asyncio.Task[None]) -> None:
-        self._under_way.discard(attempt)
+    def _end(self, permit: _Permit, attempt: asyncio.Task[bool]) -> None:
+        del self._under_way[attempt]
         one = permit.subscriber
-        self._held[permit.slow] -= permit.is_held
+        self._places.give_back(one.company_id)
+        if permit.is_held:
+            self._permits[permit.slow].give_back(one.company_id)
         permit.ended = True
         one.under_way -= 1
         one.overdue -= permit.overdue
         self._requeue(one, slow=permit.overdue or one.overdue > 0)
+        if not attempt.cancelled() and attempt.result() and not one.waits_for:
+            self._set_aside(one, permit.place.refused_by[0])
         self._forget(one)
         self._changed.set()
 
     def _requeue(self, one: _Subscriber, *, slow: bool) -> None:
         """A subscription that becomes slow, or prompt again, goes to the end of the other queue."""
         if one.slow != slow:
-            waiting = self._queues[one.slow].pop(one.id, None)
+            was_queued = _drop(self._queues[one.slow], one)
             one.slow = slow
-            if waiting is not None:
-                self._queues[slow][one.id] = one
+            if was_queued:
+                _put(self._queues[slow], one)
 
-    def _forget(self, one: _Subscriber, coming: int = 0) -> None:
-        if not one.under_way and not coming and one.id not in self._queues[one.slow]:
+    def _forget(self, one: _Subscriber) -> None:
+        if not one.under_way and not one.waits_for and one.id not in self._queues[one.slow].get(one.company_id, ()):
             self._subscribers.pop(one.id, None)
 
-    async def _change(self) -> None:
-        """Waits until an attempt ends or is overdue."""
+    async def change(self) -> None:
+        """Waits until an attempt ends or is overdue, or a receiver may have places again."""
         while self._begun and self._begun[0].ended:
             self._begun.popleft()
         left = None
         if self._begun:
             left = max(0.0, self._begun[0].began + SLOW_AFTER_SECONDS - asyncio.get_running_loop().time()) + 0.001
+        if self._aside:  # places come free in other sweeps too, and with time
+            left = min(left or LOOK_FOR_PLACES_SECONDS, LOOK_FOR_PLACES_SECONDS)
         try:
             async with asyncio.timeout(left):
                 await self._changed.wait()

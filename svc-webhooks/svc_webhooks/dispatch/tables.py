@@ -87,3 +87,11 @@ attempt = Table(
     CheckConstraint("error <> '' OR (status IS NOT NULL AND status BETWEEN 200 AND 299)", name="attempt_succeeded"),
     postgresql_partition_by=BY_EVENT_ID,
 )
+
+# Host names and addresses that have answered 2xx, ever: those that have not may not want any deliveries. Never deleted.
+answered_receiver = Table(
+    "answered_receiver",
+    metadata,
+    Column("receiver", Text, primary_key=True),
+    Column("answered_at", Instant, nullable=False, server_default=text("clock_timestamp()")),
+)

@@ -16,14 +16,14 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv6Network, ip_address
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import structlog
 
 from svc_webhooks.http_client.connection import Connection, Times, dial
-from svc_webhooks.http_client.destinations import Address, Destination, DestinationRefused, is_public, parse
+from svc_webhooks.http_client.destinations import Address, Destination, DestinationRefused, is_public, parse, unwrapped
 from svc_webhooks.http_client.pool import Pool
 from svc_webhooks.http_client.resolver import PORT, Names, NoAddress, Resolve, ResolverFault, SystemResolver
 from svc_webhooks.http_client.response import Response
@@ -53,10 +53,27 @@ class Outcome:
     connect_milliseconds: int | None = None  # None if a pooled connection served
     tls_milliseconds: int | None = None
     first_byte_milliseconds: int | None = None
+    was_admitted: bool = True
+    """False if the gate refused every address that was left: then nothing was sent, and nothing is known."""
 
     @property
     def succeeded(self) -> bool:
-        return not self.error
+        return not self.error and self.was_admitted
+
+
+class Gate(Protocol):
+    """Decides which addresses an attempt may dial."""
+
+    @property
+    def is_at_new(self) -> bool:
+        """Whether the connection must not outlive the attempt unless it is answered 2xx."""
+
+    async def admits(self, address: str) -> bool:
+        """address: see `receiver_of`. The attempt has left other addresses by then."""
+
+
+class _NotAdmitted(Exception):  # noqa: N818 - neither's fault
+    """The gate refused the addresses."""
 
 
 @dataclass(slots=True)
@@ -64,10 +81,11 @@ class _Attempt:
     """The facts about a running attempt; if the deadline passes, they are all that remains of it."""
 
     started: float
+    gate: Gate | None = None
     response: Response = field(default_factory=Response)
     times: Times = field(default_factory=Times)
     endpoint: Endpoint | None = None
-    resolving: bool = False
+    is_ours: bool = False  # the resolver, or the gate, is awaited: a timeout is no fault of the receiver's
 
     def outcome(self, error: str = "", *, is_internal_fault: bool = False) -> Outcome:
         now = time.monotonic()
@@ -123,19 +141,37 @@ class HttpClient:
         self._names.close()
         self._pool.close()
 
-    async def check(self, url: str) -> None:
+    async def check(self, url: str, *, party: int = 0) -> None:
         """Raises DestinationRefused if `url` may not be a destination, ResolverFault if that is unknown."""
         try:
-            await self._endpoints(self._parsed(url))
+            await self._endpoints(self._parsed(url), party)
         except NoAddress as error:
             raise DestinationRefused("must have a public host") from error
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
-        """POSTs `body` unchanged. Never raises: internal faults are outcomes too."""
-        attempt = _Attempt(time.monotonic())
+    def name_of(self, url: str) -> str:
+        """The host of `url` as all its spellings have it: a name, or `receiver_of` its address. Empty if it may not be
+        dialled."""
+        try:
+            destination = self._parsed(url)
+        except DestinationRefused:
+            return ""
+        if destination.address is not None and destination.host not in self._overrides:
+            return receiver_of(Endpoint(destination.address, PORT))
+        return destination.host
+
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, party: int = 0, gate: Gate | None = None
+    ) -> Outcome:
+        """POSTs `body` unchanged. Never raises: internal faults are outcomes too.
+
+        party: the one that lookups are made for.
+        """
+        attempt = _Attempt(time.monotonic(), gate)
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                await self._post(self._parsed(url), body, headers, attempt)
+                await self._post(self._parsed(url), body, headers, attempt, party)
+        except _NotAdmitted:
+            return Outcome(None, "", b"", 0, was_admitted=False)
         except Exception as error:
             found, is_internal_fault = self._class_of(error, attempt)
             return attempt.outcome(found, is_internal_fault=is_internal_fault)
@@ -150,7 +186,7 @@ class HttpClient:
                 found = "no_address", False
             case Failed():
                 found = error.error, error.is_internal_fault
-            case TimeoutError() if not attempt.resolving:
+            case TimeoutError() if not attempt.is_ours:
                 late = time.monotonic() - attempt.started - self._deadline_seconds
                 found = ("egress", True) if late > STALLED_SECONDS else ("timeout", False)
             case ResolverFault() | TimeoutError():
@@ -160,13 +196,18 @@ class HttpClient:
                 found = "egress", True
         return found
 
-    async def _post(self, destination: Destination, body: bytes, headers: Mapping[str, str], attempt: _Attempt) -> None:
-        attempt.resolving = True
-        endpoints = await self._endpoints(destination)
-        attempt.resolving = False
+    async def _post(
+        self, destination: Destination, body: bytes, headers: Mapping[str, str], attempt: _Attempt, party: int
+    ) -> None:
+        attempt.is_ours = True
+        endpoints = await self._endpoints(destination, party)
+        attempt.is_ours = False
         head = _head(destination, self._user_agent, body, headers)
         connection = self._pool.take(endpoints, destination.host)
         if connection is not None:
+            if not await _admits(attempt, connection.endpoint):
+                self._pool.keep(connection)
+                raise _NotAdmitted
             attempt.endpoint = connection.endpoint
             try:
                 await connection.exchange(head, body, attempt.response, attempt.times)
@@ -176,17 +217,28 @@ class HttpClient:
                 if attempt.times.first_byte is not None:
                     raise
             else:
-                self._pool.keep(connection)
+                self._keep(connection, attempt)
                 return
         connection = await self._dialled(destination.host, endpoints, attempt)
         await connection.exchange(head, body, attempt.response, attempt.times)
-        self._pool.keep(connection)
+        self._keep(connection, attempt)
+
+    def _keep(self, connection: Connection, attempt: _Attempt) -> None:
+        status = attempt.response.status
+        if attempt.gate is not None and attempt.gate.is_at_new and not (status and 200 <= status < 300):
+            connection.close()  # else many names at one address would leave a connection each
+        else:
+            self._pool.keep(connection)
 
     async def _dialled(self, name: str, endpoints: Sequence[Endpoint], attempt: _Attempt) -> Connection:
-        """Tries each address in turn until one completes the handshake. Raises Failed, with the receiver's fault if an
-        address had one."""
+        """Tries each address in turn until one completes the handshake. Raises _NotAdmitted if none did and the gate
+        refused one; else Failed, with the receiver's fault if an address had one."""
         found: tuple[Failed, Endpoint] | None = None
+        are_all_admitted = True
         for index, endpoint in enumerate(endpoints):
+            if not await _admits(attempt, endpoint):
+                are_all_admitted = False
+                continue
             attempt.endpoint = endpoint
             try:
                 async with asyncio.timeout(CONNECT_SECONDS_MAX if index + 1 < len(endpoints) else None):
@@ -199,18 +251,38 @@ class HttpClient:
                 raise failed
             if found is None or found[0].is_internal_fault:
                 found = failed, endpoint
+        if not are_all_admitted:
+            raise _NotAdmitted
         assert found is not None
         failed, attempt.endpoint = found
         raise failed
 
-    async def _endpoints(self, destination: Destination) -> Sequence[Endpoint]:
+    async def _endpoints(self, destination: Destination, party: int = 0) -> Sequence[Endpoint]:
         """The endpoints to dial for `destination`. Raises DestinationRefused, NoAddress or ResolverFault."""
         override = self._overrides.get(destination.host)
         if override is not None:
             return (override,)
         if destination.address is not None:
             return _checked([destination.address])
-        return await self._names.find(destination.host)
+        return await self._names.find(destination.host, party)
+
+
+@functools.lru_cache(DESTINATIONS_KEPT_MAX)
+def receiver_of(endpoint: Endpoint) -> str:
+    """The address as one receiver: an IPv4 address, also where it is embedded in another; the /64 of an IPv6 address,
+    which one subscriber of a network has to itself. With the port if the operator configures another than 443."""
+    address = unwrapped(endpoint.address)
+    found = str(address) if address.version == 4 else str(IPv6Network((int(address) >> 64 << 64, 64)))
+    return found if endpoint.port == PORT else f"{found}:{endpoint.port}"
+
+
+async def _admits(attempt: _Attempt, endpoint: Endpoint) -> bool:
+    if attempt.gate is None:
+        return True
+    attempt.is_ours = True
+    admitted = await attempt.gate.admits(receiver_of(endpoint))
+    attempt.is_ours = False
+    return admitted
 
 
 def allow_many_connections() -> None:

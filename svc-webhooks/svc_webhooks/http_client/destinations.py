@@ -112,14 +112,22 @@ def is_public(address: Address) -> bool:
         return not any(address in block for block in _IPV4_NOT_PUBLIC)
     if address.scope_id is not None:
         return False
-    if address in _IPV4_MAPPED or address in _NAT64:
-        return is_public(IPv4Address(int(address) & 0xFFFFFFFF))
+    embedded = unwrapped(address)
+    if isinstance(embedded, IPv4Address):
+        return is_public(embedded)
     if address not in _IPV6_GLOBAL or any(address in block for block in _IPV6_NOT_PUBLIC):
         return False
     interface = int(address) & 0xFFFFFFFFFFFFFFFF
     if interface >> 32 in _ISATAP:
         return is_public(IPv4Address(interface & 0xFFFFFFFF))
     return True
+
+
+def unwrapped(address: Address) -> Address:
+    """The IPv4 address that a mapped or NAT64 address leads to; any other address as it is."""
+    if isinstance(address, IPv6Address) and (address in _IPV4_MAPPED or address in _NAT64):
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
 
 
 def _host(authority: str) -> str:

@@ -1,7 +1,8 @@
 """Resolves names through the system's resolver, and decides whose fault a failure is.
 
 A name whose servers hang delays no other: a lookup that lasts longer than SLOW_AFTER_SECONDS returns its permit and
-continues, and no name is looked up twice at once.
+continues, and no name is looked up twice at once. Parties share permits and threads: one that has a thousand dead names
+looked up leaves some to the others.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from svc_webhooks.http_client.shares import Shares, Turns, of_which_one_party_may_hold
+
 PORT = 443
 RESOLVE_SECONDS_MAX = 5.0
 KEPT_SECONDS = 5.0
 KEPT_MAX = 4096
-LOOKUPS_MAX = 64  # without slow ones
+LOOKUPS_MAX = 64  # of one party, without slow ones
 SLOW_AFTER_SECONDS = 0.5
-THREADS_MAX = 512  # `getaddrinfo` can hang for half a minute and can't be stopped
+THREADS_MAX = 512  # of one party; `getaddrinfo` can hang for half a minute and can't be stopped
 
-Resolve = Callable[[str], Awaitable[Sequence[str]]]
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]  # of a name, for a party
 Read = TypeVar("Read")
 
 
@@ -40,18 +43,19 @@ class Names(Generic[Read]):
     def __init__(self, resolve: Resolve, read: Callable[[Sequence[str]], Read]) -> None:
         self._resolve = resolve
         self._read = read
-        self._permits = asyncio.Semaphore(LOOKUPS_MAX)
-        self._kept: dict[str, tuple[float, Read]] = {}
+        self._permits = Turns(of_which_one_party_may_hold(LOOKUPS_MAX))
+        self._cache: dict[str, tuple[float, Read]] = {}
         self._asking: dict[str, asyncio.Task[Read]] = {}
 
-    async def find(self, host: str) -> Read:
-        """Raises NoAddress, ResolverFault, and the errors of `read`."""
-        kept = self._kept.get(host)
-        if kept is not None and kept[0] > time.monotonic():
-            return kept[1]
+    async def find(self, host: str, party: int = 0) -> Read:
+        """party: the one that the lookup is made for, if another has not begun it. Raises NoAddress, ResolverFault, and
+        the errors of `read`."""
+        cached = self._cache.get(host)
+        if cached is not None and cached[0] > time.monotonic():
+            return cached[1]
         task = self._asking.get(host)
         if task is None:
-            task = asyncio.create_task(self._look_up(host))
+            task = asyncio.create_task(self._look_up(host, party))
             self._asking[host] = task
             task.add_done_callback(lambda done: self._looked_up(host, done))
         return await asyncio.shield(task)
@@ -60,28 +64,31 @@ class Names(Generic[Read]):
         for task in self._asking.values():
             task.cancel()
 
-    async def _look_up(self, host: str) -> Read:
+    async def _look_up(self, host: str, party: int) -> Read:
         try:
             async with asyncio.timeout(RESOLVE_SECONDS_MAX):
-                addresses = await self._addresses(host)
+                addresses = await self._addresses(host, party)
         except TimeoutError as error:
             raise ResolverFault from error
         if not addresses:
             raise NoAddress
         found = self._read(addresses)
-        if len(self._kept) >= KEPT_MAX:
-            self._kept.clear()
-        self._kept[host] = (time.monotonic() + KEPT_SECONDS, found)
+        if len(self._cache) >= KEPT_MAX:
+            self._cache.clear()
+        self._cache[host] = (time.monotonic() + KEPT_SECONDS, found)
         return found
 
-    async def _addresses(self, host: str) -> Sequence[str]:
-        async with self._permits:
-            asked = asyncio.ensure_future(self._resolve(host))
+    async def _addresses(self, host: str, party: int) -> Sequence[str]:
+        await self._permits.enter(party)
+        try:
+            asked = asyncio.ensure_future(self._resolve(host, party))
             try:
                 await asyncio.wait({asked}, timeout=SLOW_AFTER_SECONDS)
             except BaseException:
                 asked.cancel()
                 raise
+        finally:
+            self._permits.leave(party)
         return await asked
 
     def _looked_up(self, host: str, task: asyncio.Task[Read]) -> None:
@@ -95,26 +102,29 @@ class SystemResolver:
 
     def __init__(self) -> None:
         self._asked: dict[str, asyncio.Future[Sequence[str]]] = {}
+        self._threads = Shares(of_which_one_party_may_hold(THREADS_MAX))
 
-    async def __call__(self, host: str) -> Sequence[str]:
+    async def __call__(self, host: str, party: int = 0) -> Sequence[str]:
         """All addresses of `host`. Raises NoAddress or ResolverFault."""
         found = self._asked.get(host)
         if found is None:
-            if len(self._asked) >= THREADS_MAX:
+            if self._threads.room(party) <= 0:
                 raise ResolverFault
             loop = asyncio.get_running_loop()
             found = loop.create_future()
             found.add_done_callback(asyncio.Future.exception)  # retrieves the exception, even without waiters
-            threading.Thread(target=self._look_up, args=(loop, host), name="resolve", daemon=True).start()
+            threading.Thread(target=self._look_up, args=(loop, host, party), name="resolve", daemon=True).start()
             self._asked[host] = found
+            self._threads.take(party)
         return await asyncio.shield(found)
 
-    def _look_up(self, loop: asyncio.AbstractEventLoop, host: str) -> None:
+    def _look_up(self, loop: asyncio.AbstractEventLoop, host: str, party: int) -> None:
         result = _getaddrinfo(host)
         if not loop.is_closed():
-            loop.call_soon_threadsafe(self._settle, host, result)
+            loop.call_soon_threadsafe(self._settle, host, party, result)
 
-    def _settle(self, host: str, result: Sequence[str] | Exception) -> None:
+    def _settle(self, host: str, party: int, result: Sequence[str] | Exception) -> None:
+        self._threads.give_back(party)
         found = self._asked.pop(host)
         if isinstance(result, Exception):
             found.set_exception(result)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from chassis.refusals import Refusal
+from chassis.refusals import Refusal, invalid_request
 
 EventKey = Literal[
     "inspection.stale",
@@ -26,6 +26,7 @@ HEALTHS: tuple[Health, ...] = get_args(Health)
 HEALTHY, RETRYING, DEAD_LETTERED, PAUSED = HEALTHS
 SOURCES: tuple[str, ...] = get_args(Source)
 
+SUBSCRIPTIONS_MAX = 1000  # of a company; the setting may change it
 DEAD_AFTER_FAILURES = 20  # in a row, over all deliveries of the subscription
 
 
@@ -49,6 +50,13 @@ def invalid_destination_url(reason: str) -> Refusal:
 def no_such_subscription() -> Refusal:
     """For callers without an API key: the message mentions none."""
     return Refusal(404, "not_found", "There is no webhook subscription with that id; check the id.")
+
+
+def check_count(subscriptions: int, subscriptions_max: int) -> None:
+    """Raises Refusal 422 if a company that has so many may create no other."""
+    if subscriptions >= subscriptions_max:
+        message = f"A company has at most {subscriptions_max:,} webhook subscriptions; delete one that is not needed."
+        raise invalid_request(message, status=422)
 
 
 # Health

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from chassis.auth import identity
-from chassis.db.database import Database
+from chassis.db.database import Connection, Database
 from chassis.db.ids import Ids
 from chassis.lists.paging import page
 from chassis.records import bodies
@@ -34,8 +34,18 @@ _encode = msgspec.json.Encoder().encode
 class SubscriptionsService:
     """Creates, lists and deletes webhook subscriptions (spec 4.11)."""
 
-    def __init__(self, database: Database, vault: Vault | None, http: HttpClient, eraser: Eraser, clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault | None,
+        http: HttpClient,
+        eraser: Eraser,
+        clock: Clock,
+        *,
+        subscriptions_max: int,
+    ) -> None:
         self.database = database
+        self.subscriptions_max = subscriptions_max
         self.eraser = eraser
         self.vault = vault
         self.http = http
@@ -61,15 +71,15 @@ class SubscriptionsService:
         same = bodies.canonical({"destination_url": wanted.destination_url, "events": events})
         claim = idempotency.claim(caller, request.idempotency_key, "POST /webhooks", same)
         # Before the destination is checked: a replay must not depend on what the name resolves to now.
-        reply = await queries.CREATE_SUBSCRIPTION.kept(self.database, claim)
+        reply = await queries.CREATE_SUBSCRIPTION.stored(self.database, claim)
         if reply is None:
-            await self._check(wanted.destination_url)
+            await self._check(wanted.destination_url, caller.company_id)
             reply = await self._create(self.vault, caller.company_id, wanted.destination_url, events, claim)
         return pb.CreateSubscriptionResponse(reply=reply)
 
-    async def _check(self, destination_url: str) -> None:
+    async def _check(self, destination_url: str, company_id: int) -> None:
         try:
-            await self.http.check(destination_url)
+            await self.http.check(destination_url, party=company_id)
         except DestinationRefused as refused:
             raise rules.invalid_destination_url(refused.reason) from None
         except ResolverFault:
@@ -100,14 +110,21 @@ class SubscriptionsService:
             c.source: "api",
         }
         row = {column.name: value for column, value in values.items()}
-        shown = self.renderer.of_values(values)
-        kept = _encode(shown)
-        reply = await queries.CREATE_SUBSCRIPTION.write(self.database, claim, 201, kept, {subscription: row})
-        if reply.body != kept:
+        record = self.renderer.of_values(values)
+        body = _encode(record)
+
+        async def check(connection: Connection) -> None:
+            rules.check_count(await queries.subscriptions_counted(connection, company_id), self.subscriptions_max)
+
+        lock = queries.count_lock(company_id)
+        reply = await queries.CREATE_SUBSCRIPTION.write_checked(
+            self.database, claim, 201, body, {subscription: row}, lock=lock, check=check
+        )
+        if reply.body != body:
             return reply
         # The body has this call's own id, so this call created the subscription, even if the connection failed on the
         # way.
-        with_secret = records.NewSubscription(**msgspec.structs.asdict(shown), secret=secret)
+        with_secret = records.NewSubscription(**msgspec.structs.asdict(record), secret=secret)
         return WriteReply(status=201, body=_encode(with_secret))
 
     async def DeleteSubscription(

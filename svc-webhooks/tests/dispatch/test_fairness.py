@@ -13,10 +13,11 @@ from chassis.db.database import Database
 from svc_webhooks.dispatch import sweep as dispatch_sweep
 from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sweep import Sweep
+from testkit.processes import free_port
 
 from ..dispatcher import dispatcher, happened, now, subscribed
 from ..harness import Client, Harness, until
-from ..receivers import Authority, Received, Receiver, answering
+from ..receivers import Authority, Received, Receiver, answering, receiver
 
 FOR_EVER = 3600.0
 
@@ -48,8 +49,27 @@ class Endpoints:
             self.under_way[path] -= 1
 
 
+KINDS = {"hangs": 60, "answers": 100, "late": 20, "fails": 20, "recovers": 1}
+
+
 def urls(kind: str, many: int) -> list[str]:
-    return [f"https://receiver.test/{kind}/{number}" for number in range(many)]
+    return [f"https://{kind}-{number}.endpoints.test/{kind}/{number}" for number in range(many)]
+
+
+def hosts_and_addresses() -> dict[str, str]:
+    """Each endpoint is a host with an address of its own: test_hosts.py has those that share one."""
+    return {
+        f"{kind}-{number}.endpoints.test": f"127.0.{index}.{number + 1}"
+        for index, (kind, many) in enumerate(KINDS.items(), start=10)
+        for number in range(many)
+    }
+
+
+@pytest.fixture(scope="module")
+async def many(authority: Authority) -> AsyncIterator[Receiver]:
+    context = authority.context("*.endpoints.test")
+    async with receiver(context, answering(200), free_port(), [*hosts_and_addresses().values()]) as found:
+        yield found
 
 
 @pytest.fixture(autouse=True)
@@ -60,17 +80,18 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def scheduler(
-    service: Harness, database: Database, receivers: dict[str, Receiver], authority: Authority
+    service: Harness, database: Database, many: Receiver, authority: Authority
 ) -> AsyncIterator[Scheduler]:
     """Its attempts have no deadline, so only the sweep's own rules let other endpoints through."""
-    hosts = {host: ("127.0.0.1", one.port) for host, one in receivers.items()}
+    hosts = {host: (address, many.port) for host, address in hosts_and_addresses().items()}
     async with dispatcher(database, authority.file, hosts, deadline_seconds=FOR_EVER) as found:
         yield found
 
 
 @pytest.fixture
-def endpoints(receivers: dict[str, Receiver]) -> Endpoints:
-    return Endpoints(receivers["receiver.test"])
+def endpoints(many: Receiver) -> Endpoints:
+    many.requests.clear()
+    return Endpoints(many)
 
 
 @contextlib.asynccontextmanager
@@ -154,7 +175,7 @@ async def test_a_subscription_has_so_many_requests_under_way_and_no_more(
     assert max(endpoints.most_under_way.values()) <= dispatch_sweep.OF_A_SUBSCRIPTION_MAX
 
 
-async def test_endpoints_that_fail_at_once_or_are_late_hold_nobody_up(
+async def test_endpoints_that_fail_or_are_late_delay_no_other(
     scheduler: Scheduler, client: Client, database: Database, endpoints: Endpoints
 ) -> None:
     await subscribed(
@@ -181,7 +202,7 @@ async def test_one_that_was_failing_and_answers_again_is_served_like_any_other(
 
 
 async def test_what_is_due_longest_goes_first(
-    scheduler: Scheduler, client: Client, database: Database, endpoints: Endpoints, receivers: dict[str, Receiver]
+    scheduler: Scheduler, client: Client, database: Database, endpoints: Endpoints, many: Receiver
 ) -> None:
     await subscribed(database, client.company_id, urls("answers", 1))
     later = await happened(database, client.company_id, 40)
@@ -190,11 +211,11 @@ async def test_what_is_due_longest_goes_first(
     async with sweeping(scheduler, endpoints) as sweep:
         await until(lambda: sweep.counts.attempted == 43, 30)
     assert len(later) == 40 and len(sooner) == 3
-    first = [json.loads(one.body)["number"] for one in receivers["receiver.test"].requests]
+    first = [json.loads(one.body)["number"] for one in many.requests]
     assert {0, 1, 2} <= set(first[: dispatch_sweep.OF_A_SUBSCRIPTION_MAX])
 
 
-async def test_an_attempt_that_cannot_be_recorded_keeps_nobody_from_theirs(
+async def test_an_attempt_that_cannot_be_recorded_delays_no_other(
     scheduler: Scheduler, client: Client, database: Database, endpoints: Endpoints
 ) -> None:
     worn_out, *_ = await subscribed(database, client.company_id, [*urls("answers", 1), *urls("late", 1)])
@@ -204,3 +225,56 @@ async def test_an_attempt_that_cannot_be_recorded_keeps_nobody_from_theirs(
     async with sweeping(scheduler, endpoints) as sweep:
         await until(lambda: sweep.counts.attempted == 30, 60)
     assert endpoints.requests["answers"] == 30
+
+
+@pytest.fixture
+async def dead(authority: Authority) -> AsyncIterator[dict[str, tuple[str, int]]]:
+    """800 hosts, each with an address of its own, that accept connections and say nothing."""
+    hosts = {f"dead-{number}.test": f"127.1.{number // 200}.{number % 200 + 1}" for number in range(800)}
+    port = free_port()
+
+    async def say_nothing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(FOR_EVER)
+        writer.transport.abort()
+
+    server = await asyncio.start_server(say_nothing, [*hosts.values()], port)
+    yield {host: (address, port) for host, address in hosts.items()}
+    server.close()
+
+
+@pytest.mark.parametrize("when", ["at once", "meanwhile"])
+async def test_eight_hundred_dead_subscriptions_of_one_company_delay_no_other_company(
+    service: Harness,
+    client: Client,
+    database: Database,
+    authority: Authority,
+    endpoints: Endpoints,
+    many: Receiver,
+    dead: dict[str, tuple[str, int]],
+    when: str,
+) -> None:
+    """Before: 1,024 attempts hung until their deadline, which is an hour here, and the other company waited for it."""
+    hosts = dead | {host: (address, many.port) for host, address in hosts_and_addresses().items()}
+    async with dispatcher(database, authority.file, hosts, deadline_seconds=FOR_EVER) as scheduler:
+        await subscribed(database, client.company_id, [f"https://{host}/" for host in dead])
+        await happened(database, client.company_id, 5)
+        await subscribed(database, client.company_id + 700, urls("answers", 1))
+        if when == "at once":
+            await happened(database, client.company_id + 700, 5)
+        sweep = Sweep(scheduler.database, scheduler.attempts, now())
+        running = asyncio.create_task(sweep.run())
+        if when == "meanwhile":
+            await until(lambda: len(sweep._under_way) == dispatch_sweep.UNDER_WAY_MAX, 60)
+            await happened(database, client.company_id + 700, 5)
+            await sweep.look()
+        await until(lambda: sweep.counts.succeeded == 5, 60)
+        assert sweep.counts.attempted == 5  # none of the others' has ended
+        # At once, the others had their first places at most, and none that came free after a while.
+        most = dispatch_sweep.PERMITS_MAX if when == "at once" else dispatch_sweep.UNDER_WAY_MAX
+        assert len(sweep._under_way) <= most
+        running.cancel()
+        await asyncio.wait({running})
+        for task in list(sweep._under_way):
+            task.cancel()
+        await until(lambda: not sweep._under_way, 60)

@@ -140,7 +140,7 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
     await fill(database, 0, known)
     await analyze(database)
     patient = f"{BY_INDEX}; SET LOCAL idle_in_transaction_session_timeout = 0"
-    nobody = [ClaimedDelivery(uuid.UUID(int=0), 0, 0, 0, 0, "", "", b"", "", b"")]
+    nobody = [ClaimedDelivery(uuid.UUID(int=0), 0, 0, 0, 0, 0, "", "", b"", "", b"")]
     async with (
         explained(database, queries._SUBSCRIPTIONS_DUE.statement, patient) as look,
         explained(database, queries._CLAIM_DELIVERIES.statement, patient) as claim,
@@ -157,7 +157,7 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
     await database.close()
 
 
-async def test_the_backlog_is_told_by_the_oldest_of_each(waiting: Database) -> None:
+async def test_the_backlog_is_measured_by_the_oldest_of_each(waiting: Database) -> None:
     plan = await statement_plan(waiting, queries._BACKLOG, BY_INDEX, now=now(all_due=True))
     assert plan.rows_met <= (DAYS + 2) * SUBSCRIPTIONS and plan.whole_tables in ([], ["subscription"])
     many, since = await queries.backlog(waiting, now(all_due=True))
@@ -174,3 +174,25 @@ async def test_one_delivery_is_claimed_by_its_key(waiting: Database) -> None:
     )
     assert plan.returned == 1
     assert plan.rows_met <= 8 and not plan.whole_tables
+
+
+async def test_a_claim_that_is_given_up_is_found_by_its_key_and_free_at_once(waiting: Database) -> None:
+    wanted = dict.fromkeys(range(17, 25), 4)
+    rows = (await queries.claimed_deliveries(waiting, wanted, now(all_due=True), 60)).rows
+    values = {name: [getattr(row, name) for row in rows] for name in ("event_id", "subscription_id", "fence")}
+    plan = await statement_plan(waiting, queries._GIVE_UP, BY_INDEX, **values, waiting="waiting")
+    assert plan.rows_met <= 4 * len(rows) and not plan.whole_tables
+    again = (await queries.claimed_deliveries(waiting, wanted, now(all_due=True), 60)).rows
+    assert {(row.event_id, row.subscription_id) for row in rows} == {
+        (row.event_id, row.subscription_id) for row in again
+    }
+    await queries.claims_given_up(waiting, rows)  # of older fences: these claims stay
+    assert not (await queries.claimed_deliveries(waiting, wanted, now(all_due=False), 60)).rows
+    await queries.claims_given_up(waiting, again)
+
+
+async def test_what_waits_is_counted_through_the_index_of_what_is_due(waiting: Database) -> None:
+    values: dict[str, Any] = {"ids": list(range(1, 9)), "now": now(all_due=False)}
+    plan = await statement_plan(waiting, queries._WAITING, BY_INDEX, **values)
+    assert plan.rows_met <= (DUE + DAYS) * 8 and not plan.whole_tables
+    assert await queries.waiting(waiting, range(1, 9), values["now"]) == DUE * 8

@@ -141,7 +141,7 @@ async def test_a_resolver_that_is_still_busy_at_the_deadline_is_a_fault_of_ours(
 
 
 async def test_whatever_breaks_in_our_own_code_is_a_fault_of_ours() -> None:
-    async def broken(_: str) -> Sequence[str]:
+    async def broken(_: str, _party: int) -> Sequence[str]:
         raise KeyError("a bug")
 
     async with http_client(None, {}, resolve=broken) as out:

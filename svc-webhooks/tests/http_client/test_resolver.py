@@ -106,3 +106,35 @@ async def test_there_are_only_so_many_threads(servers: Servers, monkeypatch: pyt
     servers.let_go.set()
     await asyncio.gather(*hanging)
     assert await found.find("hooks.acme.com")
+
+
+async def test_a_party_whose_names_hang_holds_no_lookup_of_another_up(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.LOOKUPS_MAX", 6)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.THREADS_MAX", 12)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.SLOW_AFTER_SECONDS", 60.0)
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.RESOLVE_SECONDS_MAX", 60.0)
+    found = names()
+    hanging = [asyncio.create_task(found.find(f"{number}.hangs.example", party=1)) for number in range(20)]
+    while len(servers.asked) < 6:  # noqa: ASYNC110 - threads set no event
+        await asyncio.sleep(0.01)
+    assert await asyncio.wait_for(found.find("hooks.acme.com", party=2), 30)
+    assert len(servers.asked) == 7  # the other 14 wait
+    servers.let_go.set()
+    assert all(await asyncio.gather(*hanging))
+
+
+async def test_a_party_whose_names_hang_leaves_threads_to_others(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("svc_webhooks.http_client.resolver.THREADS_MAX", 3)
+    found = SystemResolver()
+    hanging = [asyncio.create_task(found(f"{number}.hangs.example", 1)) for number in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(ResolverFault):
+        await found("hooks.acme.com", 1)
+    assert await found("hooks.acme.com", 2)
+    servers.let_go.set()
+    await asyncio.gather(*hanging)
+    assert await found("hooks.acme.com", 1)

@@ -13,6 +13,7 @@ from chassis.refusals import Refusal
 from chassis.writes import idempotency
 from svc_webhooks import tables
 
+from ..dispatcher import subscribed
 from ..harness import URL, Client, Harness, Producer, caller, operator
 
 KEYS = ["schema_version", "entity_type", "entity_id", "destination_url", "events", "health", "secret_prefix"]
@@ -88,7 +89,7 @@ async def test_a_key_without_an_administrator_may_create(client: Client) -> None
     assert (await client.create(who=caller(client.company_id, administrator_id=None)))[0] == 201
 
 
-async def test_a_key_in_flight_is_told_so(client: Client, database: Database) -> None:
+async def test_a_key_in_flight_is_refused(client: Client, database: Database) -> None:
     await client.create(key="warm")
     claim = idempotency.claim(caller(client.company_id), "one", "POST /webhooks", b"")
     async with database.transaction() as connection:
@@ -220,7 +221,7 @@ async def test_a_delete_takes_the_history_along(client: Client, database: Databa
         await client.delete(sub_id)
 
 
-async def test_a_replay_after_the_delete_still_tells_what_was_created(client: Client) -> None:
+async def test_a_replay_after_the_delete_still_returns_the_created_record(client: Client) -> None:
     sub_id = (await client.create(key="one"))[1]["entity_id"]
     await client.delete(sub_id)
     _, body, replayed = await client.create(key="one")
@@ -285,3 +286,54 @@ async def test_without_a_vault_nothing_else_is_looked_at(service: Harness, clien
         service.webhooks.start()
         await service.webhooks.serving()
     assert (await client.create(key="one"))[2]
+
+
+async def many_subscriptions(client: Client, database: Database, many: int) -> list[int]:
+    urls = [f"{URL}/{number}" for number in range(many)]
+    return await subscribed(database, client.company_id, urls)
+
+
+async def test_a_company_has_a_thousand_at_most(client: Client, database: Database) -> None:
+    """Before: any number."""
+    first, *_ = await many_subscriptions(client, database, 999)
+    _, created, _ = await client.create(key="the last one")
+    with pytest.raises(Refusal) as found:
+        await client.create(key="one too many")
+    assert (found.value.status, found.value.code) == (422, "invalid_request")
+    assert found.value.message == "A company has at most 1,000 webhook subscriptions; delete one that is not needed."
+    assert (await client.create(key="the last one"))[1]["entity_id"] == created["entity_id"]  # a replay is no new one
+    assert (await client.of(client.company_id + 700).create())[0] == 201
+    await client.delete(first)
+    assert (await client.create(key="one too many"))[0] == 201  # the refusal did not use the key
+
+
+async def test_many_at_once_are_counted_one_after_another(client: Client, database: Database) -> None:
+    await many_subscriptions(client, database, 995)
+
+    async def attempt(key: str) -> int:
+        try:
+            return (await client.create(key=key))[0]
+        except Refusal as refusal:
+            return refusal.status
+
+    found = await asyncio.gather(*(attempt(f"key {number}") for number in range(20)))
+    assert (found.count(201), found.count(422)) == (5, 15)
+    async with database.connection() as connection:
+        counted = "SELECT count(*) FROM subscription WHERE company_id = $1"
+        assert await connection.raw.fetchval(counted, client.company_id) == 1000
+
+
+async def test_the_last_one_that_is_requested_many_times_at_once_is_created_and_replayed(
+    client: Client, database: Database
+) -> None:
+    await many_subscriptions(client, database, 999)
+
+    async def attempt() -> str:
+        try:
+            return "replayed" if (await client.create(key="one"))[2] else "created"
+        except Refusal as refusal:
+            return refusal.code
+
+    found = await asyncio.gather(*(attempt() for _ in range(20)))
+    assert found.count("created") == 1
+    assert set(found) <= {"created", "replayed", "idempotency_in_progress"}

@@ -45,6 +45,7 @@ class DeliveriesService:
             succeeded=counts.succeeded,
             failed=counts.failed,
             parked=counts.parked,
+            waiting_for_host=counts.waiting_for_host,
         )
         response.now.FromDatetime(now)
         return response

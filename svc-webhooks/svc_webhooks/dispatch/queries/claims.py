@@ -5,10 +5,27 @@ from __future__ import annotations
 import datetime
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, Integer, and_, func, literal_column, or_, select, text, true, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Label,
+    Text,
+    TextClause,
+    and_,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.selectable import CTE
 
 from chassis.db.database import Database
@@ -32,7 +49,9 @@ class DueSubscription(NamedTuple):
     """A subscription with a due delivery, leased or not."""
 
     id: int
+    company_id: int
     health: str
+    destination_url: str
 
 
 class ClaimedDelivery(NamedTuple):
@@ -43,6 +62,7 @@ class ClaimedDelivery(NamedTuple):
     attempts: int
     rung: int
     fence: int
+    company_id: int
     destination_url: str
     secret_key_id: str
     secret_sealed: bytes
@@ -65,7 +85,7 @@ _oldest_due = (
 )
 _SUBSCRIPTIONS_DUE = Query(
     DueSubscription,
-    select(subscription.c.id, subscription.c.health)
+    select(subscription.c.id, subscription.c.company_id, subscription.c.health, subscription.c.destination_url)
     .select_from(subscription.join(_oldest_due, true()))
     .where(_sending, subscription.c.id > param("after_id", BigInteger))
     .order_by(subscription.c.id)
@@ -77,7 +97,7 @@ async def subscriptions_due(
     database: Database, now: datetime.datetime, after_id: int, rows: int
 ) -> list[DueSubscription]:
     """Ascending by id."""
-    async with database.transaction(BY_INDEX) as connection:
+    async with database.transaction(BY_INDEX, writes=False) as connection:
         return await _SUBSCRIPTIONS_DUE.rows(connection, now=now, after_id=after_id, rows=rows)
 
 
@@ -88,15 +108,39 @@ _BACKLOG = Statement(
 )
 
 
+def _count(name: str, *conditions: ColumnElement[bool] | TextClause) -> Label[int]:
+    return select(func.count()).select_from(delivery).where(and_(*conditions)).scalar_subquery().label(name)
+
+
+_waiting, _later = text("delivery.state = 'waiting'"), delivery.c.due_at > param("now", Instant)
+_COUNTS = Statement(
+    select(
+        _count("due", _due), _count("waiting", _waiting, _later), _count("parked", text("delivery.state = 'parked'"))
+    )
+)
+
+
+async def counts(database: Database, now: datetime.datetime) -> dict[str, int]:
+    """The number of deliveries that are due, that wait for a later attempt, and that are parked."""
+    async with database.transaction(BY_INDEX) as connection:
+        row = await connection.row(_COUNTS, now=now)
+    return dict(row or {})
+
+
 async def backlog(database: Database, now: datetime.datetime) -> tuple[int, datetime.datetime | None]:
     """The number of subscriptions with a due delivery, and since when the longest waiting one is due."""
-    async with database.transaction(BY_INDEX) as connection:
+    async with database.transaction(BY_INDEX, writes=False) as connection:
         row = await connection.row(_BACKLOG, now=now)
     assert row is not None
     return row[0], row[1]
 
 
-_SECRET = (subscription.c.destination_url, subscription.c.secret_key_id, subscription.c.secret_sealed)
+_ITS_SUBSCRIPTION = (
+    subscription.c.company_id,
+    subscription.c.destination_url,
+    subscription.c.secret_key_id,
+    subscription.c.secret_sealed,
+)
 
 
 def _claim(picked: CTE) -> Query[ClaimedDelivery]:
@@ -115,7 +159,7 @@ def _claim(picked: CTE) -> Query[ClaimedDelivery]:
             delivery.c.attempts,
             delivery.c.rung,
             delivery.c.fence,
-            *(picked.c[column.name] for column in _SECRET),
+            *(picked.c[column.name] for column in _ITS_SUBSCRIPTION),
         )
         .cte("claimed")
     )
@@ -133,7 +177,7 @@ def _claim(picked: CTE) -> Query[ClaimedDelivery]:
 
 _wanted = array_rows("wanted", {"subscription_id": BigInteger, "rows": Integer})
 _served = (
-    select(subscription.c.id, *_SECRET)
+    select(subscription.c.id, *_ITS_SUBSCRIPTION)
     .where(subscription.c.id == _wanted.c.subscription_id, _sending)
     .limit(1)
     .lateral("served")
@@ -148,12 +192,12 @@ _offered = (
     .lateral("offered")
 )
 _CLAIM_DELIVERIES = _claim(
-    select(*_offered.c, *(_served.c[column.name] for column in _SECRET))
+    select(*_offered.c, *(_served.c[column.name] for column in _ITS_SUBSCRIPTION))
     .select_from(_wanted.join(_served, true()).join(_offered, true()))
     .cte("picked")
 )
 _CLAIM_DELIVERY = _claim(
-    select(delivery.c.event_id, delivery.c.subscription_id, *_SECRET)
+    select(delivery.c.event_id, delivery.c.subscription_id, *_ITS_SUBSCRIPTION)
     .select_from(subscription.join(delivery, true()))
     .where(
         delivery.c.event_id == param("event_id", Uuid),
@@ -166,6 +210,42 @@ _CLAIM_DELIVERY = _claim(
     .with_for_update(of=delivery, skip_locked=True)
     .cte("picked")
 )
+
+
+_given_up = array_rows("given_up", {"event_id": Uuid, "subscription_id": BigInteger, "fence": BigInteger})
+_GIVE_UP = Statement(
+    update(delivery)
+    .where(
+        same_delivery(delivery, _given_up),
+        delivery.c.fence == _given_up.c.fence,
+        delivery.c.state == param("waiting", Text),
+    )
+    .values(leased_until=null())
+)
+_WAITING = Statement(
+    select(func.count())
+    .select_from(delivery)
+    .where(delivery.c.subscription_id == func.any(param("ids", ARRAY(BigInteger))), _due)
+)
+
+
+async def claims_given_up(database: Database, claimed: Sequence[ClaimedDelivery]) -> None:
+    """Ends the leases of deliveries that were not attempted."""
+    async with database.transaction(BY_INDEX) as connection:
+        await connection.execute(
+            _GIVE_UP,
+            event_id=[one.event_id for one in claimed],
+            subscription_id=[one.subscription_id for one in claimed],
+            fence=[one.fence for one in claimed],
+            waiting=rules.WAITING,
+        )
+
+
+async def waiting(database: Database, ids: Collection[int], now: datetime.datetime) -> int:
+    """The number of due deliveries of these subscriptions."""
+    async with database.transaction(BY_INDEX) as connection:
+        count: int = await connection.value(_WAITING, ids=list(ids), now=now)
+    return count
 
 
 def uptime() -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import asyncpg
 from sqlalchemy import func, select, text
 
-from chassis.db.database import LOST, SERVER_SETTINGS, Connection, Database, DatabaseUnavailable
+from chassis.db.database import LOST, SERVER_SETTINGS, Connection, Database, DatabaseUnavailable, unavailable
 from chassis.db.statements import Statement, param
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.tables import delivery
@@ -79,15 +79,20 @@ async def changing(database: Database, turn_seconds: float) -> AsyncIterator[Con
                 if asyncio.get_running_loop().time() > give_up:
                     raise DatabaseUnavailable("another process is changing partitions")
                 await asyncio.sleep(POLL_SECONDS)
+            # Partitioned tables belong to a role of their own, of which the service's is a member that does not
+            # inherit: all its other connections can change no table.
+            owner = await raw.fetchval(_OWNER)
+            await raw.execute(f"SET ROLE {owner}")
             yield Connection(raw)
         finally:
             await raw.close(timeout=5)
     except asyncpg.LockNotAvailableError as error:
         raise HeldUp(str(error)) from error
     except LOST as error:
-        raise DatabaseUnavailable(str(error) or type(error).__name__) from error
+        raise unavailable(error) from error
 
 
+_OWNER = "SELECT quote_ident(pg_get_userbyid(relowner)) FROM pg_class WHERE oid = 'delivery'::regclass"
 _CLOCK = Statement(select(func.now()))
 _soon = delivery.c.event_id < param("before", Uuid)
 # The states are literals, so that the partial indexes serve.

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from sqlalchemy import BigInteger, func, select
+
+from chassis.db.database import Connection
+from chassis.db.statements import Statement, param
 from chassis.lists.paging import Pages
 from chassis.writes.idempotency import InsertOnce
 from makeready.webhooks.v1.webhooks_pb2 import ListSubscriptionsRequest
@@ -17,3 +21,20 @@ SUBSCRIPTIONS_PAGE = Pages(
     request=ListSubscriptionsRequest,
 )
 CREATE_SUBSCRIPTION = InsertOnce(idempotency, subscription)
+
+# Namespace of the advisory locks under which a company's subscriptions are counted and created, one for each company.
+_COUNT_LOCK = 0x73756273 << 32
+
+_COUNT = Statement(
+    select(func.count()).select_from(subscription).where(subscription.c.company_id == param("company_id", BigInteger))
+)
+
+
+def count_lock(company_id: int) -> int:
+    """The number of the company's advisory lock. Two companies may share one, and wait for each other then."""
+    return _COUNT_LOCK | (company_id & 0xFFFFFFFF)
+
+
+async def subscriptions_counted(connection: Connection, company_id: int) -> int:
+    count: int = await connection.value(_COUNT, company_id=company_id)
+    return count

@@ -24,6 +24,14 @@ class RunScheduledSweepsRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NOW_FIELD_NUMBER: _builtins.int
+    YES_FOR_ALL_COMPANIES_FIELD_NUMBER: _builtins.int
+    REQUESTED_BY_FIELD_NUMBER: _builtins.int
+    yes_for_all_companies: _builtins.bool
+    """Must be true if `now` is more than 15 minutes ahead of the service's clock: the sweep then does, for every company
+    and for good, what was not due yet.
+    """
+    requested_by: _builtins.str
+    """The account that started such a sweep, as the command line knows it, for the audit log. Nothing verifies it."""
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp:
         """The instant that decides what is due; absent: the service's clock."""
@@ -32,10 +40,12 @@ class RunScheduledSweepsRequest(_message.Message):
         self,
         *,
         now: _timestamp_pb2.Timestamp | None = ...,
+        yes_for_all_companies: _builtins.bool = ...,
+        requested_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_now", b"_now", "now", b"now"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_now", b"_now", "now", b"now"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_now", b"_now", "now", b"now", "requested_by", b"requested_by", "yes_for_all_companies", b"yes_for_all_companies"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__now: _TypeAlias = _typing.Literal["now"]  # noqa: Y015
     _WhichOneofArgType__now: _TypeAlias = _typing.Literal["_now", b"_now"]  # noqa: Y015

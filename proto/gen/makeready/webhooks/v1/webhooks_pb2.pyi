@@ -218,12 +218,15 @@ class SweepDeliveriesResponse(_message.Message):
     SUCCEEDED_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
     PARKED_FIELD_NUMBER: _builtins.int
+    WAITING_FOR_HOST_FIELD_NUMBER: _builtins.int
     stored: _builtins.int
     """Events that this call stored from the producers' outboxes."""
     attempted: _builtins.int
     succeeded: _builtins.int
     failed: _builtins.int
     parked: _builtins.int
+    waiting_for_host: _builtins.int
+    """Deliveries that are due and were not attempted, because their host has as many attempts as it gets. They follow."""
     @_builtins.property
     def now(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
@@ -235,10 +238,11 @@ class SweepDeliveriesResponse(_message.Message):
         succeeded: _builtins.int = ...,
         failed: _builtins.int = ...,
         parked: _builtins.int = ...,
+        waiting_for_host: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["now", b"now"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempted", b"attempted", "failed", b"failed", "now", b"now", "parked", b"parked", "stored", b"stored", "succeeded", b"succeeded"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempted", b"attempted", "failed", b"failed", "now", b"now", "parked", b"parked", "stored", b"stored", "succeeded", b"succeeded", "waiting_for_host", b"waiting_for_host"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

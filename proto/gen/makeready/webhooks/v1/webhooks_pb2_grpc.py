@@ -216,7 +216,8 @@ class DeliveriesServiceServicer:
     """
 
     def SweepDeliveries(self, request, context):
-        """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded.
+        """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded, and
+        counts those deliveries that have to wait for their host.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -89,7 +89,9 @@ class DeliveriesServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> DeliveriesServiceAsyncStub: ...
     SweepDeliveries: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.SweepDeliveriesRequest, _webhooks_pb2.SweepDeliveriesResponse]
-    """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded."""
+    """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded, and
+    counts those deliveries that have to wait for their host.
+    """
     ListDeliveries: _grpc.UnaryUnaryMultiCallable[_webhooks_pb2.ListDeliveriesRequest, _webhooks_pb2.ListDeliveriesResponse]
     """Lists a subscription's deliveries, newest first, with their attempts."""
 
@@ -99,7 +101,9 @@ class DeliveriesServiceAsyncStub(DeliveriesServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     SweepDeliveries: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.SweepDeliveriesRequest, _webhooks_pb2.SweepDeliveriesResponse]  # type: ignore[assignment]
-    """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded."""
+    """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded, and
+    counts those deliveries that have to wait for their host.
+    """
     ListDeliveries: _aio.UnaryUnaryMultiCallable[_webhooks_pb2.ListDeliveriesRequest, _webhooks_pb2.ListDeliveriesResponse]  # type: ignore[assignment]
     """Lists a subscription's deliveries, newest first, with their attempts."""
 
@@ -112,7 +116,9 @@ class DeliveriesServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _webhooks_pb2.SweepDeliveriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_webhooks_pb2.SweepDeliveriesResponse, _abc.Awaitable[_webhooks_pb2.SweepDeliveriesResponse]]:
-        """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded."""
+        """Stores the producers' events, then attempts all due deliveries. It returns when the attempts are recorded, and
+        counts those deliveries that have to wait for their host.
+        """
 
     @_abc_1.abstractmethod
     def ListDeliveries(

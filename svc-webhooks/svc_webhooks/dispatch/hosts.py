@@ -1,0 +1,296 @@
+"""How many attempts a receiver gets at once, whichever companies and subscriptions they are of.
+
+A receiver is a host name, and an address that is dialled: an attempt counts at both. Companies share a receiver's
+places. A receiver that has never answered 2xx may not want the deliveries: it gets fewer places, which attempts hold to
+their end, and so many attempts a minute. Where its places are taken, a delivery is not attempted and goes on waiting.
+The places are those of this process; the receivers that have answered are in the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import structlog
+
+from chassis.db.database import Database, DatabaseUnavailable
+from svc_webhooks.dispatch.queries import hosts as queries
+from svc_webhooks.http_client.shares import Shares, Turns
+
+PLACES = 64
+NEW_PLACES = 16
+NEW_IN_A_MINUTE = 600
+MINUTE_SECONDS = 60.0
+# So long, an attempt waits for a place. So a claim of many deliveries to one prompt host costs no more than one to many
+# hosts. Name and address together are shorter than `sender.BEGIN_SECONDS_MAX`.
+PATIENCE_SECONDS = 0.75
+CROWDED_SECONDS = 5.0  # after an attempt found no place: so long, no more is claimed than finds one
+ASK_AGAIN_SECONDS = 10.0  # another process may have got the first 2xx
+KNOWN_MAX = 65536
+IDLE_MIN = 1024
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class _Receiver:
+    """The places at one host name or address."""
+
+    __slots__ = ("_minute", "_starts", "crowded_until", "has_answered", "key", "places")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.has_answered = False
+        self.places = Turns(NEW_PLACES, PATIENCE_SECONDS)
+        self.crowded_until = 0.0
+        self._minute = Shares(NEW_IN_A_MINUTE)
+        self._starts: deque[tuple[float, int]] = deque()  # of this minute, with the company
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a place is taken before the claim of a delivery. A prompt receiver's attempts find one by
+        themselves."""
+        return not self.has_answered or self.crowded_until > time.monotonic()
+
+    @property
+    def is_idle(self) -> bool:
+        self._forget_starts()
+        return self.places.is_idle and not self._starts
+
+    def answers(self) -> None:
+        """From the first 2xx on."""
+        self.has_answered = True
+        self.places.places = PLACES
+        self._starts.clear()
+        self.places.wake()
+
+    def room(self, company_id: int) -> int:
+        room = self.places.room(company_id)
+        if not self.has_answered and room:
+            self._forget_starts()
+            room = min(room, self._minute.room(company_id))
+        return room
+
+    def take(self, company_id: int) -> None:
+        self.places.take(company_id)
+        if not self.has_answered:
+            self._minute.take(company_id)
+            self._starts.append((time.monotonic(), company_id))
+
+    def enter_at_once(self, company_id: int) -> bool:
+        if self.room(company_id) <= 0:
+            return False
+        self.take(company_id)
+        return True
+
+    async def enter(self, company_id: int) -> bool:
+        """Waits a moment for a place where attempts are prompt. Companies that hold fewest go first."""
+        if not self.has_answered:
+            return self.enter_at_once(company_id)
+        if await self.places.enter(company_id):
+            return True
+        self.crowded_until = time.monotonic() + CROWDED_SECONDS
+        return False
+
+    def leave(self, company_id: int) -> None:
+        self.places.leave(company_id)
+
+    def take_back(self, company_id: int) -> None:
+        """A place that was taken for an attempt that was not made."""
+        for index in range(len(self._starts) - 1, -1, -1):
+            if self._starts[index][1] == company_id:
+                del self._starts[index]
+                self._minute.give_back(company_id)
+                break
+        self.places.leave(company_id)
+
+    def _forget_starts(self) -> None:
+        since = time.monotonic() - MINUTE_SECONDS
+        while self._starts and self._starts[0][0] <= since:
+            self._minute.give_back(self._starts.popleft()[1])
+
+
+class Place:
+    """The places of one attempt: at its host's name, and at the address that it dials. `end` gives them back."""
+
+    __slots__ = ("_address", "_company_id", "_dialled", "_held", "_hosts", "_name", "_name_key", "refused_by")
+
+    def __init__(self, hosts: Hosts, company_id: int, name: str) -> None:
+        self.refused_by: list[str] = []
+        """Receivers that had no place. Unless another one had, the delivery is not attempted."""
+        self._hosts = hosts
+        self._company_id = company_id
+        self._name_key = name
+        self._name: _Receiver | None = None
+        self._address: _Receiver | None = None
+        self._held: list[_Receiver] = []
+        self._dialled = False
+
+    @property
+    def is_at_new(self) -> bool:
+        """Whether it is at a receiver that has never answered."""
+        return any(not one.has_answered for one in self._held)
+
+    def take(self, *receivers: _Receiver) -> None:
+        """Takes places before the delivery is claimed; there is room for them."""
+        for receiver in receivers:
+            receiver.take(self._company_id)
+            self._held.append(receiver)
+
+    async def opens(self) -> bool:
+        """Takes the name's place. False if there is none."""
+        if not self._name_key:
+            return True
+        self._name = self._hosts.receiver(self._name_key)
+        return await self._enter(self._name)
+
+    async def admits(self, address: str) -> bool:
+        """Takes the address's place instead of one at another address. False if there is none."""
+        receiver = self._hosts.receiver(address)
+        for other in [one for one in self._held if one is not self._name and one is not receiver]:
+            self._held.remove(other)
+            (other.leave if self._dialled else other.take_back)(self._company_id)
+        if not await self._enter(receiver):
+            return False
+        self._address = receiver
+        self._dialled = True
+        return True
+
+    async def _enter(self, receiver: _Receiver) -> bool:
+        if receiver in self._held:
+            return True
+        if not receiver.has_answered:
+            await self._hosts.learn((receiver.key,))
+        if receiver.enter_at_once(self._company_id) or await receiver.enter(self._company_id):
+            self._held.append(receiver)
+            return True
+        self.refused_by.append(receiver.key)
+        return False
+
+    def answered(self) -> tuple[str, ...]:
+        """The receivers whose first 2xx this was."""
+        both = {one.key: None for one in (self._name, self._address) if one is not None and not one.has_answered}
+        return tuple(both)
+
+    def give_back(self) -> None:
+        """After a while, although the attempt continues; at a receiver that has never answered it holds its place."""
+        for receiver in [one for one in self._held if one.has_answered]:
+            self._held.remove(receiver)
+            receiver.leave(self._company_id)
+
+    def end(self) -> None:
+        """May be called more than once."""
+        held, self._held = self._held, []
+        for receiver in held:
+            (receiver.leave if self._dialled else receiver.take_back)(self._company_id)
+
+
+class Hosts:
+    """One per process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._receivers: dict[str, _Receiver] = {}
+        self._idle_at = IDLE_MIN
+        self._known: dict[str, float] = {}  # until when: for ever if the receiver has answered
+        self._full_addresses: dict[str, tuple[str, ...]] = {}  # by name: those that refused its last attempt
+        self._asked: set[str] = set()
+        self._asking: asyncio.Task[None] | None = None
+
+    def receiver(self, key: str) -> _Receiver:
+        found = self._receivers.get(key)
+        if found is None:
+            if len(self._receivers) >= self._idle_at:
+                self._receivers = {name: one for name, one in self._receivers.items() if not one.is_idle}
+                self._idle_at = max(IDLE_MIN, 2 * len(self._receivers))
+            found = self._receivers[key] = _Receiver(key)
+            if self._known.get(key) == math.inf:
+                found.answers()
+        return found
+
+    def places(self, name: str, company_id: int, wanted: int) -> list[Place] | str:
+        """Places for up to `wanted` attempts, before their deliveries are claimed; else the receiver that has none."""
+        if not name:
+            return [Place(self, company_id, name) for _ in range(wanted)]
+        limited = []
+        receiver = self.receiver(name)
+        if receiver.is_limited:
+            limited.append(receiver)
+        if name in self._full_addresses:
+            addresses = [self.receiver(key) for key in self._full_addresses[name]]
+            if all(one.is_limited for one in addresses):
+                limited.append(max(addresses, key=lambda one: one.room(company_id)))
+            else:
+                del self._full_addresses[name]
+        if not limited:
+            return [Place(self, company_id, name) for _ in range(wanted)]
+        for one in limited:
+            wanted = min(wanted, one.room(company_id))
+            if wanted <= 0:
+                return one.key
+        found = []
+        for _ in range(wanted):
+            found.append(Place(self, company_id, name))
+            found[-1].take(*limited)
+        return found
+
+    def place(self, name: str, company_id: int) -> Place:
+        """A place for one attempt, that takes none before it is made."""
+        return Place(self, company_id, name)
+
+    def room(self, key: str, company_id: int) -> int | None:
+        """How many attempts a receiver has places for; None if it has enough."""
+        receiver = self.receiver(key)
+        return receiver.room(company_id) if receiver.is_limited else None
+
+    def is_new(self, key: str) -> bool:
+        """Whether the receiver has never answered."""
+        return not self.receiver(key).has_answered
+
+    def remember(self, name: str, refused_by: Sequence[str]) -> None:
+        """An attempt found no place: the next ones to that name get one at these addresses before they are claimed."""
+        addresses = tuple(key for key in refused_by if key != name)
+        if name and addresses:
+            while len(self._full_addresses) >= KNOWN_MAX:
+                del self._full_addresses[next(iter(self._full_addresses))]
+            self._full_addresses[name] = addresses
+
+    def answered(self, keys: Iterable[str]) -> None:
+        """These receivers' first 2xx is stored."""
+        for key in keys:
+            self._know(key, math.inf)
+
+    async def learn(self, keys: Iterable[str]) -> None:
+        """Finds out which of them have answered. Without the database they count as new."""
+        now = time.monotonic()
+        while unknown := [key for key in keys if key and self._known.get(key, 0) < now]:
+            self._asked.update(unknown)
+            if self._asking is None:
+                self._asking = asyncio.create_task(self._ask())
+            await asyncio.shield(self._asking)
+
+    async def _ask(self) -> None:
+        try:
+            while self._asked:
+                keys, self._asked = self._asked, set()
+                try:
+                    answered = await queries.answered(self._database, keys)
+                except DatabaseUnavailable as error:
+                    log.warning("receivers_not_known", receivers=len(keys), reason=str(error))
+                    answered = set()
+                again = time.monotonic() + ASK_AGAIN_SECONDS
+                for key in keys:
+                    self._know(key, math.inf if key in answered else again)
+        finally:
+            self._asking = None
+
+    def _know(self, key: str, until: float) -> None:
+        self._known.pop(key, None)
+        while len(self._known) >= KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[key] = until
+        receiver = self._receivers.get(key)
+        if until == math.inf and receiver is not None and not receiver.has_answered:
+            receiver.answers()

@@ -1,0 +1,31 @@
+"""The two URLs of a test's database: of the owner's role, which may do anything, and of the service's role."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from chassis.db.roles import OWNER, grant
+
+
+def service_url(owner_url: str) -> str:
+    """The URL of the service's role, from the URL that `PostgresServer.create_database` returns."""
+    parts = urlsplit(owner_url)
+    user, colon, rest = parts.netloc.partition(":")
+    assert user.endswith(OWNER), "not the URL of an owner"
+    return parts._replace(netloc=user.removesuffix(OWNER) + colon + rest).geturl()
+
+
+def environment(owner_url: str) -> dict[str, str]:
+    """The settings with which a service migrates as the owner and serves with its own role."""
+    return {"MAKEREADY_DATABASE_URL": service_url(owner_url), "MAKEREADY_DATABASE_OWNER_URL": owner_url}
+
+
+async def grant_to_service(owner_url: str) -> None:
+    """Gives the service's role its privileges, as a migration does, on tables that a test made itself."""
+    connection = await asyncpg.connect(owner_url)
+    try:
+        await connection.execute(grant(urlsplit(service_url(owner_url)).username or ""))
+    finally:
+        await connection.close()
