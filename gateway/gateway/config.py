@@ -9,12 +9,17 @@ import ssl
 from dataclasses import dataclass
 
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError, service_settings
-from gateway.http import door
 
 RING_KEY_BYTES_MIN = 16
 # An API key bears the id of its ring.
 KEY_CHECK_ID_CHARACTERS_MAX = 8
 CONTEXTS = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
+
+
+CONNECTIONS_MAX = 8_000
+CONNECTIONS_PER_ADDRESS_MAX = 1_000
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Config:
     tls: ssl.SSLContext | None
     connections_max: int
     connections_per_address_max: int
-    trusted_proxies: tuple[door.Network, ...]
+    trusted_proxies: tuple[Network, ...]
     wait_seconds: int
     """How long the ports stay closed for services that do not serve yet."""
 
@@ -62,18 +67,23 @@ def read(environment: Environment) -> Config:
         key_checks=_ring(environment, "MAKEREADY_KEY_CHECK_SECRETS", KEY_CHECK_ID_CHARACTERS_MAX),
         rate_limit_url=_rate_limit_url(environment),
         tls=tls,
-        connections_max=environment.integer("MAKEREADY_CONNECTIONS_MAX", door.CONNECTIONS_MAX, 1, 1_000_000),
+        connections_max=environment.integer("MAKEREADY_CONNECTIONS_MAX", CONNECTIONS_MAX, 1, 1_000_000),
         connections_per_address_max=environment.integer(
-            "MAKEREADY_CONNECTIONS_PER_ADDRESS_MAX", door.CONNECTIONS_PER_ADDRESS_MAX, 1, 1_000_000
+            "MAKEREADY_CONNECTIONS_PER_ADDRESS_MAX", CONNECTIONS_PER_ADDRESS_MAX, 1, 1_000_000
         ),
         trusted_proxies=_trusted_proxies(environment),
         wait_seconds=environment.integer("MAKEREADY_WAIT_FOR_SERVICES_SECONDS", 3600, 0, 86400),
     )
 
 
-def _trusted_proxies(environment: Environment) -> tuple[door.Network, ...]:
+def networks(text: str) -> tuple[Network, ...]:
+    """The networks of a setting: CIDRs set apart by commas. Raises ValueError."""
+    return tuple(ipaddress.ip_network(one.strip()) for one in text.split(",") if one.strip())
+
+
+def _trusted_proxies(environment: Environment) -> tuple[Network, ...]:
     try:
-        return door.networks(environment.text("MAKEREADY_TRUSTED_PROXIES", ""))
+        return networks(environment.text("MAKEREADY_TRUSTED_PROXIES", ""))
     except ValueError:
         raise SettingsError(
             "MAKEREADY_TRUSTED_PROXIES must be networks set apart by commas, as 10.42.0.0/16, with no bits set beyond "

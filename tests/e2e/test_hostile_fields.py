@@ -109,6 +109,21 @@ def test_words_that_are_not_in_their_enum(world: World, write: str) -> None:
 
 
 @every_write
+def test_titles_of_which_nothing_can_be_seen(world: World, write: str) -> None:
+    """Blanks, control characters and zero-width characters alone."""
+    texts = ("", " \t\n", "\x01\x1f\x7f", "\x85", "\u200b", "\u200b \u2060\ufeff", "\u00ad\u202e", "\x07 \u200d")
+
+    def cases() -> Iterator[Case]:
+        for path in bad.fields(body):
+            if path[-1] == "title":
+                for text in texts:
+                    yield f"{path} {text!r}", bad.filled(body, path, bad.raw(text))
+
+    for body in world.bodies(write):
+        world.refuses(write, body, cases(), is_400)
+
+
+@every_write
 def test_values_of_the_right_type_are_answered(world: World, write: str) -> None:
     """They are accepted or refused, and never cause a fault."""
     for body in world.bodies(write):

@@ -24,7 +24,16 @@ from aiohttp.abc import AbstractStreamWriter
 from chassis.records.bodies import BODY_BYTES_MAX
 from gateway.http import replies
 from gateway.http.door import Door
-from gateway.http.framing import HEAD_BYTES_MAX, HEAD_END, Chunks, Length, MalformedChunks, is_request_line
+from gateway.http.framing import (
+    HEAD_BYTES_MAX,
+    HEAD_END,
+    SMALL_HEAD_BYTES,
+    Chunks,
+    Length,
+    MalformedChunks,
+    is_request_line,
+    is_whole_and_small,
+)
 from gateway.http.replies import PIECE_BYTES, Reply
 
 LINE_BYTES_MAX = 8190
@@ -52,11 +61,14 @@ READ_AHEAD_BYTES = 32 * 1024
 UNREAD_BYTES, UNREAD_TLS_BYTES = 8 * 1024, 96 * 1024
 # With TLS each byte that arrives lies in several buffers, and the connection itself takes this much, as measured.
 TLS_COPIES, TLS_BYTES = 3, 40 * 1024
+# The parser's texts of a head take this many times its bytes. They stay until the request is answered.
+PARSED_COPIES = 2.5
 # How long a connection that gives way may take for its end; its memory is needed.
 GIVING_WAY_SECONDS = 1.0
 
 _NEVER = float("inf")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_TOO_MANY = "too many requests are arriving at once and this one took longest"
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -68,7 +80,7 @@ class BodyBroken(Exception):  # noqa: N818 - says what is the matter
 class Request:
     """A request as the edge sees it."""
 
-    __slots__ = ("_connection", "_request", "headers", "id", "limit_headers", "method")
+    __slots__ = ("_connection", "_request", "headers", "id", "limit_headers", "method", "whole_body")
 
     def __init__(self, connection: Connection, request: web.BaseRequest) -> None:
         self._connection = connection
@@ -78,6 +90,8 @@ class Request:
         self.headers = request.headers
         self.limit_headers = b""
         """The header lines of the key's rate limit, once the request was counted."""
+        self.whole_body: bytes | None = None
+        """The body, if all of it has arrived with the head or soon after."""
 
     def target(self) -> tuple[str, str]:
         """Path and query as received, percent-encoded. The path of CONNECT, which names a host, is empty."""
@@ -90,7 +104,8 @@ class Request:
 
     async def body(self) -> bytes:
         """The body, cut one byte after the longest allowed. Raises BodyBroken."""
-        return (await self._connection.read(self._request))[: BODY_BYTES_MAX + 1]
+        body = await self._connection.read(self._request) if self.whole_body is None else self.whole_body
+        return body[: BODY_BYTES_MAX + 1]
 
 
 def new_id() -> str:
@@ -180,9 +195,7 @@ class Connection(web.RequestHandler):
             max_headers=HEADERS_MAX,
             read_bufsize=READ_AHEAD_BYTES,
         )
-        self.__loop = loop
-        self.__answer = answer
-        self.__door = door
+        self.__loop, self.__answer, self.__door = loop, answer, door
         self.__client = client
         """By which the door counts this connection; empty for a trusted proxy's."""
         self.__spoken_for = ""
@@ -190,12 +203,18 @@ class Connection(web.RequestHandler):
         self.__stall_seconds = stall_seconds
         self.__head: bytes | bytearray = b""
         """The head that has not arrived whole."""
+        self.__is_at_rest = True
+        """Nothing is under way, held or broken: the next bytes begin a request."""
         self.__is_busy = False
         """A request is under way: from the end of its head until its answer is sent."""
+        self.__parsed_bytes = 0
+        """What the parser holds of a large head."""
+        self.__asked: Request | None = None
+        """The request that `answer` works on."""
+        self.__answering: asyncio.Task[Any] | None = None
+        """Its task, if the door counts bytes of it."""
         self.__body: StreamReader | None = None
         """The body of the request that `answer` works on."""
-        self.__whole_body: bytes | None = None
-        """The same, if all of it has arrived with its head or soon after, until it is read."""
         self.__frame: Length | Chunks | None = None
         """The part of a body that has not arrived."""
         self.__body_bytes = 0
@@ -232,18 +251,27 @@ class Connection(web.RequestHandler):
         if transport.get_extra_info("sslcontext") is not None:
             cast("asyncio.WriteTransport", transport).set_write_buffer_limits(READ_AHEAD_BYTES)
             self.__is_tls = True
-            self.__count(0)
+            self.__door.tls.hold(self.__give_way, TLS_BYTES)
+        else:
+            # An answer that the kernel takes at once costs no memory; of any other, each byte is counted.
+            cast("asyncio.WriteTransport", transport).set_write_buffer_limits(0)
 
     def data_received(self, data: bytes) -> None:
         """aiohttp too calls it, without data, to go on with a body."""
-        if self.__lingering is not None or self.transport is None:
+        if self.__is_at_rest and is_whole_and_small(data):
+            # Almost all requests: nothing of them is unfinished, so nothing needs to be counted.
+            self.__is_at_rest = self.__was_idle = False
+            self.__is_busy = True
+            self.__deadline = _NEVER
+            super().data_received(data)
+        elif self.__lingering is not None or self.transport is None:
             self.__skipped += len(data)
             if self.__skipped > SKIPPED_BYTES_MAX:
                 self.__close()
         elif not data:
             super().data_received(data)
         else:
-            self.__was_idle = False
+            self.__is_at_rest = self.__was_idle = False
             self.__take(data)
 
     def eof_received(self) -> bool | None:  # type: ignore[override] # aiohttp returns None always
@@ -261,6 +289,7 @@ class Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self.__stop_lingering()
         self.__uncount()
+        self.__door.tls.release(self.__give_way)
         self.__held = self.__head = b""
         self.__overdue = (
             _nothing  # a method of its own would keep the connection in memory until a collection of cycles
@@ -333,9 +362,11 @@ class Connection(web.RequestHandler):
             self.__refuse("its first line must be a method, a target and HTTP/1.1, with one blank between them")
             return b""
         self.__head = b""
-        self.__uncount()
         self.__is_busy = True
         self.__deadline = _NEVER
+        self.__parsed_bytes = int(PARSED_COPIES * end) if end > SMALL_HEAD_BYTES else 0
+        self.__uncount()
+        self.__count(0)
         if end == len(whole):
             super().data_received(bytes(whole))
             return b""
@@ -361,7 +392,7 @@ class Connection(web.RequestHandler):
     def __hold(self, data: bytes) -> None:
         self.__held += data
         self.__count(self.__body_bytes + len(self.__held))
-        if self.__held:
+        if len(self.__held) > READ_AHEAD_BYTES:
             self.__stop_reading()
 
     def __go_on(self) -> None:
@@ -382,7 +413,8 @@ class Connection(web.RequestHandler):
     def __count(self, size: int) -> None:
         """size: the bytes that have arrived of unfinished requests."""
         if self.__is_tls:
-            size = TLS_BYTES + TLS_COPIES * size
+            size *= TLS_COPIES
+        size += self.__parsed_bytes
         if size > UNCOUNTED_BYTES and self.transport is not None:
             self.__is_counted = True
             self.__door.unfinished.hold(self.__give_way, size)
@@ -393,15 +425,23 @@ class Connection(web.RequestHandler):
             self.__door.unfinished.release(self.__give_way)
 
     def __give_way(self) -> None:
-        """All connections together hold too many bytes of unfinished requests, and this one has held its own for
-        longest."""
-        self.__is_counted = False
-        self.__has_given_way = True
-        if self.__is_busy:
-            self.__whole_body = None
-            self.__break_body("too many requests are arriving at once and this one took longest")
-        else:
-            self.__refuse("too many requests are arriving at once and this one took longest; retry")
+        """All connections together hold too many bytes of unfinished requests, or too much for TLS, and this one has
+        held its own for longest."""
+        self.__uncount()
+        if self.__is_at_rest:  # it has TLS, and no request to answer
+            self.__has_given_way = True
+            self.__close()
+        elif not self.__is_busy:
+            self.__has_given_way = True
+            self.__refuse(f"{_TOO_MANY}; retry")
+        elif self.__asked is None or not self.__asked.limit_headers:
+            self.__has_given_way = True
+            self.__break_body(_TOO_MANY)
+            if self.__answering is not None:
+                self.__answering.cancel()
+        elif self.__frame is not None:
+            self.__has_given_way = True
+            self.__break_body(_TOO_MANY)
 
     # One request after the other
 
@@ -413,19 +453,23 @@ class Connection(web.RequestHandler):
                 self.transport.abort()
             return RenderedResponse(self, replies.FAULT, (b"", b""), keep=False)
         content = self.__body = request.content
+        self.__asked = asked
         try:
-            bare = content.is_eof() and "Transfer-Encoding" not in request.headers
-            if bare or self.__await_body(request):
-                if self.__has_half_closed:
-                    self.__end_body()
-                reply = await self.__answer(asked)
+            if self.__is_counted or not content.is_eof() or "Transfer-Encoding" in request.headers:
+                reply = await self.__answer_counted(request, asked)
             else:
-                reply = replies.malformed("its Transfer-Encoding is something else than chunked alone")
-                self.__is_retiring = True
+                # Read at once: aiohttp forbids reading it after the client has left.
+                asked.whole_body = content.read_nowait()
+                reply = await self.__answer(asked)
         finally:
-            self.__body = self.__whole_body = None
+            self.__body = self.__asked = None
         keep = self.__may_keep(request)
         headers = asked.limit_headers
+        if self.__is_tls:
+            if headers:
+                self.__door.tls.release(self.__give_way)
+            elif self.transport is not None:
+                self.__door.tls.hold(self.__give_way, TLS_BYTES)
         if not keep:
             headers += b"Connection: close\r\n"
         elif request.version.minor == 0:
@@ -434,7 +478,29 @@ class Connection(web.RequestHandler):
             self, reply, replies.raw(reply, asked.id, headers, head=request.method == "HEAD"), keep=keep
         )
 
-    def __await_body(self, request: web.BaseRequest) -> bool:
+    async def __answer_counted(self, request: web.BaseRequest, asked: Request) -> Reply:
+        """Answers a request that may have to give way: until its caller is known and its body has arrived."""
+        if self.__has_given_way:
+            return replies.malformed(_TOO_MANY)
+        if not self.__await_body(request, asked):
+            self.__is_retiring = True
+            return replies.malformed("its Transfer-Encoding is something else than chunked alone")
+        if self.__has_half_closed:
+            self.__end_body()
+        task = self.__answering = asyncio.current_task()
+        try:
+            return await self.__answer(asked)
+        except asyncio.CancelledError:
+            if not self.__has_given_way or task is None:
+                raise
+            task.uncancel()
+            return replies.malformed(_TOO_MANY)
+        finally:
+            self.__answering = None
+            self.__parsed_bytes = 0
+            self.__uncount()
+
+    def __await_body(self, request: web.BaseRequest, asked: Request) -> bool:
         """Takes in what has arrived of a request's body; False if its framing is not spoken here."""
         if self.__broken:
             request.content.set_exception(BodyBroken(self.__broken))
@@ -450,8 +516,7 @@ class Connection(web.RequestHandler):
         if self.__held:
             self.__go_on()
         if request.content.is_eof():
-            # Read at once: aiohttp forbids reading it after the client has left.
-            self.__whole_body = request.content.read_nowait()
+            asked.whole_body = request.content.read_nowait()
         return True
 
     def handle_error(
@@ -476,13 +541,12 @@ class Connection(web.RequestHandler):
     async def read(self, request: web.BaseRequest) -> bytes:
         """Reads a body until it ends, or until it is longer than allowed. Raises BodyBroken."""
         content = request.content
-        if self.__whole_body is None and content.exception() is None and not content.at_eof():
-            self.__whole_body = await self.__read(request, content)
         broken = content.exception()
-        if self.__whole_body is None and broken is not None:
+        if broken is not None:
             raise broken
+        body = b"" if content.at_eof() else await self.__read(request, content)
         self.__uncount()
-        return self.__whole_body or b""
+        return body
 
     async def __read(self, request: web.BaseRequest, content: StreamReader) -> bytes:
         chunks, size = [], 0
@@ -516,17 +580,25 @@ class Connection(web.RequestHandler):
         transport = self.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client left")
-        transport.write(data)
-        if not rest and not self.writing_paused:
-            return
+        if rest and not self.__is_tls:
+            transport.writelines((data, rest))
+            left = b""
+        else:
+            transport.write(data)
+            left = rest
+        if left or self.writing_paused:
+            size = 0 if is_shared else len(data) + len(rest)
+            await self.__send_as_it_is_read(transport, writer, left, size)
+
+    async def __send_as_it_is_read(
+        self, transport: asyncio.WriteTransport, writer: AbstractStreamWriter, left: bytes, size: int
+    ) -> None:
+        """Sends what is left of an answer. size: the bytes that become free when the client has read it."""
         self.__wait(UNREAD_SECONDS, transport.abort)
         unread = self.__door.unread
-        size = UNREAD_TLS_BYTES if self.__is_tls else UNREAD_BYTES
-        if not is_shared:
-            size += len(data) + len(rest)
-        unread.hold(transport.abort, size)
+        unread.hold(transport.abort, size + (UNREAD_TLS_BYTES if self.__is_tls else UNREAD_BYTES))
         try:
-            view = memoryview(rest)
+            view = memoryview(left)
             for at in range(0, len(view), PIECE_BYTES):
                 if self.writing_paused:
                     await writer.drain()
@@ -542,14 +614,17 @@ class Connection(web.RequestHandler):
         """Called after an answer was sent: waits for another request, or ends the connection."""
         self.__is_busy = False
         self.__body_bytes = 0
-        self.__uncount()
-        self.__leave_proxy()
-        if not keep:
+        if self.__is_counted:
+            self.__uncount()
+        if self.__spoken_for:
+            self.__leave_proxy()
+        if not keep or self.__broken:
             self.__linger()
             if self.__lingering is not None:
                 await self.__lingering  # aiohttp closes when this returns
             return
         self.__wait(IDLE_SECONDS, self.__close)
+        self.__is_at_rest = self.__frame is None and not self.__held
         if self.__held:
             self.__go_on()
         if self.__has_half_closed and not self.__is_busy:
@@ -642,6 +717,7 @@ class Connection(web.RequestHandler):
     def __linger(self) -> None:
         """Closes so that the last answer arrives: bytes left unread would reset the connection before it."""
         transport = self.transport
+        self.__is_at_rest = False
         self.__held = b""
         if transport is None or transport.is_closing():
             return
@@ -662,6 +738,7 @@ class Connection(web.RequestHandler):
 
         With TLS a close waits for the client's too. Once nothing is left to send it waits for LINGER_SECONDS only.
         """
+        self.__is_at_rest = False
         self.__stop_lingering()
         if self.transport is not None:
             seconds = UNREAD_SECONDS if self.transport.get_write_buffer_size() else LINGER_SECONDS

@@ -1,8 +1,9 @@
 """Who may come in and how much they may hold: budgets of connections and of bytes, before anybody is authenticated.
 
 Connections are counted in all and by client address. A trusted proxy has no cap of its own; the clients that it speaks
-for have. Bytes that wait for a client (requests that have not arrived whole, answers that are not read, TLS handshakes)
-have a budget for all connections together: where it is exceeded, those give way that have taken of it for longest.
+for have. Bytes that wait for a client (requests that have not arrived whole, answers that are not read, TLS handshakes,
+and what TLS takes for clients without a valid key) have a budget for all connections together: where it is exceeded,
+those give way that have taken of it for longest.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from typing import Any
 
 from prometheus_client import Counter, Gauge
 
+from gateway.config import CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX, Network
 from gateway.http import memory
 
-CONNECTIONS_MAX = 8_000
-CONNECTIONS_PER_ADDRESS_MAX = 1_000
-
-UNFINISHED_BYTES_MAX = 24 * 1024 * 1024
-UNREAD_BYTES_MAX = 16 * 1024 * 1024
-HANDSHAKE_BYTES_MAX = 6 * 1024 * 1024
+UNFINISHED_BYTES_MAX = 16 * 1024 * 1024
+UNREAD_BYTES_MAX = 12 * 1024 * 1024
+TLS_BYTES_MAX = 14 * 1024 * 1024
+HANDSHAKE_BYTES_MAX = 8 * 1024 * 1024
 # A connection in its TLS handshake holds this much, as measured: almost all of it is OpenSSL's.
 HANDSHAKE_BYTES = 50 * 1024
 
@@ -32,7 +32,6 @@ TRIM_AFTER_CONNECTIONS = 100
 TRIM_SECONDS = 5.0
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 OPEN = Gauge("makeready_http_connections", "Open connections of clients, on both HTTP ports")
 REFUSED = Counter(
@@ -62,11 +61,17 @@ class Budget:
         self.total += size - self._held.get(give_way, 0)
         self._held[give_way] = size
         while self.total > self._most and len(self._held) > 1:
-            longest = next(iter(self._held))
-            self.release(longest)
-            EXCEEDED.labels(self._name).inc()
-            self.has_been_exceeded = True
-            longest()
+            self.push_out(next(iter(self._held)))
+
+    def has_room(self, size: int) -> bool:
+        return self.total + size <= self._most
+
+    def push_out(self, give_way: Callable[[], object]) -> None:
+        """Makes a holder give way."""
+        self.release(give_way)
+        EXCEEDED.labels(self._name).inc()
+        self.has_been_exceeded = True
+        give_way()
 
     def release(self, give_way: Callable[[], object]) -> None:
         self.total -= self._held.pop(give_way, 0)
@@ -94,7 +99,10 @@ class Door:
         """How many are open."""
         self.unfinished = Budget("unfinished_requests", UNFINISHED_BYTES_MAX)
         self.unread = Budget("unread_answers", UNREAD_BYTES_MAX)
+        self.tls = Budget("tls", TLS_BYTES_MAX)
+        """Of connections with TLS whose last request had no valid key."""
         self.handshakes = Budget("handshakes", HANDSHAKE_BYTES_MAX)
+        self._budgets = (self.unfinished, self.unread, self.tls, self.handshakes)
 
     def limit(self, connections_max: int) -> None:
         """Lowers the cap on all connections to what this process can have open."""
@@ -163,11 +171,10 @@ class Door:
         if now < self._trim_again_at:
             return
         many_left = self._peak - self.connections >= max(TRIM_AFTER_CONNECTIONS, self._peak // 2)
-        budgets = (self.unfinished, self.unread, self.handshakes)
-        if many_left or any(budget.has_been_exceeded for budget in budgets):
+        if many_left or any(budget.has_been_exceeded for budget in self._budgets):
             self._peak = self.connections
             self._trim_again_at = now + TRIM_SECONDS
-            for budget in budgets:
+            for budget in self._budgets:
                 budget.has_been_exceeded = False
             memory.give_back()
 
@@ -178,11 +185,6 @@ class Door:
     def _is_trusted(self, address: Address) -> bool:
         address = _plain(address)
         return any(address in network for network in self._trusted)
-
-
-def networks(text: str) -> tuple[Network, ...]:
-    """The networks of a setting: CIDRs set apart by commas. Raises ValueError."""
-    return tuple(ipaddress.ip_network(one.strip()) for one in text.split(",") if one.strip())
 
 
 def _client(address: Address) -> str:

@@ -8,10 +8,15 @@ import re
 HEAD_BYTES_MAX = 32 * 1024
 HEAD_END = b"\r\n\r\n"
 TRAILER_BYTES_MAX = 8 * 1024
+SMALL_HEAD_BYTES = 4 * 1024
+SMALL_BODY_BYTES = 1024
 
 _VERSIONS = (b" HTTP/1.1", b" HTTP/1.0")
 _SIZE_LINE_BYTES_MAX = 256
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+
+_FIRST_LINE = re.compile(rb"[A-Z]+ [^ \r\n]+ HTTP/1\.[01]\r\n")
+_CONTENT_LENGTH = re.compile(rb"\r\n[Cc]ontent-[Ll]ength:[ \t]*([0-9]{1,4})\r\n")
 
 
 class MalformedChunks(Exception):  # noqa: N818 - says what is the matter
@@ -24,6 +29,20 @@ def is_request_line(line: bytes | bytearray) -> bool:
     The parser takes several blanks for one, and versions 0.9 and 2.0 for 1.0.
     """
     return line.endswith(_VERSIONS) and line.count(b" ") == 2
+
+
+def is_whole_and_small(data: bytes) -> bool:
+    """Whether bytes are the whole head of one request, and all of its body or none: nothing of another request.
+
+    False where that takes a closer look, as with most malformed requests.
+    """
+    end = data.find(HEAD_END) + len(HEAD_END)
+    if not len(HEAD_END) <= end <= SMALL_HEAD_BYTES or _FIRST_LINE.match(data) is None:
+        return False
+    if end == len(data):
+        return True
+    length = _CONTENT_LENGTH.search(data, 0, end)
+    return length is not None and int(length[1]) == len(data) - end <= SMALL_BODY_BYTES
 
 
 class Length:

@@ -25,6 +25,8 @@ TELL_SECONDS = 5.0
 GRACE_SECONDS = 10.0
 BACKLOG = 1024
 HANDSHAKE_SECONDS = 10.0
+# A handshake that takes longer gives way if others wait.
+HANDSHAKE_SLOW_SECONDS = 4.0
 # How many connections are accepted before the requests of others go on.
 ACCEPTED_AT_ONCE = 64
 ACCEPT_AGAIN_SECONDS = 1.0
@@ -92,7 +94,10 @@ class Port:
         self._listening: list[socket.socket] = []
         self._silent: dict[socket.socket, tuple[str, float]] = {}
         """Connections whose client has sent nothing: its name at the door, and until when it may be silent."""
-        self._beginning: set[asyncio.Task[None]] = set()
+        self._waiting: dict[socket.socket, None] = {}
+        """Those of `_silent` whose client has sent something; they wait for room in the budget of handshakes."""
+        self._beginning: dict[asyncio.Task[None], float] = {}
+        """When each began, in that order."""
         self._watch: asyncio.Task[None] | None = None
 
     @property
@@ -139,7 +144,7 @@ class Port:
                 self._drop(silent)
             was_silent = set(self._silent)
             await asyncio.sleep(0.02)
-        for task in self._beginning:
+        for task in list(self._beginning):
             task.cancel()
         await self._http.abort()
         self._watch.cancel()
@@ -171,15 +176,27 @@ class Port:
 
     def _begin(self, accepted: socket.socket) -> None:
         """The client has sent something, or has left."""
+        asyncio.get_running_loop().remove_reader(accepted)
+        if self._tls and not self._door.handshakes.has_room(HANDSHAKE_BYTES):
+            self._waiting[accepted] = None
+        else:
+            self._begin_now(accepted)
+
+    def _begin_now(self, accepted: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        loop.remove_reader(accepted)
         client, silent_until = self._silent.pop(accepted)
         seconds = max(1.0, silent_until - loop.time()) if self._tls else None
         task = loop.create_task(self._connect(accepted, client, seconds))
         if self._tls:
             self._door.handshakes.hold(task.cancel, HANDSHAKE_BYTES)
-        self._beginning.add(task)
+        self._beginning[task] = loop.time()
         task.add_done_callback(self._begun)
+
+    def _begin_waiting(self) -> None:
+        while self._waiting and self._door.handshakes.has_room(HANDSHAKE_BYTES):
+            accepted = next(iter(self._waiting))
+            del self._waiting[accepted]
+            self._begin_now(accepted)
 
     async def _connect(self, accepted: socket.socket, client: str, handshake_seconds: float | None) -> None:
         connection = self._http.connection(client)
@@ -194,11 +211,13 @@ class Port:
                 self._door.leave(client)
 
     def _begun(self, task: asyncio.Task[None]) -> None:
-        self._beginning.discard(task)
+        del self._beginning[task]
         self._door.handshakes.release(task.cancel)
+        self._begin_waiting()
 
     def _drop(self, silent: socket.socket) -> None:
         client, _ = self._silent.pop(silent)
+        self._waiting.pop(silent, None)
         asyncio.get_running_loop().remove_reader(silent)
         silent.close()
         self._door.leave(client)
@@ -213,6 +232,10 @@ class Port:
                 connection.look_at_the_clock(now)
             for silent in [one for one, (_, until) in self._silent.items() if until <= now]:
                 self._drop(silent)
+            slow = [task for task, begun in self._beginning.items() if begun <= now - HANDSHAKE_SLOW_SECONDS]
+            for task in slow[: len(self._waiting)]:
+                self._door.handshakes.push_out(task.cancel)
+            self._begin_waiting()  # the other port may have made room
             if self._door.refused and now >= log_again_at:
                 log.warning("connections_refused", count=self._door.take_refused(), open=self._door.connections)
                 log_again_at = now + LOG_REFUSED_SECONDS

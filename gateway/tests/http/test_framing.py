@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.http.framing import TRAILER_BYTES_MAX, Chunks, Length, MalformedChunks, is_request_line
+from gateway.http.framing import TRAILER_BYTES_MAX, Chunks, Length, MalformedChunks, is_request_line, is_whole_and_small
 from testkit.raw_http import MALFORMED_CHUNKS
 
 BODIES = (
@@ -66,3 +66,28 @@ def test_a_body_of_a_declared_length_ends_there() -> None:
 )
 def test_first_lines(line: bytes, good: bool) -> None:
     assert is_request_line(line) is good
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", True),
+        (b"GET / HTTP/1.0\r\n\r\n", True),
+        (b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", True),
+        (b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n", True),
+        (b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab", False),
+        (b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcd", False),
+        (b"POST / HTTP/1.1\r\nX: Content-Length: 3\r\n\r\nabc", False),
+        (b"POST / HTTP/1.1\r\nContent-Length: 2000\r\n\r\n" + b"x" * 2000, False),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", False),
+        (b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n", False),
+        (b"GET  / HTTP/1.1\r\n\r\n", False),
+        (b"GET / HTTP/1.2\r\n\r\n", False),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n", False),
+        (b"\r\nGET / HTTP/1.1\r\n\r\n", False),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 5000 + b"\r\n\r\n", False),
+        (b"", False),
+    ],
+)
+def test_only_one_small_request_that_is_whole_needs_no_closer_look(data: bytes, expected: bool) -> None:
+    assert is_whole_and_small(data) is expected
