@@ -25,6 +25,7 @@ from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
 from makeready.identity.v1.staff_commands_pb2_grpc import StaffCommandsServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
+from testkit.plugin import nats_url_of
 from testkit.processes import Process, free_port
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
@@ -82,7 +83,7 @@ class GatewayHarness:
         number = len(self.gateways)
         environment = os.environ | {
             "MAKEREADY_DATABASE_URL": self.database_url,
-            "MAKEREADY_NATS_URL": self.nats_url,
+            "MAKEREADY_NATS_URL": nats_url_of(self.nats_url, "gateway"),
             "MAKEREADY_GRPC_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_IDENTITY_KEY_FILE": str(self.folder / "keys" / "gateway.jwk"),

@@ -14,13 +14,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import pytest
 import structlog
 
+from makeready_cli.streams import SERVICES
 from makeready_local.databases import close_own_databases, drop_database, make_database
-from makeready_local.nats import Nats
+from makeready_local.nats import Nats, url_of
 from makeready_local.postgres import Postgres
+from makeready_local.streams import kept_streams
 from testkit import containers
 
 FOLDER_PREFIX = "makeready-test-"
@@ -70,6 +73,16 @@ class GivenServer:
     kill = stop
 
 
+def nats_url_of(url: str, service: str) -> str:
+    """The URL of a service's own user, made of the operator's. A server that is given has no other user."""
+    password = urlsplit(url).password
+    return url_of(url, service, dict.fromkeys(SERVICES, password) if password and not _given_nats() else {})
+
+
+def _given_nats() -> bool:
+    return bool(os.environ.get("MAKEREADY_NATS_URL"))
+
+
 def pytest_configure() -> None:
     """Logs of the tests' own process in plain text: `rich`, if installed, prints the local variables of every frame,
     which took 4 s an exception."""
@@ -107,9 +120,10 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
 def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The session's NATS: `.url`, `.stop()`, `.start()`, `.kill()`."""
     if given := os.environ.get("MAKEREADY_NATS_URL"):
-        yield GivenServer(given)
+        with kept_streams(given):
+            yield GivenServer(given)
     elif request.config.getoption("--backend") == "containers":
-        with containers.nats() as server:
+        with containers.nats() as server, kept_streams(server.url):
             yield server
     else:
         with embedded_nats() as embedded:
@@ -119,12 +133,13 @@ def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
 @contextmanager
 def embedded_nats() -> Iterator[Nats]:
     """A separate NATS, for a suite whose service must receive no other suite's events and share its durable consumer
-    with no other process."""
+    with no other process. Each service has its own user; `nats_url_of` has its URL."""
     with server_folder() as folder:
         server = Nats(folder / "nats", "test", log=folder / "nats.log")
         server.start()
         try:
-            yield server
+            with kept_streams(server.url):
+                yield server
         finally:
             server.stop()
 

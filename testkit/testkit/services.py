@@ -15,6 +15,7 @@ import grpc
 from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
 from makeready_local.services import NAMES
+from testkit.plugin import nats_url_of
 from testkit.processes import Process, accepts_connections, free_port
 
 START_SECONDS = 60
@@ -72,7 +73,7 @@ class RunningService(Process):
         unreachable = dict.fromkeys(NAMES, "127.0.0.1:1")
         return os.environ | {
             "MAKEREADY_DATABASE_URL": self.database_url,
-            "MAKEREADY_NATS_URL": self.nats_url,
+            "MAKEREADY_NATS_URL": nats_url_of(self.nats_url, self.name),
             "MAKEREADY_GRPC_LISTEN": self.target,
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_IDENTITY_KEY_FILE": str(self.keys.folder / f"{self.name}.jwk"),

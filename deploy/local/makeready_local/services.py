@@ -24,7 +24,13 @@ ISSUERS = (*NAMES, "operator")
 START_SECONDS = 60
 STOP_SECONDS = 40
 # Variables for the runner itself, or that each service receives with its own value below.
-NOT_PASSED_ON = ("MAKEREADY_DATABASE_URL", "MAKEREADY_NATS_URL", "MAKEREADY_STATE_DIR", "MAKEREADY_DEMO")
+NOT_PASSED_ON = (
+    "MAKEREADY_DATABASE_URL",
+    "MAKEREADY_NATS_URL",
+    "MAKEREADY_NATS_USERS",
+    "MAKEREADY_STATE_DIR",
+    "MAKEREADY_DEMO",
+)
 
 
 @dataclass(frozen=True)

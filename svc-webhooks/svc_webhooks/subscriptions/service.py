@@ -11,6 +11,7 @@ from chassis.auth import identity
 from chassis.db.database import Database
 from chassis.db.ids import Ids
 from chassis.lists.paging import page
+from chassis.messaging.outbox import CHANGED
 from chassis.records import bodies
 from chassis.refusals import Unavailable, not_found
 from chassis.schedule.instants import Clock
@@ -100,6 +101,7 @@ class SubscriptionsService:
             c.source: "api",
         }
         row = {column.name: value for column, value in values.items()}
+        row[CHANGED] = [(company_id, "subscription", sub_id)]
         shown = self.renderer.of_values(values)
         kept = _encode(shown)
         reply = await queries.CREATE_SUBSCRIPTION.write(self.database, claim, 201, kept, {subscription: row})
@@ -116,5 +118,6 @@ class SubscriptionsService:
         company_id = identity.caller(call).company_id
         if not await subscription_deleted(self.database, company_id, request.sub_id):
             raise not_found("webhook subscription")
+        self.database.committed([(company_id, "subscription", request.sub_id)])
         await self.eraser.begin(request.sub_id)
         return pb.DeleteSubscriptionResponse()
