@@ -46,7 +46,16 @@ async def keep(url: str, stop: asyncio.Event) -> None:
             await task
 
 
+async def _alive(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    writer.close()
+
+
 async def _main(url: str) -> None:
+    # Answers the probes of Kubernetes, on the loop that does the work.
+    if listen := os.environ.get("MAKEREADY_PROBE_LISTEN"):
+        host, _, port = listen.rpartition(":")
+        await asyncio.start_server(_alive, host, int(port))
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -19,12 +19,13 @@ from svc_tickets.tickets.service import TicketsService
 from svc_tickets.tickets.sweeps import StaleTickets
 
 NAME = "svc-tickets"
+CONSUMERS = {"svc-webhooks": ["public"]}
 
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     links_url = settings.service.links_url
-    outbox = app.produces(tables.outbox, consumers={"svc-webhooks": ["public"]})
+    outbox = app.produces(tables.outbox, consumers=CONSUMERS)
     commands = app.commands(tables.idempotency, tables.audit, outbox)
     ticket = TICKET.renderer(links_url)
     opener = TicketOpener(outbox, commands.audit, ticket)

@@ -16,7 +16,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from chassis.auth.identity import make_keys
 from chassis.db.database import Database
-from testkit.plugin import PostgresServer, Server, nats_url_of
+from testkit.nats_users import nats_url_of
+from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
 
 from .harness import HERE, Client, Harness, Process, Producer, companies

@@ -25,7 +25,7 @@ from makeready.identity.v1.actors_pb2_grpc import ActorsServiceStub
 from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysServiceStub
 from makeready.identity.v1.staff_commands_pb2_grpc import StaffCommandsServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
-from testkit.plugin import nats_url_of
+from testkit.nats_users import nats_url_of
 from testkit.processes import Process, free_port
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts

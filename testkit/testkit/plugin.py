@@ -14,14 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
 import pytest
 import structlog
 
-from makeready_cli.streams import SERVICES
 from makeready_local.databases import close_own_databases, drop_database, make_database
-from makeready_local.nats import Nats, url_of
+from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
 from makeready_local.streams import kept_streams
 from testkit import containers
@@ -71,16 +69,6 @@ class GivenServer:
         pytest.skip("the server was given by its URL: it is not ours to stop")
 
     kill = stop
-
-
-def nats_url_of(url: str, service: str) -> str:
-    """The URL of a service's own user, made of the operator's. A server that is given has no other user."""
-    password = urlsplit(url).password
-    return url_of(url, service, dict.fromkeys(SERVICES, password) if password and not _given_nats() else {})
-
-
-def _given_nats() -> bool:
-    return bool(os.environ.get("MAKEREADY_NATS_URL"))
 
 
 def pytest_configure() -> None:
@@ -133,7 +121,7 @@ def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
 @contextmanager
 def embedded_nats() -> Iterator[Nats]:
     """A separate NATS, for a suite whose service must receive no other suite's events and share its durable consumer
-    with no other process. Each service has its own user; `nats_url_of` has its URL."""
+    with no other process. Each service has its own user; `testkit.nats_users` has its URL."""
     with server_folder() as folder:
         server = Nats(folder / "nats", "test", log=folder / "nats.log")
         server.start()

@@ -15,7 +15,7 @@ import grpc
 from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
 from makeready_local.services import NAMES
-from testkit.plugin import nats_url_of
+from testkit.nats_users import nats_url_of
 from testkit.processes import Process, accepts_connections, free_port
 
 START_SECONDS = 60
