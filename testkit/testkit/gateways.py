@@ -26,6 +26,7 @@ from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysSe
 from makeready.identity.v1.staff_commands_pb2_grpc import StaffCommandsServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from testkit import databases
+from testkit.nats_users import nats_url_of
 from testkit.processes import Process, free_port
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
@@ -83,7 +84,7 @@ class GatewayHarness:
         number = len(self.gateways)
         environment = os.environ | {
             **databases.environment(self.database_url),
-            "MAKEREADY_NATS_URL": self.nats_url,
+            "MAKEREADY_NATS_URL": nats_url_of(self.nats_url, "gateway"),
             "MAKEREADY_GRPC_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_IDENTITY_KEY_FILE": str(self.folder / "keys" / "gateway.jwk"),

@@ -21,6 +21,7 @@ import structlog
 from makeready_local.databases import close_own_databases, drop_database, make_service_database
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
+from makeready_local.streams import kept_streams
 from testkit import containers
 
 FOLDER_PREFIX = "makeready-test-"
@@ -113,9 +114,10 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
 def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The session's NATS: `.url`, `.stop()`, `.start()`, `.kill()`."""
     if given := os.environ.get("MAKEREADY_NATS_URL"):
-        yield GivenServer(given)
+        with kept_streams(given):
+            yield GivenServer(given)
     elif request.config.getoption("--backend") == "containers":
-        with containers.nats() as server:
+        with containers.nats() as server, kept_streams(server.url):
             yield server
     else:
         with embedded_nats() as embedded:
@@ -125,12 +127,13 @@ def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
 @contextmanager
 def embedded_nats() -> Iterator[Nats]:
     """A separate NATS, for a suite whose service must receive no other suite's events and share its durable consumer
-    with no other process."""
+    with no other process. Each service has its own user; `testkit.nats_users` has its URL."""
     with server_folder() as folder:
         server = Nats(folder / "nats", "test", log=folder / "nats.log")
         server.start()
         try:
-            yield server
+            with kept_streams(server.url):
+                yield server
         finally:
             server.stop()
 

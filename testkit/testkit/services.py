@@ -16,6 +16,7 @@ from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
 from makeready_local.services import NAMES
 from testkit import databases
+from testkit.nats_users import nats_url_of
 from testkit.processes import Process, accepts_connections, free_port
 
 START_SECONDS = 60
@@ -76,7 +77,7 @@ class RunningService(Process):
         unreachable = dict.fromkeys(NAMES, "127.0.0.1:1")
         return os.environ | {
             **databases.environment(self.database_url),
-            "MAKEREADY_NATS_URL": self.nats_url,
+            "MAKEREADY_NATS_URL": nats_url_of(self.nats_url, self.name),
             "MAKEREADY_GRPC_LISTEN": self.target,
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_IDENTITY_KEY_FILE": str(self.keys.folder / f"{self.name}.jwk"),

@@ -15,6 +15,7 @@ from typing import Protocol
 from makeready_local.databases import close_own_databases
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
+from makeready_local.streams import kept_streams
 from testkit.api_contract import Contract
 from testkit.plugin import PostgresServer
 from testkit.processes import free_port
@@ -74,6 +75,7 @@ class Processes:
         for server in (self.postgres, self.nats):
             server.start()
             undo.callback(server.stop)
+        undo.enter_context(kept_streams(self.nats.url))
         close_own_databases(self.postgres.url)
         keys = Keys(self.folder / "keys")
         databases = PostgresServer(self.postgres)
@@ -170,7 +172,11 @@ class Processes:
             await asyncio.to_thread(self._wait_open)
 
     def _start(self, name: str) -> None:
-        self.services[name].start(**self._more[name])
+        self.restart(name)
+
+    def restart(self, name: str, **more: str) -> None:
+        """Starts a stopped service with its settings, and `more`."""
+        self.services[name].start(**self._more[name] | more)
 
     def _wait_open(self) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
