@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from testkit.prepared import prepare_state
+
 from .system import Company, System
 
 BATCH = 2000  # rows that the command line sends at once
@@ -24,9 +26,10 @@ OF_THE_RUN = ("entity_id", "url", "created_at", "updated_at", "completed_at", "i
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def house(states: Path) -> Iterator[System]:
     """A separate system, as one of its services is killed."""
-    system = System(tmp_path_factory.mktemp("interrupted") / "state")
+    prepare_state(states / "interrupted")
+    system = System(states / "interrupted", MAKEREADY_DEMO="0")
     try:
         system.start()
         yield system

@@ -15,21 +15,21 @@ from testkit.processes import free_port
 from .installation import System
 
 
-def test_a_service_that_dies_is_named_and_everything_stops(system: System) -> None:
-    system.started(MAKEREADY_DEMO="0")
-    os.kill(system.read("runtime.json")["processes"]["svc-tickets"]["pid"], signal.SIGKILL)
-    assert system.runner is not None
-    assert system.runner.wait(60) == 1
-    assert "svc-tickets stopped (killed by SIGKILL); see " in system.one_line()
-    assert system.remains() == []
+def test_a_service_that_dies_is_named_and_everything_stops(prepared: System) -> None:
+    prepared.started(MAKEREADY_DEMO="0")
+    os.kill(prepared.read("runtime.json")["processes"]["svc-tickets"]["pid"], signal.SIGKILL)
+    assert prepared.runner is not None
+    assert prepared.runner.wait(60) == 1
+    assert "svc-tickets stopped (killed by SIGKILL); see " in prepared.one_line()
+    assert prepared.remains() == []
 
 
-def test_a_killed_runner_leaves_nothing_and_the_next_start_works(system: System) -> None:
-    system.started(MAKEREADY_DEMO="0")
-    system.stop(signal.SIGKILL)
-    system.started(MAKEREADY_DEMO="0")
-    assert system.stop() == 0
-    assert system.remains() == []
+def test_a_killed_runner_leaves_nothing_and_the_next_start_works(prepared: System) -> None:
+    prepared.started(MAKEREADY_DEMO="0")
+    prepared.stop(signal.SIGKILL)
+    prepared.started(MAKEREADY_DEMO="0")
+    assert prepared.stop() == 0
+    assert prepared.remains() == []
 
 
 def test_a_ctrl_c_while_modules_are_imported_shows_no_stack_trace() -> None:
@@ -57,16 +57,16 @@ def test_a_nats_that_is_not_there_is_told(system: System) -> None:
     assert system.stop() == 0
 
 
-def test_a_second_runner_is_refused(system: System) -> None:
-    system.started(MAKEREADY_DEMO="0")
-    second = System(system.folder)
-    terminal = system.terminal.read_text()
+def test_a_second_runner_is_refused(prepared: System) -> None:
+    prepared.started(MAKEREADY_DEMO="0")
+    second = System(prepared.folder)
+    terminal = prepared.terminal.read_text()
     assert second.start().wait(30) == 1
-    assert f"another Makeready (process {system.runner.pid})" in second.one_line()  # type: ignore[union-attr]
-    system.terminal.write_text(terminal)
-    with urllib.request.urlopen(f"http://127.0.0.1:{system.ports[0]}/readyz", timeout=10) as response:
+    assert f"another Makeready (process {prepared.runner.pid})" in second.one_line()  # type: ignore[union-attr]
+    prepared.terminal.write_text(terminal)
+    with urllib.request.urlopen(f"http://127.0.0.1:{prepared.ports[0]}/readyz", timeout=10) as response:
         assert response.status == 200
-    assert system.stop() == 0
+    assert prepared.stop() == 0
 
 
 @pytest.mark.parametrize("port", [0, 1])
