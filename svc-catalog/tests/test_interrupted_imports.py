@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from svc_catalog.inspections import rules
 from svc_catalog.vendors import rules as vendors_rules
+
+pytestmark = pytest.mark.chaos
 
 _PLACES = [("P1", None), ("P1", "U1"), ("P2", None), ("P2", "U2"), ("P2", "U1"), ("P3", None)]
 _WALKS = [("operations", None), ("consulting_walk", "Audit"), ("acceptance_walk", None), (None, "Audit")]

@@ -12,25 +12,27 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from makeready_local.databases import close_own_databases
+from makeready_local.postgres import Postgres
+from testkit.folders import server_folder
 from testkit.processes import Process, free_port
 
+PASSWORD, UNSAFE = "test", {"fsync": "off"}
 GREETING = "Ctrl-C stops everything"
 START_SECONDS = 240.0
 CACHE = "MAKEREADY_TEST_CACHE"
+_until_exit = ExitStack()
+atexit.register(_until_exit.close)
 
 
 def cache() -> Path:
     """The folder of this run; other users may enter it, as PostgreSQL's must."""
     if CACHE not in os.environ:
-        made = tempfile.mkdtemp(prefix="makeready-cache-")
-        Path(made).chmod(0o711)
-        os.environ[CACHE] = made
-        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        os.environ[CACHE] = str(_until_exit.enter_context(server_folder()))
     return Path(os.environ[CACHE])
 
 
@@ -56,6 +58,23 @@ def locked(file: Path) -> Iterator[None]:
 def copy(source: Path, target: Path) -> None:
     """Copies a folder with its owners and modes; `cp` shares the blocks where the file system can."""
     subprocess.run(["cp", "-a", "--reflink=auto", str(source), str(target)], check=True)
+
+
+def prepare_cluster(folder: Path) -> Postgres:
+    """A PostgreSQL server on data of its own in the folder, not started; initdb has run once for all of them.
+
+    It works without fsync: killed processes lose no written data without it; only a machine that stops does.
+    """
+    if not (folder / "postgres").exists():
+        copy(made_once("cluster", _make_cluster), folder / "postgres")
+    return Postgres(folder / "postgres", PASSWORD, log=folder / "postgres.log", settings=UNSAFE)
+
+
+def _make_cluster(folder: Path) -> None:
+    server = Postgres(folder, PASSWORD, log=folder.with_name("cluster.log"), settings=UNSAFE)
+    server.start()
+    close_own_databases(server.url)
+    server.stop()
 
 
 def prepare_state(folder: Path, *, demo: bool = False) -> None:

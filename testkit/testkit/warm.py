@@ -18,8 +18,9 @@ from pathlib import Path
 
 from testkit.warm_parent import READY
 
-# PYTHONPATH is applied to the forked process, which never has its working directory on its path.
-EARLY, APPLIED = ("PYTHON", "GRPC_", "LD_"), ("PYTHONPATH", "PYTHONSAFEPATH")
+# Prefixes of the variables that an interpreter or a library reads at its start: PYTHONPATH may name other packages than
+# those that the parent has imported. A forked process never has its working directory on its path.
+EARLY, WITHOUT_EFFECT = ("PYTHON", "GRPC_", "LD_"), ("PYTHONSAFEPATH",)
 
 
 class Forked:
@@ -135,7 +136,7 @@ def warm_parent() -> WarmParent:
 
 def early(name: str) -> bool:
     """Whether an interpreter or a library reads the variable at its start."""
-    return name.startswith(EARLY) and name not in APPLIED
+    return name.startswith(EARLY) and name not in WITHOUT_EFFECT
 
 
 def python_program(command: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...] | None:
@@ -144,6 +145,8 @@ def python_program(command: Sequence[str], environment: Mapping[str, str]) -> tu
     None where a process that is forked from the parent would differ: for any other command, and where the environment
     has settings that an interpreter or a library reads at its start.
     """
+    if "COVERAGE_PROCESS_CONFIG" in os.environ:  # measured processes are new interpreters
+        return None
     if any(os.environ.get(name) != environment.get(name) for name in {**os.environ, **environment} if early(name)):
         return None
     words = list(command)

@@ -125,9 +125,6 @@ def become(job: Job) -> None:
     os.environ.clear()
     os.environ.update(job["environment"])
     kind, name, *words = job["program"]
-    for folder in reversed(job["environment"].get("PYTHONPATH", "").split(os.pathsep)):
-        if folder and folder not in sys.path:
-            sys.path.insert(0, folder)
     sys.argv = [name, *words]
     if kind == "module":
         runpy.run_module(name, run_name="__main__", alter_sys=True)

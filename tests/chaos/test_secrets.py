@@ -21,6 +21,8 @@ from .harness import Harness
 from .processes import PATIENCE_SECONDS, RING, SERVICES
 from .writes import Caller, Records, create_ticket
 
+pytestmark = pytest.mark.chaos
+
 PREFIX_CHARACTERS = 12  # of a secret; lists show this prefix
 NEW_KEY, LOST_KEY = os.urandom(32), os.urandom(32)
 NEW = "new:" + base64.b64encode(NEW_KEY).decode()

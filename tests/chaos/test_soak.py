@@ -13,6 +13,8 @@ from .soak_endpoints import Endpoints, listening
 from .soak_plan import Plan, planned
 from .soak_report import Run, report
 
+pytestmark = pytest.mark.chaos
+
 SWEEP_SECONDS, SECONDS_MAX = 1, 240
 
 

@@ -13,6 +13,7 @@ from testkit.event_contract import check_envelope, check_unless_changed, place_o
 from testkit.plugin import server_folder
 from testkit.prepared import prepare_state
 from testkit.processes import free_port
+from testkit.requirements import lacks
 
 from .hostile_writes import World
 from .receiver import Receiver
@@ -125,5 +126,5 @@ def data() -> Path:
         os.environ.get("MAKEREADY_TEST_DATA") or Path(__file__).resolve().parents[2].parent / "shared" / "data"
     )
     if not folder.is_dir():
-        pytest.skip("the public data files are not beside this checkout; set MAKEREADY_TEST_DATA to their folder")
+        lacks("public-data", "the files are not beside this checkout; set MAKEREADY_TEST_DATA to their folder")
     return folder

@@ -314,7 +314,7 @@ def test_waiting_gives_up_and_says_who_is_behind(system: System, company: Compan
     with hanging(system, "svc-catalog"):
         started = time.monotonic()
         done = system.run("--json", "wait", "--timeout", "1")
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 20
     assert (done.returncode, done.stdout) == (1, "")
     assert "svc-catalog" in done.stderr
 

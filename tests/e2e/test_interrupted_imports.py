@@ -18,6 +18,8 @@ from testkit.prepared import prepare_state
 
 from .system import Company, System
 
+pytestmark = pytest.mark.chaos
+
 BATCH = 2000  # rows that the command line sends at once
 PROPERTIES, BATCHES = 600, 4
 BAD = 7  # the index of a bad row in every batch; its line on stderr says that the batch is done

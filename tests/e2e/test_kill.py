@@ -19,6 +19,8 @@ from testkit.prepared import prepare_state
 from .receiver import Receiver
 from .system import Company, System
 
+pytestmark = pytest.mark.chaos
+
 PROCESSES = ["svc-tickets", "postgres", "nats"]
 CREATES_MAX = 100  # the rate limit of one key
 

@@ -1,5 +1,6 @@
 """Child processes that die with their parent: their logs, ports and end."""
 
+import atexit
 import os
 import secrets
 import signal
@@ -16,6 +17,12 @@ LOOPBACK = "127.0.0.1"
 PDEATHSIG = Path(__file__).with_name("pdeathsig.py")
 LOG_TAIL_BYTES = 8192
 _keepers: list[socket.socket] = []
+
+
+@atexit.register
+def _free_ports() -> None:
+    for keeper in _keepers:
+        keeper.close()
 
 
 class LocalError(Exception):

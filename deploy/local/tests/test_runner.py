@@ -98,7 +98,7 @@ def test_a_port_in_use_is_named(system: System, port: int) -> None:
         ({"MAKEREADY_DATABASE_URL": "postgresql://a:b@127.0.0.1:1/c"}, 1, "127.0.0.1:1"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(system: System, settings: dict[str, str], status: int, words: str) -> None:
-    assert system.start(**settings).wait(60) == status
-    assert words in system.one_line()
-    assert system.remains() == []
+def test_what_is_wrong_is_told_in_one_line(prepared: System, settings: dict[str, str], status: int, words: str) -> None:
+    assert prepared.start(**settings).wait(60) == status
+    assert words in prepared.one_line()
+    assert prepared.remains() == []

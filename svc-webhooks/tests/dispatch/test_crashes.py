@@ -18,6 +18,8 @@ from ..administrator import Administrator
 from ..harness import HOUR, Client, Harness, Producer, until
 from ..receivers import Receiver, answering, hanging
 
+pytestmark = pytest.mark.chaos
+
 
 async def restart(service: Harness, **more: str) -> None:
     await asyncio.to_thread(service.webhooks.stop)
@@ -101,7 +103,7 @@ async def test_a_producer_that_is_away_fails_the_sweep_clearly_and_within_its_ti
     with pytest.raises(grpc.aio.AioRpcError) as found:
         await client.sweep()
     assert found.value.code() == grpc.StatusCode.UNAVAILABLE
-    assert time.monotonic() - started < 12
+    assert time.monotonic() - started < 50  # it takes 10 s; the caller would wait for 60 s
     assert (await client.create())[0] == 201
 
 
