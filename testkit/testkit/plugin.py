@@ -17,10 +17,11 @@ from typing import Any, Protocol
 
 import pytest
 import structlog
+from hypothesis import settings
 
 from makeready_local.databases import drop_database, make_database
 from makeready_local.nats import Nats
-from testkit import containers
+from testkit import containers, examples
 from testkit.folders import server_folder
 from testkit.prepared import prepare_cluster
 from testkit.requirements import lacks, required
@@ -75,10 +76,12 @@ class GivenServer:
     kill = stop
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Checks MAKEREADY_REQUIRE before any test runs. The tests' own process logs in plain text: `rich`, if installed,
     prints the local variables of every frame, which took 4 s an exception."""
     required()
+    if config.getoption("--hypothesis-profile", None) is None:
+        settings.load_profile(examples.CI)
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, plain])
 
