@@ -70,8 +70,8 @@ def main(words: Sequence[str]) -> int:
 
 def command(*words: str, **environment: str) -> list[str]:
     """Runs a command; returns its output if it failed."""
-    told = {**os.environ, **environment}
-    done = subprocess.run(words, capture_output=True, text=True, env=told, check=False)  # noqa: S603
+    complete = {**os.environ, **environment}
+    done = subprocess.run(words, capture_output=True, text=True, env=complete, check=False)  # noqa: S603
     output = (done.stdout + done.stderr).strip().splitlines()
     return [] if done.returncode == 0 else output or [f"exit status {done.returncode}"]
 
@@ -151,11 +151,11 @@ def drift() -> list[str]:
         done = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
         if done.returncode != 0:
             return done.stderr.strip().splitlines()
-        kept, made = (generated(Path(place)) for place in ("proto/gen", folder))
-        different = [f"proto/gen/{name}: not generated any more" for name in sorted(kept - made)]
-        different += [f"proto/gen/{name}: missing" for name in sorted(made - kept)]
-        same = filecmp.cmpfiles("proto/gen", folder, kept & made, shallow=False)[0]
-        different += [f"proto/gen/{name}: differs" for name in sorted((kept & made) - set(same))]
+        committed, made = (generated(Path(place)) for place in ("proto/gen", folder))
+        different = [f"proto/gen/{name}: not generated any more" for name in sorted(committed - made)]
+        different += [f"proto/gen/{name}: missing" for name in sorted(made - committed)]
+        same = filecmp.cmpfiles("proto/gen", folder, committed & made, shallow=False)[0]
+        different += [f"proto/gen/{name}: differs" for name in sorted((committed & made) - set(same))]
     return [*different, "run `make proto`"] if different else []
 
 

@@ -111,10 +111,10 @@ async def measure(
             await ours.command("sweep", "webhooks")
             await connection.execute(_FILL, events, company_id, body)
             before, started = used(roots), asyncio.get_running_loop().time()
-            told = await ours.command("sweep", "webhooks")
+            swept = await ours.command("sweep", "webhooks")
             elapsed, cost = asyncio.get_running_loop().time() - started, spent(before, used(roots))
-            if told["succeeded"] != events * SUBSCRIPTIONS:
-                raise LocalError(f"a sweep of {events * SUBSCRIPTIONS} deliveries reported {told}")
+            if swept["succeeded"] != events * SUBSCRIPTIONS:
+                raise LocalError(f"a sweep of {events * SUBSCRIPTIONS} deliveries reported {swept}")
             posts = events * SUBSCRIPTIONS
             bare = await _bare(ours.receiver, bodies, posts)
             pairs.append(Pair({name: cpu / posts for name, cpu in cost.items()}, bare / posts, posts / elapsed))

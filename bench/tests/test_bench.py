@@ -15,9 +15,9 @@ TINY = Sizes(companies=2, buildings=2, units_a_building=3, tickets_measured=205,
 
 
 async def test_both_sides_answer_alike_and_every_workload_is_measured() -> None:
-    told: list[str] = []
+    lines: list[str] = []
     with scratch() as folder:
-        async with stage(folder, TINY, told.append) as ready:
+        async with stage(folder, TINY, lines.append) as ready:
             machine = Machine([pid for side in ready.sides for pid in side.roots.values()])
             results = await pairs(ready.sides, WORKLOADS, ready.seeded, 4, lambda done: done < 1, share=0.01)
             others = machine.share_of_others()

@@ -77,9 +77,9 @@ class Folder:
         return done.stdout
 
     def export(self, command: str) -> None:
-        told = dict(line.removeprefix("export ").split("=", 1) for line in command.splitlines())
-        assert self.own.keys() <= told.keys()
-        self.environment |= told | self.own
+        exported = dict(line.removeprefix("export ").split("=", 1) for line in command.splitlines())
+        assert self.own.keys() <= exported.keys()
+        self.environment |= exported | self.own
 
     def serve(self) -> Process:
         """Starts the service and waits until it reports that it is ready."""

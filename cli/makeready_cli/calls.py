@@ -158,12 +158,14 @@ def unavailable_message(service: str, error: ServiceUnavailable) -> str:
     """Why a service gave no answer, in a sentence for the operator."""
     match error.code:
         case grpc.StatusCode.UNAVAILABLE:
-            return f"{service} does not answer; `makeready status` tells what runs."
+            return f"{service} does not answer; `makeready status` lists the running services."
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return f"{service} did not answer in time."
+        case grpc.StatusCode.ABORTED:
+            return f"{service} writes nothing while its clock and PostgreSQL's are five minutes apart; set the clocks."
         case grpc.StatusCode.UNIMPLEMENTED:
             return f"{service} does not know this request: is it of another release?"
         case grpc.StatusCode.PERMISSION_DENIED:
             return f"{service} does not accept the operator's key; start Makeready anew."
         case _:
-            return f"{service} failed; its log tells why."
+            return f"{service} failed; its log says why."

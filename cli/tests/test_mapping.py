@@ -129,7 +129,7 @@ def test_a_date_that_lacks_a_digit_is_no_date(load: Load) -> None:
     assert made(mapping, A="********") == ""
 
 
-def test_a_local_time_that_the_clocks_skipped_is_told_and_one_that_came_twice_is_the_first(load: Load) -> None:
+def test_a_skipped_local_time_is_refused_and_a_repeated_one_is_the_first(load: Load) -> None:
     mapping = load('{ column = "A", date = "%Y-%m-%d %H:%M", timezone = "Europe/London" }')
     assert "never was" in fault(mapping, A="2018-03-25 01:30")
     assert made(mapping, A="2018-10-28 01:30") == "2018-10-28T00:30:00.000000Z"
@@ -185,7 +185,7 @@ def test_a_value_of_json_lines_is_read_as_a_csv_would_have_it(load: Load) -> Non
         ('{ column = "A", spaces = "trim" }', "spaces must be one of"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_told_before_a_row_is_read(load: Load, title: str, reason: str) -> None:
+def test_an_invalid_rule_is_reported_before_a_row_is_read(load: Load, title: str, reason: str) -> None:
     with pytest.raises(CommandError) as caught:
         load(title)
     assert "fields.title: " in str(caught.value)
@@ -205,13 +205,13 @@ def test_a_rule_that_makes_no_sense_is_told_before_a_row_is_read(load: Load, tit
         ('kind = "tickets"\nignore = "A"\n[fields]\ntitle = "A"', "ignore must be a list"),
     ],
 )
-def test_a_mapping_that_is_wrong_as_a_whole_is_told(write: Write, text: str, reason: str) -> None:
+def test_a_mapping_that_is_wrong_as_a_whole_is_reported(write: Write, text: str, reason: str) -> None:
     with pytest.raises(CommandError) as caught:
         mapping_file.load(write("mapping.toml", text), TICKETS)
     assert reason in str(caught.value)
 
 
-def test_a_mapping_that_is_not_there_or_no_text_is_told(write: Write) -> None:
+def test_a_mapping_that_is_missing_or_no_text_is_reported(write: Write) -> None:
     with pytest.raises(CommandError, match="No such file"):
         mapping_file.load(write("x.toml", "").with_name("none.toml"), TICKETS)
     with pytest.raises(CommandError, match="not UTF-8"):
@@ -339,10 +339,10 @@ def test_a_pattern_gives_what_its_groups_hold_of_the_whole_text(load: Load) -> N
         ('{ column = "A", steps = { 1 = "x" }, pattern = \'(.)\' }', "one of"),
     ],
 )
-def test_steps_and_patterns_that_are_none_are_told(load: Load, rules: str, about: str) -> None:
-    with pytest.raises(CommandError) as told:
+def test_invalid_steps_and_patterns_are_reported(load: Load, rules: str, about: str) -> None:
+    with pytest.raises(CommandError) as refused:
         load(rules)
-    assert about in str(told.value) and "title" in str(told.value)
+    assert about in str(refused.value) and "title" in str(refused.value)
 
 
 def _loaded(title: str) -> FileMapping:

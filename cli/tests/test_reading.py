@@ -23,7 +23,7 @@ def faults(found: list[Any]) -> list[tuple[int, str, str]]:
     return [(row.line, row.fault.field, row.fault.reason) for row in found if row.fault is not None]
 
 
-def test_a_row_that_spans_lines_is_told_by_its_first_line(write: Write, rows: Rows) -> None:
+def test_a_row_that_spans_lines_is_named_by_its_first_line(write: Write, rows: Rows) -> None:
     path = write("a.csv", 'a,b\n1,"x\ny\nz"\n2,w\n')
     assert [(row.line, dict(row.values)) for row in rows(path)] == [
         (2, {"a": "1", "b": "x\ny\nz"}),
@@ -92,7 +92,7 @@ def test_a_huge_field_is_read_and_an_endless_one_rejected(write: Write, rows: Ro
     assert all(len(row.kept) <= ROW_BYTES_MAX + 2 for row in found)
 
 
-def test_a_misplaced_quote_and_a_lone_carriage_return_are_told(write: Write, rows: Rows) -> None:
+def test_a_misplaced_quote_and_a_lone_carriage_return_are_reported(write: Write, rows: Rows) -> None:
     found = rows(write("a.csv", 'a,b\n1,"x"y\n2,x\ry\n3,5" pipe\n4,"x\ry"\n'))
     assert [line for line, _, _ in faults(found)] == [2, 3]
     assert found[2].values["b"] == '5" pipe'

@@ -108,7 +108,7 @@ def test_an_older_rejects_file_is_never_written_over_unless_it_is_named(write: W
     assert "old" not in chosen.read_text()
 
 
-def test_a_rejects_file_that_can_not_be_is_told(write: Write, folder: Path) -> None:
+def test_an_impossible_rejects_file_is_reported(write: Write, folder: Path) -> None:
     path = write("a.csv", "a,b\n1,2\n")
     with pytest.raises(CommandError, match="can't be the file that is imported"):
         reject_all(path, folder, path)

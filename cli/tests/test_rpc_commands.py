@@ -130,10 +130,10 @@ def parsed(*words: str) -> argparse.Namespace:
     return parser().parse_args(words)
 
 
-def test_who_may_not_do_it_is_told_so_by_kind() -> None:
-    with pytest.raises(CommandError) as told:
+def test_a_refused_actor_sees_which_kinds_are_allowed() -> None:
+    with pytest.raises(CommandError) as refused:
         actor_of(parsed("property", "add", "1", "--name", "n", "--address", "a", "--as", "staff:3"))
-    assert str(told.value) == "A member of staff may not do this; the operator and administrators may."
+    assert str(refused.value) == "A member of staff may not do this; the operator and administrators may."
     record = ("reading", "record", "1", "2", "--period-start", "x", "--period-end", "y", "--consumption", "-1")
     assert actor_of(parsed(*record, "--as", "staff:3")) == ("", 3)
     assert actor_of(parsed(*record, "--as", "ada@example.com")) == ("ada@example.com", 0)
@@ -183,7 +183,7 @@ def test_values_reach_the_request_typed() -> None:
         (["unit", "update", "1", "2", "--unit-status", "Down"], "unrecognized arguments"),
     ],
 )
-def test_bad_arguments_are_told_by_name(run: Run, words: list[str], fault: str) -> None:
+def test_bad_arguments_are_named(run: Run, words: list[str], fault: str) -> None:
     status, out, err = run(*words)
     assert (status, out) == (2, "")
     assert fault in " ".join(err.split())
@@ -309,7 +309,7 @@ async def test_without_an_answer_it_says_how_to_do_it_once_all_the_same(shell: S
     status, _, err = await shell(*words, "--idempotency-key", "mine")
     assert status == 1
     assert err == (
-        "makeready: svc-catalog does not answer; `makeready status` tells what runs."
+        "makeready: svc-catalog does not answer; `makeready status` lists the running services."
         " To do it once all the same, repeat it with --idempotency-key mine.\n"
     )
     assert "--idempotency-key mine" not in (await shell(*words))[2]

@@ -35,7 +35,7 @@ def test_a_file_without_a_needed_column_is_refused(write: Write) -> None:
         mapped(write).check_columns("a.csv", ["ID"])
 
 
-def test_a_column_that_nobody_knows_is_refused_by_name(write: Write) -> None:
+def test_an_unknown_column_is_refused_by_name(write: Write) -> None:
     with pytest.raises(CommandError, match='"cty", which properties don\'t have'):
         Plain(PROPERTIES).check_columns("a.csv", [*HEADER, "cty"])
     with pytest.raises(CommandError, match='"WARD", "GRID", which the mapping neither reads nor ignores'):

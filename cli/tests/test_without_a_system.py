@@ -52,7 +52,7 @@ def test_where_nothing_runs_one_line_says_so(run: Run) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"pid": "x"}', "\xff"])
-def test_a_damaged_runtime_file_is_told(run: Run, tmp_path: Path, text: str) -> None:
+def test_a_damaged_runtime_file_is_reported(run: Run, tmp_path: Path, text: str) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "runtime.json").write_text(text, encoding="latin-1")
     status, out, err = run("company", "list")
@@ -64,7 +64,7 @@ def test_a_damaged_runtime_file_is_told(run: Run, tmp_path: Path, text: str) -> 
 def test_a_service_that_is_down_is_named(run: Run) -> None:
     status, out, err = run("company", "list")
     assert (status, out) == (1, "")
-    assert err == "makeready: gateway does not answer; `makeready status` tells what runs.\n"
+    assert err == "makeready: gateway does not answer; `makeready status` lists the running services.\n"
     status, _, err = run("webhooks", "deliveries", "1")
     assert status == 1
     assert "svc-webhooks does not answer" in err
@@ -99,7 +99,7 @@ def test_status_shows_what_does_not_run(run: Run) -> None:
     assert "NOT RUNNING" in out
 
 
-def test_an_operator_key_that_is_gone_is_told(run: Run, dead_system: Path) -> None:
+def test_a_missing_operator_key_is_reported(run: Run, dead_system: Path) -> None:
     (dead_system.parent / "identity" / "operator.jwk").unlink()
     status, _, err = run("company", "list")
     assert status == 1
@@ -166,7 +166,7 @@ def test_a_retry_is_of_some_deliveries_or_of_all_that_are_parked(run: Run) -> No
 
 
 @pytest.mark.usefixtures("dead_system")
-def test_a_file_or_mapping_that_is_wrong_is_told_before_anything_is_sent(run: Run, write: Write) -> None:
+def test_a_wrong_file_or_mapping_is_reported_before_anything_is_sent(run: Run, write: Write) -> None:
     good = str(write("a.csv", "external_id,name,address\n"))
     for words, said in (
         (("properties", "none.csv"), "none.csv can't be read: No such file or directory."),
@@ -184,7 +184,7 @@ def test_a_file_or_mapping_that_is_wrong_is_told_before_anything_is_sent(run: Ru
 
 
 @pytest.mark.usefixtures("dead_system")
-def test_a_password_that_is_not_there_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_password_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with Path(os.devnull).open() as nothing:
         monkeypatch.setattr("sys.stdin", nothing)
         status, _, err = run("administrator", "create", "1", "a@b.example", "--password-stdin")
@@ -238,14 +238,14 @@ def test_numbers_of_any_length_are_refused_in_a_phrase(run: Run) -> None:
         assert err.splitlines()[-1].partition(": ")[2].endswith(("positive whole number", "from 1 to 8760"))
 
 
-def test_a_folder_below_an_unknown_home_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_below_an_unknown_home_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAKEREADY_STATE_DIR", "~nobody-of-that-name/state")
     status, _out, err = run("status")
     assert (status, err.count("\n")) == (1, 1)
     assert "MAKEREADY_STATE_DIR" in err
 
 
-def test_a_process_that_nobody_waited_for_is_not_alive() -> None:
+def test_a_zombie_process_is_not_alive() -> None:
     ended = os.posix_spawn("/bin/true", ["true"], {})
     os.waitid(os.P_PID, ended, os.WEXITED | os.WNOWAIT)
     try:

@@ -1,8 +1,9 @@
 """Makes an installation's secrets as files that kustomize reads: keys, passwords, URLs, and the databases' SQL.
 
-`python deploy/k8s/make_secrets.py FOLDER --database-host HOST[:PORT] --database-ca FILE`. Files that the folder already
-has are left unchanged, so a second run needs no options and adds only what is missing. Each run rewrites
-`databases.sql`, for the administrator of the PostgreSQL server, and the ring of public keys from the other files.
+`python deploy/k8s/make_secrets.py FOLDER --database-host HOST[:PORT] --database-ca FILE`. What the folder already has
+is left unchanged, so a second run needs no options and adds only what is missing: a file, or a ring of keys that a new
+release asks for. Each run rewrites `databases.sql`, for the administrator of the PostgreSQL server, and the ring of
+public keys from the other files.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import base64
 import os
 import secrets
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,6 +21,8 @@ SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webho
 ISSUERS = (*SERVICES, "operator")
 CA_FILE = "/etc/makeready/database-ca/ca.crt"
 KEY_BYTES = 32
+# The rings of keys that a service needs.
+RINGS = {"gateway": ("cursor-keys", "key-check-secrets"), "svc-webhooks": ("vault-keys",)}
 
 
 def main() -> None:
@@ -36,7 +40,8 @@ def main() -> None:
                 if arguments.database_host is None:
                     raise SystemExit(f"make_secrets: --database-host is needed: {service} has no URL yet")
                 url = database_url(service, arguments.database_host)
-                keep(folder / f"{service}.env", lines({"database-url": url, **own_keys(service)}))
+                keep(folder / f"{service}.env", lines({"database-url": url}))
+            add_rings(folder / f"{service}.env", RINGS.get(service, ()))
         for server, url in (("nats", "nats://makeready:{}@nats:4222"), ("valkey", "valkey://:{}@valkey:6379")):
             password = new_password()
             keep(folder / f"{server}.env", lines({"password": password, "url": url.format(password)}))
@@ -60,12 +65,15 @@ def new_password() -> str:
     return "p" + secrets.token_hex(KEY_BYTES)
 
 
-def own_keys(service: str) -> dict[str, str]:
-    """A ring with one key, if the service needs one."""
-    names = {"gateway": "cursor-keys", "svc-webhooks": "vault-keys"}
-    if service not in names:
-        return {}
-    return {names[service]: f"k1:{base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}"}
+def add_rings(path: Path, names: Sequence[str]) -> None:
+    """Adds the rings that a service's file lacks, each with one key."""
+    text = path.read_text()
+    present = {line.partition("=")[0] for line in text.splitlines()}
+    if missing := [name for name in names if name not in present]:
+        if text and not text.endswith("\n"):
+            text += "\n"
+        rings = {name: f"k1:{base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()}" for name in missing}
+        write(path, text + lines(rings))
 
 
 def database_url(service: str, host: str) -> str:
@@ -101,11 +109,16 @@ def lines(values: dict[str, str]) -> str:
 def keep(path: Path, text: str) -> None:
     """Writes a file that only its owner can read; an existing file stays unchanged."""
     if not path.exists():
-        part = path.with_name(path.name + ".part")
-        part.unlink(missing_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
-        part.rename(path)
+        write(path, text)
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file that only its owner can read, whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    part.rename(path)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ class Receiver(ThreadingHTTPServer):
     def __init__(self, port: int, inbox: Path, secret: str, certificate: ssl.SSLContext | None = None) -> None:
         self.inbox, self.secret = inbox, secret
         super().__init__(("", port) if certificate else ("127.0.0.1", port), Delivery)
-        if certificate:  # the handshake is left to the request's own thread: nobody can hold up the others
+        if certificate:  # the handshake is left to the request's own thread: a slow client does not delay the others
             self.socket = certificate.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle(self, event: dict[str, object]) -> None:

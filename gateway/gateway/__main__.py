@@ -21,6 +21,7 @@ from gateway.http.routes import OPERATIONS
 from gateway.identity import replica_source, schema
 from gateway.identity.actors.service import ActorsService
 from gateway.identity.companies.service import CompaniesService
+from gateway.identity.keys.rules import KeyChecks
 from gateway.identity.keys.service import KeysService
 from gateway.identity.staff.commands import StaffCommandsService
 from gateway.identity.staff.service import StaffService
@@ -32,13 +33,14 @@ NAME = "gateway"
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
+    checks = KeyChecks(settings.key_checks)
     services = identity_pb2.DESCRIPTOR.services_by_name
     # These services keep replicas of companies and staff. An outbox row is deleted only after all of them have
     # confirmed it.
     outbox = app.produces(schema.outbox, consumers=["svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, commands.audit, instants.now))
-    app.serve(services["KeysService"], KeysService(app.database, commands.audit))
+    app.serve(services["KeysService"], KeysService(app.database, commands.audit, checks))
     app.serve(actors_pb2.DESCRIPTOR.services_by_name["ActorsService"], ActorsService(app.database, app.issuer))
     staff = StaffService(app.database, Importer(app.database, outbox, instants.now))
     app.serve(staff_pb2.DESCRIPTOR.services_by_name["StaffService"], staff)
@@ -48,8 +50,9 @@ def assemble(settings: config.Config) -> App:
         replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"],
         ReplicaSource(app.database, replica_source.ROWS),
     )
-    keys = Keys(app.database)
+    keys = Keys(app.database, checks)
     app.background("keys", keys.listen)
+    app.background("unchecked-keys", keys.load_unchecked)
     limits = Limits(settings.rate_limit_url)
     app.background("limits", limits.tidy)
     peers = {name: app.peer(name) for name in config.CONTEXTS}

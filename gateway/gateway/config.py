@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError, service_settings
 
-CURSOR_KEY_BYTES_MIN = 16
+RING_KEY_BYTES_MIN = 16
+# An API key bears the id of its ring.
+KEY_CHECK_ID_CHARACTERS_MAX = 8
 CONTEXTS = ("svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
 
 
@@ -23,6 +25,8 @@ class Config:
     api_url: str
     cursor_keys: dict[str, bytes]
     """By key id; the first one signs."""
+    key_checks: dict[str, bytes]
+    """Secrets of the checks in API keys, by ring id; new keys are of the first one."""
     rate_limit_url: str
     tls: ssl.SSLContext | None
     wait_seconds: int
@@ -50,7 +54,8 @@ def read(environment: Environment) -> Config:
         api_port=port,
         admin_port=environment.integer("MAKEREADY_ADMIN_PORT", 8081, 1, 65535),
         api_url=environment.url("MAKEREADY_API_URL", ("http", "https"), f"{scheme}://{_shown(host)}:{port}/api/v1"),
-        cursor_keys=_cursor_keys(environment.text("MAKEREADY_CURSOR_KEYS")),
+        cursor_keys=_ring(environment, "MAKEREADY_CURSOR_KEYS"),
+        key_checks=_ring(environment, "MAKEREADY_KEY_CHECK_SECRETS", KEY_CHECK_ID_CHARACTERS_MAX),
         rate_limit_url=_rate_limit_url(environment),
         tls=tls,
         wait_seconds=environment.integer("MAKEREADY_WAIT_FOR_SERVICES_SECONDS", 3600, 0, 86400),
@@ -68,18 +73,19 @@ def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _cursor_keys(text: str) -> dict[str, bytes]:
+def _ring(environment: Environment, name: str, id_characters_max: int = 64) -> dict[str, bytes]:
     keys: dict[str, bytes] = {}
-    for one in text.split(","):
+    for one in environment.text(name).split(","):
         key_id, colon, encoded = one.strip().partition(":")
         try:
             key = base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
             key = b""
-        if not (colon and key_id.isascii() and key_id.isalnum()) or len(key) < CURSOR_KEY_BYTES_MIN or key_id in keys:
+        is_id = colon and key_id.isascii() and key_id.isalnum() and len(key_id) <= id_characters_max
+        if not is_id or len(key) < RING_KEY_BYTES_MIN or key_id in keys:
             raise SettingsError(
-                "MAKEREADY_CURSOR_KEYS must be id:base64 pairs set apart by commas: ids of letters and digits, each "
-                f"once, keys of at least {CURSOR_KEY_BYTES_MIN} bytes."
+                f"{name} must be id:base64 pairs set apart by commas: ids of 1 to {id_characters_max} letters and "
+                f"digits, each once, keys of at least {RING_KEY_BYTES_MIN} bytes."
             )
         keys[key_id] = key
     return keys

@@ -23,7 +23,7 @@ object of their own instead: those keys and no others, without `schema_version`,
 nothing to fetch afterwards. `change` is `{field, from, to}` where something moved, else null.
 
 What happens at 06:00 in the company's timezone happens once a day there, when the clocks change too. Records that are
-imported from a file fire events where the import is told to; without that, whatever is overdue by then counts as told.
+imported from a file fire events only with `--events`; without it, overdue work counts as announced.
 An inactive company's records do not go stale until it is active again.
 """
 
@@ -49,8 +49,8 @@ def _event(event: Event, webhook: Schema, schemas: Schema) -> Iterator[str]:
         yield "\n**`change`.** null.\n"
     else:
         before, after = (_values(one, schemas) for one in (event.change.before, event.change.after))
-        told = f"**`change`.** `field` is `{event.change.field}`; `from` is {before}; `to` is {after}."
-        yield f"\n{_filled(told)}\n"
+        described = f"**`change`.** `field` is `{event.change.field}`; `from` is {before}; `to` is {after}."
+        yield f"\n{_filled(described)}\n"
     (example,) = webhook["post"]["requestBody"]["content"]["application/json"]["examples"].values()
     yield f"\n```json\n{json.dumps(example['value'], indent=2, ensure_ascii=False)}\n```\n"
 

@@ -73,7 +73,7 @@ def example(event: Event, data: Any) -> Any:
         "event": event.key,
         "occurred_at": event.occurred_at,
         "company_id": 1,
-        "data": data | event.told,
+        "data": data | event.differing,
         "change": change,
     }
 

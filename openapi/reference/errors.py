@@ -144,12 +144,12 @@ Codes = dict[int, tuple[str, ...]]
 def codes(operation: Operation) -> Codes:
     """The codes that an operation may answer, by status."""
     route = operation.route
-    if route.scope == "public":
+    if operation.scope == "public":
         return {400: ("invalid_request",), 405: ("method_not_allowed",)}
     found: Codes = {
         400: ("invalid_request",),
         401: ("unauthorized", "key_revoked"),
-        403: ("company_inactive",) if route.scope == "any" else ("insufficient_scope", "company_inactive"),
+        403: ("company_inactive",) if operation.scope == "any" else ("insufficient_scope", "company_inactive"),
         405: ("method_not_allowed",),
         429: ("rate_limited",),
         500: ("internal_error",),

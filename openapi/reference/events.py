@@ -28,7 +28,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """data: the name of the record, or of an inline shape; change: None if `change` is null. occurred_at and told
+    """data: the name of the record, or of an inline shape; change: None if `change` is null. occurred_at and differing
     belong to the example: its instant, and the fields in which its data differ from the record's example."""
 
     key: str
@@ -37,7 +37,7 @@ class Event:
     data: str
     occurred_at: str
     change: Moved | None = None
-    told: Mapping[str, Any] = field(default_factory=dict)
+    differing: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def description(self) -> str:
@@ -48,15 +48,15 @@ EVENTS = (
     Event(
         "ticket.created",
         "A ticket was opened by staff, by a resident, by a failed row of an inspection, or with `POST /tickets`; the "
-        "ticket's `source` tells which.",
-        "Once for each ticket; a row that fails again opens no other.",
+        "ticket's `source` says which.",
+        "Once for each ticket; a row that fails again opens no second ticket.",
         "Ticket",
         "2026-03-02T14:05:09.120000Z",
     ),
     Event(
         "ticket.status_changed",
-        "A ticket's status moved, by staff or with `PATCH /tickets/{ticket_id}`.",
-        "Once for each move. A ticket that is given the status that it has tells nothing.",
+        "A ticket's status changed, by staff or with `PATCH /tickets/{ticket_id}`.",
+        "Once for each change. Setting the status that the ticket already has fires nothing.",
         "Ticket",
         "2026-03-02T15:31:40.006000Z",
         Moved("status", {"$ref": REF + "TicketStatus"}, {"$ref": REF + "TicketStatus"}, ("Open", "In Progress")),
@@ -64,11 +64,10 @@ EVENTS = (
     ),
     Event(
         "turn.status_changed",
-        "A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or because its resident's "
-        f"move-out date was the day before, {MORNING}, and nobody follows. `from` and `to` are the unit's old and new "
-        "status; `from` is null where nothing was known of the unit before. `data` is the unit's active turn, else its "
-        "newest.",
-        "Once for each move. A unit that never had a turn tells nothing.",
+        "A unit with a turn changed status: by a notice, a move-in, staff on the turn board, or {MORNING} because its "
+        "resident's move-out date was the day before and no resident follows. `from` and `to` are the unit's old and "
+        "new status; `from` is null if the unit had none. `data` is the unit's active turn, or else its newest.",
+        "Once for each change. A unit that never had a turn fires nothing.",
         "Turn",
         "2026-03-02T06:00:03.000000Z",
         Moved(
@@ -81,8 +80,8 @@ EVENTS = (
     ),
     Event(
         "turn.schedule_changed",
-        "A turn's projected ready date moved. Either date may be null: there was none before, or there is none now.",
-        "Once for each move. What becomes of make-ready tasks does not move the date.",
+        "A turn's projected ready date changed. Either date may be null: there was none before, or there is none now.",
+        "Once for each change. Changes of make-ready tasks do not change the date.",
         "Turn",
         "2026-03-05T17:48:20.310000Z",
         Moved("projected_ready_on", DAY, DAY, ("2026-04-09", "2026-04-12")),
@@ -91,7 +90,7 @@ EVENTS = (
     Event(
         "vendor.hold",
         "A vendor was placed on hold, by an administrator or because its insurance has lapsed.",
-        "Once for each hold. The end of a hold tells nothing.",
+        "Once for each hold. The end of a hold fires nothing.",
         "Vendor",
         "2026-04-01T05:00:00.870000Z",
         Moved("on_hold", {"type": "boolean", "const": False}, {"type": "boolean", "const": True}, (False, True)),
@@ -99,17 +98,17 @@ EVENTS = (
     ),
     Event(
         "ticket.stale",
-        "A ticket that a resident opened has been quiet for longer than the company's threshold (72 hours unless the "
-        "company has set another): neither staff nor a vendor did anything about it. What residents do does not count, "
-        "and a ticket that is Completed or Cancelled is not stale.",
-        "Again with each further threshold of silence; after an outage once for all that were missed.",
+        "Neither staff nor a vendor did anything about a ticket that a resident opened for longer than the company's "
+        "threshold (72 hours unless the company has set another). Residents' own comments and changes do not count. A "
+        "ticket that is Completed or Cancelled is never stale.",
+        "Again after each further threshold; after an outage once for all that were missed.",
         "Ticket",
         "2026-03-05T14:15:00.420000Z",
     ),
     Event(
         "inspection.stale",
         f"An inspection was not completed by the morning after its scheduled date, {MORNING}.",
-        "Once for each inspection, also where it is put off after that.",
+        "Once for each inspection, even if it is postponed later.",
         "Inspection",
         "2026-03-21T11:00:00.530000Z",
     ),
@@ -123,14 +122,14 @@ EVENTS = (
     Event(
         "turn.task.stale",
         f"A make-ready task of a turn was still open on the morning after its scheduled date, {MORNING}.",
-        "Once for each task, also where it is put off after that.",
+        "Once for each task, even if it is postponed later.",
         "StaleTurnTask",
         "2026-04-08T11:00:00.610000Z",
     ),
     Event(
         "pm.stale",
         f"A preventive-maintenance task was still open on the morning after its due date, {MORNING}.",
-        "Once for each task, also where it is put off after that; what a repeated task is followed by is another task.",
+        "Once for each task, even if it is postponed later. A recurring task's next occurrence is a task of its own.",
         "StalePmTask",
         "2026-03-02T12:00:00.290000Z",
     ),
@@ -149,23 +148,23 @@ def _text(description: str) -> Schema:
 INLINE = {
     "PropertyNotice": _inline(
         "A notice to the residents of a property.",
-        subject=_text("What the notice is about."),
+        subject=_text("The subject of the notice."),
         property=_text("The property's name."),
         unit=_text("Whom it is for: a unit or an area, a number of units, or the whole property, in words."),
         url=URL,
         created_at={"description": "When it was published.", "type": "string", "format": "date-time"},
-        when=_text("When what it tells of takes place, in words."),
+        when=_text("When the announced work or event takes place, in words."),
     ),
     "StaleTurnTask": _inline(
         "A make-ready task that is overdue.",
-        task_type=_text("What kind of work it is."),
+        task_type=_text("The kind of work."),
         property=_text("The property's name."),
         unit=_text("The unit's name."),
         url=URL,
     ),
     "StalePmTask": _inline(
         "A preventive-maintenance task that is overdue.",
-        task_name=_text("What is to be done."),
+        task_name=_text("The work to be done."),
         property=_text("The property's name."),
         unit=_text("Where: a unit, an area, or the whole property, in words."),
         due_date={"description": "The day by which it was due.", "type": "string", "format": "date"},

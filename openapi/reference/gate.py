@@ -109,8 +109,8 @@ class _Gate:
         before, now = self._arms(self._released, old), self._arms(self._made, new)
         if "null" in _types(now) - _types(before):
             yield f"{where}: newly nullable"
-        kept = _types(now) - {"null"}
-        if not kept <= _types(before) or not (kept or _types(before) == {"null"}):
+        remaining = _types(now) - {"null"}
+        if not remaining <= _types(before) or not (remaining or _types(before) == {"null"}):
             yield f"{where}: retyped from {_listed(before)} to {_listed(now)}"
             return
         for word in ("format", "const"):

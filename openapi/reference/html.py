@@ -77,18 +77,18 @@ def type_of(schema: Schema) -> str:
 
 
 def _bounds(schema: Schema) -> str:
-    told = []
+    details = []
     if "minItems" in schema:
-        told.append(f"at least {schema['minItems']}")
+        details.append(f"at least {schema['minItems']}")
     if "maxItems" in schema:
-        told.append(f"{schema['maxItems']} at most")
+        details.append(f"{schema['maxItems']} at most")
     if "pattern" in schema and schema["pattern"] == r"\S":
-        told.append("not blank")
+        details.append("not blank")
     if "maxLength" in schema:
-        told.append(f"{schema['maxLength']:,} characters at most")
+        details.append(f"{schema['maxLength']:,} characters at most")
     if "minimum" in schema and "maximum" in schema:
-        told.append(f"{schema['minimum']:,} to {schema['maximum']:,}")
-    return "".join(f", {one}" for one in told)
+        details.append(f"{schema['minimum']:,} to {schema['maximum']:,}")
+    return "".join(f", {one}" for one in details)
 
 
 def document(title: str, body: str, *, style: str) -> str:

@@ -25,10 +25,10 @@ def path_item(operation: Operation, record_of: Mapping[str, str], example: Examp
         "description": description,
         "tags": ["Meta" if operation.kind == "own" else route.path.split("/")[1].title()],
     }
-    if route.scope == "public":
+    if operation.scope == "public":
         found["security"] = []
-    elif route.scope != "any":
-        found["security"] = [{"bearer": [route.scope]}]
+    elif operation.scope != "any":
+        found["security"] = [{"bearer": [operation.scope]}]
     record = record_of.get(route.path.split("/")[1])
     if parameters := _parameters(operation, example(record)["entity_id"] if record else 0):
         found["parameters"] = parameters

@@ -35,17 +35,18 @@ def _verifying() -> str:
 VERIFYING = _verifying()
 DELIVERY = """\
 Deliveries are JSON POSTs to the subscription's `destination_url`. [Receiving webhooks](docs/webhooks) is the guide for
-whoever takes them in: receivers to start from, test vectors, a checklist; [the event catalogue](docs/events) tells when
-each fires, and how often. In short:
+receivers: code to start from, test vectors, a checklist. [The event catalogue](docs/events) says when and how often
+each event fires. In short:
 
-They come at least once: drop those whose `event_id` you have seen. Events wait for an hourly sweep; a failed attempt is
-tried again 1, 2, 4, 8 and 24 hours after the first one, then the delivery is parked, for an administrator to see and to
-retry, and kept for 30 days. Any 2xx within 10 seconds is success; a redirect is not followed, and no answer, or not all
-of it, by then is a failure. Events of different records may come out of order; order those of one record by
-`occurred_at`. A new signing secret takes effect at once: the old one stops working.
+Each event is delivered at least once: drop those whose `event_id` you have seen. Events are delivered by an hourly
+sweep. A failed attempt is repeated 1, 2, 4, 8 and 24 hours after the first one. After that, the delivery is parked for
+30 days, and an administrator can see and retry it. Any 2xx within 10 seconds is a success. A redirect is not followed.
+An answer that is missing or incomplete after 10 seconds is a failure. Events of different records may come out of
+order; order the events of one record by `occurred_at`. A new signing secret takes effect at once: the old one stops
+working.
 
-`data` is what the matching fetch answered at the time of the event, to the byte. The last three events carry an object
-of their own, with nothing to fetch."""
+`data` is the response of the matching fetch at the time of the event, to the byte. The last three events carry an
+object of their own, which cannot be fetched."""
 
 
 def reference(document: Schema) -> str:

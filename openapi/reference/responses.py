@@ -69,7 +69,7 @@ _WORDS = {
     "list 400": "A query key that the list does not take, a repeated or empty one, a value that the parameter cannot "
     "have; a bad `limit` or `cursor`.",
     "400": "An unknown query key.",
-    "write 400": "The header `Idempotency-Key` is missing or too long, or the body is not what the operation takes: "
+    "write 400": "The header `Idempotency-Key` is missing or too long, or the body is not valid: "
     "not one JSON object, an unknown key, a missing or over-long value, one of a wrong type.",
     "401": "No key, or one that is unknown or revoked.",
     "403": "The key's scope does not cover the operation, or the company is inactive.",
@@ -110,7 +110,7 @@ def _success(operation: Operation, record_of: Mapping[str, str], example: Exampl
     """Status and response of a success."""
     route = operation.route
     headers = _headers("X-Request-Id", "Cache-Control")
-    if route.scope == "public":
+    if operation.scope == "public":
         schema = {"type": "object", "description": "An OpenAPI 3.1 document."}
         return {"200": {"description": "The document.", "headers": headers, "content": json_content(schema, {})}}
     headers |= _limits(required=True)
@@ -146,11 +146,13 @@ def _links(collection: str, entity_id: str) -> Schema:
 def _failure(operation: Operation, status: int, names: tuple[str, ...], shared: Schema) -> Schema:
     route = operation.route
     own = WRITES[f"{route.method} {route.path}"].refusals if operation.kind == "write" else {}
-    key = next(key for key in (f"{operation.kind} {status}", f"{route.scope} {status}", str(status)) if key in _WORDS)
+    key = next(
+        key for key in (f"{operation.kind} {status}", f"{operation.scope} {status}", str(status)) if key in _WORDS
+    )
     headers = _headers("X-Request-Id", "Cache-Control")
     if status in (401, 405):
         headers |= _headers("WWW-Authenticate" if status == 401 else "Allow")
-    elif route.scope != "public":
+    elif operation.scope != "public":
         headers |= _limits(required=status in (404, 409, 422, 429, 503))
     if status == 429:
         headers |= _headers("Retry-After")

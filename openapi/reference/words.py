@@ -9,44 +9,45 @@ TITLE = "Maintenance and Occupancy Records API"
 
 INTRODUCTION = """\
 Server-side access to a company's property-maintenance records: tickets, properties, units, assets, vendors,
-inspections, turns, meters and their readings; and signed webhooks that tell when they change.
+inspections, turns, meters and their readings; and signed webhooks that announce changes.
 
-**Keys.** Every request bears a company's API key in the header `Authorization: Bearer <API_KEY>`, never in a URL. A key
-sees the records of its own company only: a record of another company answers 404. Keys are for servers; no response
-bears a CORS header. `GET /whoami` tells what a key is.
+**Keys.** Every request carries a company's API key in the header `Authorization: Bearer <API_KEY>`, never in a URL. A
+key sees the records of its own company only: a record of another company answers 404. Keys are for servers; no
+response has a CORS header. `GET /whoami` returns the key's company and scope.
 
-| scope | opens |
+| scope | allows |
 |---|---|
 | `read` | every list and fetch, and the list of webhook subscriptions |
-| `write` | all that the other two scopes open, and the writes |
+| `write` | everything that the other two scopes allow, and the writes |
 | `webhook_only` | creating, listing and deleting webhook subscriptions |
 
 **Records.** Every record begins with `schema_version`, `entity_type` and `entity_id`. Instants are ISO 8601 in UTC with
-microseconds, dates `YYYY-MM-DD`. A field that has nothing to say is null, never absent. New fields, new values of an
-enum, new events and new endpoints may come at any time: ignore what you do not know. What a request may hold is
-closed: an unknown key or value is refused.
+microseconds, dates `YYYY-MM-DD`. A field without a value is null, never absent. New fields, new values of an
+enum, new events and new endpoints may be added at any time: ignore those that you do not know. Requests are
+strict: an unknown key or value is refused.
 
-**Lists.** A list answers `data`, `next_cursor` and `limit`, ascending by id. Follow `next_cursor` until it is null,
-with the same filters; treat it as opaque. Records that are created meanwhile neither shift nor repeat others. There
-is no total count. To follow changes, ask with `updated_since` a minute before your last look: an instant may become
+**Lists.** A list returns `data`, `next_cursor` and `limit`, ascending by id. Follow `next_cursor` until it is null,
+with the same filters; treat it as opaque. Records that are created meanwhile neither shift nor repeat others; one may
+become visible shortly after a record with a higher id, so a walk that runs at that moment may pass it. There is no
+total count. To follow changes, ask with `updated_since` a minute before your last look: an instant may become
 visible shortly after it was taken. An unknown query key is refused with 400, a status outside its enum with 422.
 
 **Writes.** Send a new `Idempotency-Key` with each new write, and the same one again when you retry: the first answer
-comes back to the byte (but for a signing secret, which is told once), with `X-Idempotent-Replay: 1`, whatever has
-changed since, and nothing happens twice. The same request is the same operation on the same path with the same JSON, in
-whatever order of keys and spelling; with anything else, the key is refused with `idempotency_mismatch`, and while the
-first request is under way with `idempotency_in_progress`. An `Idempotency-Key` belongs to the API key that sent it.
-Only a write that succeeded holds it, for 30 days from then; later it is forgotten, and the same request is a new write.
+comes back to the byte (except a signing secret, which is returned once), with `X-Idempotent-Replay: 1`, whatever has
+changed since, and nothing happens twice. Two requests are the same if they have the same operation, path and JSON; the
+order of keys and the spelling of values do not matter. The key is refused with `idempotency_mismatch` for any other
+request, and with `idempotency_in_progress` while the first request is under way. An `Idempotency-Key` belongs to the
+API key that sent it. Only a successful write uses it up, for 30 days; after that, the same request is a new write.
 
-**Limits.** 120 requests a minute and key; `RateLimit` tells what is left. A request body may have 256 KiB. Text holds
-no NUL.
+**Limits.** 120 requests a minute for each key; the header `RateLimit` says how many are left. A request body has at
+most 256 KiB. Text must not contain NUL.
 
-**Errors.** Every failure answers `{"error": {"code", "message"}}`. Branch on `code`; the message is for people. Retry
+**Errors.** Every failure returns `{"error": {"code", "message"}}`. Branch on `code`; the message is for people. Retry
 429 (after `Retry-After` seconds), 500 and 503, and `idempotency_in_progress` with the same key; nothing else."""
 
 TAGS = {
-    "Meta": "The key that asks, and this document.",
-    "Tickets": "Maintenance work: what was reported, where it stands, who has it.",
+    "Meta": "The calling key, and this document.",
+    "Tickets": "Maintenance work: the report, its status and its assignee.",
     "Properties": "The company's sites.",
     "Units": "Homes and suites of the properties.",
     "Assets": "Equipment of the properties, retired equipment included.",
@@ -58,15 +59,15 @@ TAGS = {
 }
 
 LISTS_AND_FETCHES = {
-    "/tickets": ("tickets", "A ticket without a property is never shown."),
+    "/tickets": ("tickets", "Tickets without a property are not included."),
     "/properties": ("properties", ""),
     "/units": ("units", ""),
     "/assets": ("assets", "Retired assets are included."),
     "/vendors": ("vendors", "Inactive relationships are included."),
     "/inspections": (
         "inspections",
-        "Inspections of operations only: walks of a consulting engagement are left out, a unit's acceptance walk "
-        "without an engagement is included.",
+        "Inspections of operations only: walks of a consulting engagement are not included; a unit's acceptance walk "
+        "without an engagement is.",
     ),
     "/turns": ("turns", "Every transition is a turn, a first move-in without a departure too."),
     "/meters": ("utility meters", "Inactive meters are included."),
@@ -74,21 +75,21 @@ LISTS_AND_FETCHES = {
         "readings of a meter",
         "The oldest come first: the last page holds the latest periods.",
     ),
-    "/webhooks": ("webhook subscriptions", "The signing secret is never shown."),
+    "/webhooks": ("webhook subscriptions", "The signing secret is not included."),
 }
 OTHERS = {
     "GET /whoami": (
-        "Tell who the key is",
-        "The key's company and scope. Any active key may ask: a good first request.",
+        "Identify the key",
+        "The key's company and scope. Every active key may call it: a good first request.",
     ),
     "GET /openapi.json": (
         "Fetch this document",
-        "The OpenAPI document of this API. It is public: no key is needed, and none is looked at.",
+        "The OpenAPI document of this API. It is public: no key is needed, and a key that is sent is ignored.",
     ),
     "DELETE /webhooks/{sub_id}": (
         "Delete a webhook subscription",
-        "Deletes the subscription and the history of its deliveries. What was not delivered yet is not delivered any "
-        "more.",
+        "Deletes the subscription and the history of its deliveries. Events that wait for delivery to it are not "
+        "delivered any more.",
     ),
 }
 # Lists that document 422 (spec 4.12.6).
@@ -119,8 +120,8 @@ IDS = {
     "sub_id": "The subscription's `entity_id`.",
 }
 FILTERS = {
-    "property_id": "Only records of the property with this id. An id that nobody has gives an empty page.",
-    "unit_id": "Only records of the unit with this id. An id that nobody has gives an empty page.",
+    "property_id": "Only records of the property with this id. An unknown id gives an empty page.",
+    "unit_id": "Only records of the unit with this id. An unknown id gives an empty page.",
     "status": "Only records with this status. Any other value is refused with 422.",
     "updated_since": "Only records that changed at this instant or later. It must carry a UTC offset.",
     "ticket_number": "Only the ticket with this number.",
@@ -162,7 +163,7 @@ WRITES = {
         {404: ("not_found",), 422: ("invalid_request", "created_by_missing")},
         {
             404: "The unit or the asset is not visible to the key, or the asset is on another property.",
-            422: "`status` stands in the body, `priority` or `category` is outside its enum, `title` is over 150 "
+            422: "The body contains `status`, `priority` or `category` is outside its enum, `title` is over 150 "
             "characters; or the key has no minting administrator on record.",
         },
         {400: "title is required.", 404: NO_UNIT, 422: "title must be at most 150 characters."},
@@ -177,24 +178,24 @@ WRITES = {
     ),
     "PATCH /tickets/{ticket_id}": Write(
         "Change a ticket's status",
-        "Every status can follow every other one, also after Completed and Cancelled: `completed_at` is null again "
+        "Every status can follow every other one, Completed and Cancelled included: `completed_at` is null again "
         "when the ticket is no longer Completed, `cancelled_at` and `cancellation_reason_code` when it is no longer "
-        "Cancelled. The status that the ticket has already is accepted as well; a new reason or note is then kept. "
-        "Fires `ticket.status_changed` where the status moves. Notes become comments of the ticket. A word of a note "
-        "stands between blanks and holds a letter or a digit; where a script has no blanks between words, each "
-        "Chinese or Japanese character counts as a word, and in Thai, Lao, Khmer, Burmese and their like every three "
-        "letters.",
+        "Cancelled. The status that the ticket already has is accepted, too; a new reason or note is then stored. "
+        "Fires `ticket.status_changed` if the status changes. Notes become comments of the ticket. Words of a note "
+        "are separated by blanks, and each contains a letter or a digit. In scripts without blanks between words, each "
+        "Chinese or Japanese character counts as a word, and in Thai, Lao, Khmer, Burmese and similar scripts every "
+        "three letters do.",
         "StatusChange",
         200,
         "Ticket",
         {404: ("not_found",), 422: ("invalid_request", "created_by_missing")},
         {
             400: "The header `Idempotency-Key` is missing or too long; the body is not one JSON object, `status` is "
-            "missing, a value is of a wrong type or over its cap; or `cancellation_notes` stands beside another code "
+            "missing, a value is of a wrong type or over its cap; or `cancellation_notes` is sent with another code "
             "than `see_notes`.",
             404: "The ticket is not visible to the key.",
             422: "`status` or `cancellation_reason_code` is outside its enum; a field is not accepted with this "
-            "status, or is no field of the body at all; the closing note, the cancellation reason or the cancellation "
+            "status, or is not a field of the body; the closing note, the cancellation reason or the cancellation "
             "notes are missing, or a note has fewer than 5 words; the company requires a photo to complete a ticket "
             "and this one has none; or the key has no minting administrator on record.",
         },
@@ -208,14 +209,14 @@ WRITES = {
     "POST /units/{unit_id}/notice": Write(
         "Record a notice to vacate",
         "Records when the unit's current resident leaves. The unit becomes `Notice`, which fires `turn.status_changed` "
-        "where it was not. Another notice replaces all that the one before it said.",
+        "if it was not. Another notice replaces all values of the notice before it.",
         "NoticeCreate",
         201,
         "OccupancyRecord",
         {422: ("invalid_request", "created_by_missing")},
         {
-            400: "The header `Idempotency-Key` is missing or too long, or the body is not what the operation takes: "
-            "not one JSON object, an unknown key, `move_out_date` or `provider` missing, a day that no calendar has, a "
+            400: "The header `Idempotency-Key` is missing or too long, or the body is not valid: "
+            "not one JSON object, an unknown key, `move_out_date` or `provider` missing, a date that does not exist, a "
             "value of a wrong type or over its cap. The message names the field and the cap.",
             404: "The unit is not visible to the key.",
             422: "The unit has no active resident; or the key has no minting administrator on record.",
@@ -237,18 +238,18 @@ WRITES = {
     ),
     "POST /units/{unit_id}/move-in": Write(
         "Record a move-in",
-        "Records a new resident of the unit, with the lease and those who stand in it. The unit becomes `Occupied`, "
-        "which fires `turn.status_changed` where it was not. Where a resident is still on record whose move_out_date "
+        "Records a new resident of the unit, with the lease and its parties. The unit becomes `Occupied`, "
+        "which fires `turn.status_changed` if it was not. If the unit still has a resident whose move_out_date "
         "has not passed, `predecessor_transition_id` names the turn that ends.",
         "MoveInCreate",
         201,
         "OccupancyRecord",
         {422: ("invalid_request", "created_by_missing")},
         {
-            400: "The header `Idempotency-Key` is missing or too long, or the body is not what the operation takes: "
-            "not one JSON object, an unknown key, a required field missing, a day that no calendar has, no party or "
-            "more than 20, an e-mail address that is none, a value of a wrong type or over its cap. The message names "
-            "the field, of a party with its index from 0, and the cap.",
+            400: "The header `Idempotency-Key` is missing or too long, or the body is not valid: "
+            "not one JSON object, an unknown key, a required field missing, a date that does not exist, no party or "
+            "more than 20, an invalid e-mail address, a value of a wrong type or over its cap. The message names "
+            "the field (for a party with its index from 0) and the cap.",
             404: "The unit is not visible to the key.",
             422: "An active resident occupies the unit; `predecessor_transition_id` names no outgoing transition of "
             "the unit; no leaseholder is named, or a party's `role` is outside its enum; `lease_end_date` is before "
@@ -262,8 +263,8 @@ WRITES = {
     ),
     "POST /webhooks": Write(
         "Create a webhook subscription",
-        "Subscribes a URL to events. The answer holds the signing secret, this once. The request counts as the same "
-        "for its `Idempotency-Key` when destination and set of events are the same.",
+        "Subscribes a URL to events. The response contains the signing secret; no later response does. For its "
+        "`Idempotency-Key`, a request is the same if its destination and its set of events are the same.",
         "SubscriptionCreate",
         201,
         "NewSubscription",

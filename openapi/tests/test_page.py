@@ -97,7 +97,7 @@ def test_every_operation_event_and_object_has_an_anchor() -> None:
     assert {"errors", "signature"} <= ids
 
 
-def test_the_catalogue_tells_all_of_each_event() -> None:
+def test_the_catalogue_describes_each_event_completely() -> None:
     parts = dict(zip(DOCUMENT["webhooks"], EVENTS.split("\n## ")[1:], strict=True))
     for key, part in parts.items():
         assert part.startswith(f"{key}\n") and f"| [`{key}`](#{key.replace('.', '')}) |" in EVENTS
@@ -119,7 +119,7 @@ def test_every_operation_has_a_curl_line_that_a_shell_understands() -> None:
             assert json.loads(words[words.index("-d") + 1])
 
 
-def test_the_sample_tells_a_genuine_delivery_from_another() -> None:
+def test_the_sample_distinguishes_genuine_deliveries() -> None:
     import hashlib
     import hmac
     import time
@@ -139,5 +139,5 @@ def test_the_sample_tells_a_genuine_delivery_from_another() -> None:
     assert not is_genuine("secret", header(now - 400), body, now)
 
 
-def test_the_changes_tell_the_rule_of_ninety_days() -> None:
+def test_the_changes_state_the_rule_of_ninety_days() -> None:
     assert "at least 90 days" in PAGES["docs/changes"]

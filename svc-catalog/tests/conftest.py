@@ -187,7 +187,8 @@ def away_gateway(
 @pytest.fixture
 async def gateway(away_gateway: RunningService, service: RunningService) -> AsyncIterator[RunningService]:
     """`away_gateway`, running, after svc-catalog has caught up with it. Its public ports stay closed."""
-    away_gateway.start(MAKEREADY_CURSOR_KEYS="1:" + base64.b64encode(bytes(32)).decode())
+    ring = "1:" + base64.b64encode(bytes(32)).decode()
+    away_gateway.start(MAKEREADY_CURSOR_KEYS=ring, MAKEREADY_KEY_CHECK_SECRETS=ring)
     async with service.channel() as channel:
         stub = events_pb2_grpc.ConsumerServiceStub(channel)
         for attempt in range(100):

@@ -110,7 +110,7 @@ async def test_a_refused_act_leaves_its_key_free(company: Any, database: Databas
     assert await effects(company, database) == ONE_OF_EACH
 
 
-async def test_a_key_in_flight_is_told_so_and_answered_afterwards(company: Any, elm: Any, database: Database) -> None:
+async def test_a_key_in_flight_is_refused_and_answered_afterwards(company: Any, elm: Any, database: Database) -> None:
     act = {"idempotency_key": "K", "property_id": elm["entity_id"], "name": "Elm House"}
     async with database.transaction() as connection:
         await connection.raw.execute("SELECT 1 FROM property WHERE id = $1 FOR UPDATE", elm["entity_id"])
@@ -132,10 +132,10 @@ async def test_of_many_at_once_one_has_the_effect(company: Any, database: Databa
     answers: list[Any] = await asyncio.gather(
         *(company.command(pb, "AddProperty", idempotency_key="K", **OAK) for _ in range(20)), return_exceptions=True
     )
-    told = Counter(one.code if isinstance(one, Refusal) else one.document.entity_id for one in answers)
-    told.pop("idempotency_in_progress", 0)
+    outcomes = Counter(one.code if isinstance(one, Refusal) else one.document.entity_id for one in answers)
+    outcomes.pop("idempotency_in_progress", 0)
     (record,) = await company.list("properties")
-    assert set(told) == {record["entity_id"]}
+    assert set(outcomes) == {record["entity_id"]}
     assert await effects(company, database) == ONE_OF_EACH
 
 

@@ -28,9 +28,9 @@ async def prepared(company: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 async def effects(company: Any, database: Database) -> list[Any]:
     """The events, then the audit entries of the vendor and the row."""
-    told = [event for _, event in await events(database, company.id)]
-    fired = [one.public.event for one in told if one.HasField("public")]
-    caused = [one.inspection_row_failed.row_id for one in told if one.HasField("inspection_row_failed")]
+    published = [event for _, event in await events(database, company.id)]
+    fired = [one.public.event for one in published if one.HasField("public")]
+    caused = [one.inspection_row_failed.row_id for one in published if one.HasField("inspection_row_failed")]
     actions = [entry[1] for entry in await audited(database, company.id)]
     return [fired, caused, [one for one in actions if one in ("vendor.held", "inspection.row_failed")]]
 

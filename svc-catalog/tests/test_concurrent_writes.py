@@ -96,7 +96,7 @@ async def test_a_number_that_a_person_takes_meanwhile_is_not_a_files(
     assert await importing == ["rejected inspection_number"]
 
 
-async def test_whoever_waits_for_a_vendor_finds_it_whatever_business_it_is_by_then(
+async def test_a_transaction_that_waits_for_a_vendor_finds_it_with_its_new_business(
     company: Any, database: Database
 ) -> None:
     vendor_id = (await company.command(vendor_commands_pb2, "AddVendor", name="Ace")).document.entity_id

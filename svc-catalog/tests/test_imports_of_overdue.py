@@ -62,9 +62,7 @@ def vendors(**names: int | None) -> list[dict[str, Any]]:
     ]
 
 
-async def test_an_overdue_inspection_is_told_of_where_the_file_is_to_fire_events(
-    company: Any, database: Database
-) -> None:
+async def test_an_overdue_inspection_of_a_file_with_events_is_announced(company: Any, database: Database) -> None:
     await company.put("inspections", *inspections(old=-9, planned=3, whenever=None))
     await company.put("inspections", *inspections(loud=-9), events=True)
     await sweep(company)
@@ -83,23 +81,19 @@ async def test_an_inspection_that_a_file_makes_overdue_counts_as_announced(compa
     assert await fired(company, database) == [("inspection.stale", "two")]
 
 
-async def test_what_is_overdue_and_was_not_told_of_yet_stays_so_through_an_import_of_something_else(
-    company: Any, database: Database
-) -> None:
+async def test_overdue_records_are_still_announced_after_an_import_of_others(company: Any, database: Database) -> None:
     await company.put("inspections", *inspections(one=-9), events=True)
     assert await company.put("inspections", inspections(one=-9)[0] | {"compliance_type": "NFPA"}) == ["changed"]
     await sweep(company)
     assert await fired(company, database) == [("inspection.stale", "one")]
 
 
-async def test_whoever_has_lapsed_is_on_hold_and_nobody_is_told_but_other_contexts(
-    company: Any, database: Database
-) -> None:
+async def test_lapsed_vendors_are_on_hold_without_events_for_integrations(company: Any, database: Database) -> None:
     rows = vendors(lapsed=-1, insured=100, unknown=None)
     assert await company.put("vendors", *rows, {"external_id": "bare", "name": "bare"}) == ["created"] * 4
     await company.put("vendors", *vendors(loud=-1), events=True)
-    told = [one for _, event in await events(database, company.id) for one in event.references.vendors]
-    assert {one.name: one.on_hold for one in told} == {
+    references = [one for _, event in await events(database, company.id) for one in event.references.vendors]
+    assert {one.name: one.on_hold for one in references} == {
         "lapsed": True,
         "insured": False,
         "unknown": False,

@@ -30,7 +30,7 @@ async def test_each_rpc_is_open_to_its_kind_alone(company: Any, rpc: Any, kind: 
         request.limit = 1
     if hasattr(request, "company_id"):
         request.company_id = company.id
-    who = Identity(kind, CALLERS[kind], company.id)
+    who = Identity(kind, CALLERS[kind], company.id, scope="read")
     try:
         await company.catalog(rpc.name, request, who)
     except Refusal as refused:

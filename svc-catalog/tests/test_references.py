@@ -29,7 +29,7 @@ async def events(database: Database, company_id: int) -> list[Event]:
     return [event for _, event in theirs]
 
 
-async def test_each_batch_tells_of_its_changed_rows_in_one_event(company: Any, database: Database) -> None:
+async def test_each_batch_publishes_its_changed_rows_in_one_event(company: Any, database: Database) -> None:
     rows = [{"external_id": f"P{n}", "name": f"House {n}", "address": "A"} for n in range(3)]
     await company.put("properties", *rows)
     rows[1] |= {"name": "Renamed"}
@@ -37,14 +37,16 @@ async def test_each_batch_tells_of_its_changed_rows_in_one_event(company: Any, d
     await company.put("properties", *rows)
     found = await company.by_external_id("properties")
     first, second = await events(database, company.id)
-    told = [(row.id, row.version, row.company_id, row.name, row.external_id) for row in first.references.properties]
-    assert told == [(found[f"P{n}"]["entity_id"], 1, company.id, f"House {n}", f"P{n}") for n in range(3)]
+    references = [
+        (row.id, row.version, row.company_id, row.name, row.external_id) for row in first.references.properties
+    ]
+    assert references == [(found[f"P{n}"]["entity_id"], 1, company.id, f"House {n}", f"P{n}") for n in range(3)]
     (changed,) = second.references.properties
     assert (changed.id, changed.version, changed.name) == (found["P1"]["entity_id"], 2, "Renamed")
     assert first.event_id < second.event_id and first.request_id == "req-test"
 
 
-async def test_units_and_assets_are_told_of_with_their_property(company: Any, elm: Any, database: Database) -> None:
+async def test_units_and_assets_are_published_with_their_property(company: Any, elm: Any, database: Database) -> None:
     unit = {"external_id": "U", "property": "P1", "name": "Unit 1"}
     await company.put("units", unit, unit | {"external_id": "V", "unit_number": "2"})
     asset = {"external_id": "A", "property": "P1", "name": "Lift", "category": "C", "make": "M", "model": "N"}
@@ -54,8 +56,8 @@ async def test_units_and_assets_are_told_of_with_their_property(company: Any, el
     bare, numbered = of_units.references.units
     assert (bare.id, bare.property_id, bare.name) == (units["U"]["entity_id"], elm["entity_id"], "Unit 1")
     assert not bare.HasField("unit_number") and numbered.unit_number == "2"
-    (told,) = of_assets.references.assets
-    assert MessageToDict(told, preserving_proto_field_name=True) == {
+    (reference,) = of_assets.references.assets
+    assert MessageToDict(reference, preserving_proto_field_name=True) == {
         "id": str(assets["A"]["entity_id"]),
         "version": "1",
         "company_id": str(company.id),
@@ -65,7 +67,7 @@ async def test_units_and_assets_are_told_of_with_their_property(company: Any, el
     }
 
 
-async def test_a_dry_run_and_rejected_rows_tell_nobody(company: Any, database: Database) -> None:
+async def test_a_dry_run_and_rejected_rows_publish_nothing(company: Any, database: Database) -> None:
     row = {"external_id": "P", "name": "N", "address": "A"}
     assert await company.put("properties", row, dry_run=True) == ["created"]
     assert await company.put("properties", {"external_id": "P"}) == ["rejected name"]

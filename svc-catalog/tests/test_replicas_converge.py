@@ -46,7 +46,7 @@ def taker(database: Database) -> Consumer:
     )
 
 
-def told(unit_id: int, version: int, company_id: int, **rest: Any) -> Event:
+def reference_event(unit_id: int, version: int, company_id: int, **rest: Any) -> Event:
     one = UnitOccupancyReference(id=unit_id, version=version, company_id=company_id, **rest)
     return event(unit_occupancies=[one])
 
@@ -68,7 +68,7 @@ async def test_any_order_any_batches_and_any_repetition_end_as_the_newest_versio
         ready = f"2026-03-0{version}"
         for unit_id in units:
             state = {} if version == 3 else {"unit_status": rules.UNIT_STATUSES[version], "projected_ready_on": ready}
-            steps.append(told(unit_id, version, company_id, **state))
+            steps.append(reference_event(unit_id, version, company_id, **state))
         person = StaffReference(id=company_id * 10, version=version, company_id=company_id, name=f"v{version}")
         steps.append(event(staff=[person]))
         house = CompanyReference(id=company_id, version=version, name=f"v{version}", active=True, timezone="UTC")
@@ -91,8 +91,10 @@ async def test_a_unit_that_svc_occupancy_knows_nothing_of_any_more_is_null_again
     company_id = next(_companies)
     unit_id, _ = await alone.make_units(company_id)
     consumer = taker(alone.database)
-    await consumer.store([told(unit_id, 1, company_id, unit_status="Down", projected_ready_on="2026-12-31")], "nats")
-    await consumer.store([told(unit_id, 2, company_id)], "nats")
+    await consumer.store(
+        [reference_event(unit_id, 1, company_id, unit_status="Down", projected_ready_on="2026-12-31")], "nats"
+    )
+    await consumer.store([reference_event(unit_id, 2, company_id)], "nats")
     assert await occupancies(alone.database, company_id) == [(None, None, 2, 1), (None, None, 0, 1)]
 
 
@@ -108,7 +110,7 @@ async def test_an_unknown_unit_or_another_companys_is_passed_over_and_the_others
     assert await occupancies(alone.database, mine) == [(None, None, 0, 1), ("Down", None, 1, 1)]
 
 
-async def test_an_import_locks_units_in_the_order_of_their_ids_as_what_is_told_of_them_does(alone: Any) -> None:
+async def test_an_import_locks_units_in_the_order_of_their_ids_as_events_do(alone: Any) -> None:
     """In the file's order it would hold the second unit while it waits for the first: a deadlock."""
     company_id = next(_companies)
     first, second = await alone.make_units(company_id)
@@ -136,7 +138,7 @@ async def test_an_import_locks_units_in_the_order_of_their_ids_as_what_is_told_o
     assert await importing == [first, second]
 
 
-async def test_who_loses_a_ring_of_locks_all_the_same_is_told_to_try_again(alone: Any) -> None:
+async def test_the_loser_of_a_deadlock_is_asked_to_retry(alone: Any) -> None:
     company_id = next(_companies)
     units = await alone.make_units(company_id)
 

@@ -79,14 +79,14 @@ async def test_units_are_served_again_as_their_owner_has_them(
             request = pb.ListReferencesRequest(kind="unit_occupancies", after=pb.Place(company_id=of[0], id=of[1] - 1))
             asking = Identity(SERVICE, "svc-catalog")
             answer = await occupancy.call(ReplicaSourceServiceStub(channel).ListReferences, request, asking)
-        told = answer.references.unit_occupancies[0]
-        fields = [one.name for one in told.DESCRIPTOR.fields if one.type != FieldDescriptor.TYPE_BOOL]
-        assert fields == [one.name for one, _ in told.ListFields()] and (told.company_id, told.id) == of
+        served = answer.references.unit_occupancies[0]
+        fields = [one.name for one in served.DESCRIPTOR.fields if one.type != FieldDescriptor.TYPE_BOOL]
+        assert fields == [one.name for one, _ in served.ListFields()] and (served.company_id, served.id) == of
     finally:
         await owner.close()
 
 
-async def test_every_kind_that_is_kept_is_told_with_its_owner(service: RunningService) -> None:
+async def test_every_replicated_kind_is_listed_with_its_owner(service: RunningService) -> None:
     async with service.channel() as channel:
         answer = await service.call(ReplicasServiceStub(channel).ListReplicas, pb.ListReplicasRequest(), ANYBODY)
     assert {one.kind: one.owner for one in answer.kinds} == consumers.OWNERS

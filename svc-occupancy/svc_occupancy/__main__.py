@@ -28,9 +28,9 @@ def assemble(settings: config.Config) -> App:
     outbox = app.produces(schema.outbox, consumers=["svc-catalog", "svc-webhooks"])
     consumer = app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS)
     replicas = replicas_pb2.DESCRIPTOR.services_by_name
-    kept = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
+    owners = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
     app.serve(replicas["ReplicaSourceService"], ReplicaSource(app.database, replica_source.ROWS))
-    app.serve(replicas["ReplicasService"], ReplicaResync(app.database, consumers.put_references, kept))
+    app.serve(replicas["ReplicasService"], ReplicaResync(app.database, consumers.put_references, owners))
     fetcher = ReplicaFetcher(app.database, app.peer("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, instants.now)
     commands = app.commands(schema.idempotency, schema.audit, outbox)

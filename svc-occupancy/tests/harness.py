@@ -72,7 +72,7 @@ async def until(found: Callable[[], Awaitable[Any]], expected: Any, seconds: flo
 _OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
 
 
-async def told(served: Database, company: Company) -> list[Event]:
+async def published(served: Database, company: Company) -> list[Event]:
     """The company's events in the order of their ids, which is the order of recording to the millisecond."""
     events = [Event.FromString(row["message"]) for row in await served.rows(_OUTBOX)]
     return [event for event in events if event.company_id == company.id]
@@ -81,7 +81,7 @@ async def told(served: Database, company: Company) -> list[Event]:
 async def fired(served: Database, company: Company, *but: str) -> list[tuple[str, int, Any, Any]]:
     """The public events except those with the keys in but: key, record's id, from, to (None, None without a change)."""
     found = []
-    for event in await told(served, company):
+    for event in await published(served, company):
         if event.HasField("public") and event.public.event not in but:
             change = json.loads(event.public.change or b"{}")
             found.append((event.public.event, event.public.entity_id, change.get("from"), change.get("to")))

@@ -51,7 +51,9 @@ ISSUERS = {
 async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(occupancy: RunningService, rpc: Any, kind: str) -> None:
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
     issuer = TokenSigner(occupancy.keys.folder / f"{ISSUERS[kind]}.jwk")
-    found = await code_of(occupancy, rpc, issuer.token("svc-occupancy", Identity(kind, ISSUERS[kind], 7)))
+    found = await code_of(
+        occupancy, rpc, issuer.token("svc-occupancy", Identity(kind, ISSUERS[kind], 7, scope="write"))
+    )
     assert (found is not grpc.StatusCode.PERMISSION_DENIED) == allowed
 
 

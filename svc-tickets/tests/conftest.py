@@ -87,7 +87,8 @@ def owners(catalog: RunningService, away_gateway: RunningService) -> Iterator[di
     """svc-catalog and the gateway, running. The gateway's public ports stay closed, because the other services do not
     run."""
     if away_gateway.process is None or away_gateway.process.poll() is not None:
-        away_gateway.start(MAKEREADY_CURSOR_KEYS="1:" + base64.b64encode(bytes(32)).decode())
+        ring = "1:" + base64.b64encode(bytes(32)).decode()
+        away_gateway.start(MAKEREADY_CURSOR_KEYS=ring, MAKEREADY_KEY_CHECK_SECRETS=ring)
     yield {"svc-catalog": catalog, "gateway": away_gateway}
 
 

@@ -85,7 +85,7 @@ async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(service: Any, cl
 
     allowed = KINDS[kind] in rpc.GetOptions().Extensions[options_pb2.allowed]
     token = TokenSigner(service.keys.folder / f"{ISSUERS[kind]}.jwk").token(
-        "svc-tickets", Identity(kind, ISSUERS[kind], 7)
+        "svc-tickets", Identity(kind, ISSUERS[kind], 7, scope="write")
     )
     assert await code_of(service, rpc, token) in (grpc.StatusCode.PERMISSION_DENIED,) or allowed
     if allowed:

@@ -62,7 +62,9 @@ def test_all_ten_events_may_be_subscribed_to() -> None:
 async def test_each_rpc_opens_to_the_kinds_that_its_proto_names(
     service: Harness, channel: grpc.aio.Channel, database: Database, rpc: Any, kind: str
 ) -> None:
-    token = TokenSigner(service.keys / f"{ISSUERS[kind]}.jwk").token("svc-webhooks", Identity(kind, ISSUERS[kind], 7))
+    token = TokenSigner(service.keys / f"{ISSUERS[kind]}.jwk").token(
+        "svc-webhooks", Identity(kind, ISSUERS[kind], 7, scope="write")
+    )
     call: Any = channel.unary_unary(
         f"/{rpc.containing_service.full_name}/{rpc.name}",
         request_serializer=GetMessageClass(rpc.input_type).SerializeToString,

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -110,5 +111,16 @@ async def checked_outbox(url: str, read: Callable[[bytes], Any]) -> AsyncIterato
 
 
 async def check_outbox(url: str, read: Callable[[bytes], Any]) -> int:
-    """Checks every public event in a producer's database; returns how many."""
-    return len([event async for event in checked_outbox(url, read)])
+    """Checks every public event in a producer's database, and that no two of one object share occurred_at, by which
+    receivers order them; returns how many."""
+    found = [event async for event in checked_outbox(url, read)]
+    # Tests move some records into the future, where no clock orders their events.
+    now = datetime.now(UTC).isoformat()
+    of_objects = [event for event in found if "entity_id" in event["data"] and event["occurred_at"] < now]
+    instants = Counter(
+        (event["company_id"], event["data"]["entity_type"], event["data"]["entity_id"], event["occurred_at"])
+        for event in of_objects
+    )
+    shared = [one for one, many in instants.items() if many > 1]
+    assert not shared, f"several events at one instant: {shared}"
+    return len(found)

@@ -90,6 +90,7 @@ class GatewayHarness:
             "MAKEREADY_API_PORT": str(free_port()),
             "MAKEREADY_ADMIN_PORT": str(free_port()),
             "MAKEREADY_CURSOR_KEYS": "1:" + base64.b64encode(b"c" * 32).decode(),
+            "MAKEREADY_KEY_CHECK_SECRETS": "1:" + base64.b64encode(b"k" * 32).decode(),
             **{
                 f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS": self.contexts.addresses[name]
                 for name in CONTEXTS

@@ -43,8 +43,8 @@ class Response:
     def without_id(self) -> tuple[Any, ...]:
         """The response without the parts that differ between requests."""
         differing = ("x-request-id", "date", "ratelimit")
-        kept = tuple(one for one in self.headers if one[0].lower() not in differing)
-        return self.status, kept, self.body
+        same = tuple(one for one in self.headers if one[0].lower() not in differing)
+        return self.status, same, self.body
 
 
 class Connection:

@@ -82,8 +82,8 @@ def dump(url: str) -> str:
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
     _, mark, objects = done.stdout.partition(FIRST_OBJECT)
-    kept = "".join(line for line in (mark + objects).splitlines(keepends=True) if not line.startswith(NOT_KEPT))
-    statements = (part.strip("\n") for part in kept.split("\n\n"))
+    schema = "".join(line for line in (mark + objects).splitlines(keepends=True) if not line.startswith(NOT_KEPT))
+    statements = (part.strip("\n") for part in schema.split("\n\n"))
     return "\n\n".join(part for part in statements if part) + "\n"
 
 

@@ -94,8 +94,8 @@ async def check_pages(
                         right = await database.rows(plain, **values)
                         assert [row[0] for row in found] == [row[0] for row in right], values
                         plan = await explain(rows=LIMIT + 1, **values)
-                        told = f"{values}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
-                        assert plan.rows_met <= most.rows and plan.buffers <= most.buffers, told
+                        cost = f"{values}: {plan.rows_met} rows, {plan.buffers} buffers, {plan.indexes}"
+                        assert plan.rows_met <= most.rows and plan.buffers <= most.buffers, cost
                         assert not plan.whole_tables, f"{values}: {plan.whole_tables}"
                         asked += 1
     return asked
@@ -138,7 +138,7 @@ def _plain(pages: Pages, names: Sequence[str]) -> Statement:
     plain = sa.select(table.c.id).where(
         table.c.company_id == param("company_id", sa.BigInteger),
         table.c.id > param("after_id", sa.BigInteger),
-        pages.shown,
+        pages.visible,
         *(pages.filters[name] for name in names),
     )
     return Statement(plain.order_by(table.c.id).limit(sa.literal_column(str(LIMIT + 1))))

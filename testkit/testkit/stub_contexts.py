@@ -48,7 +48,7 @@ class Contexts:
         self.addresses: dict[str, str] = {}
         self.seen: list[Seen] = []
         self.behaviours: dict[str, Callable[[Any], Awaitable[None]]] = {}
-        self.kept: dict[tuple[int, str, str], bytes] = {}
+        self.bodies: dict[tuple[int, str, str], bytes] = {}
         self.servers: dict[str, grpc.aio.Server] = {}
         self.health: dict[str, health.aio.HealthServicer] = {}
 
@@ -117,10 +117,10 @@ class Contexts:
             filters = {one.name: str(getattr(request, one.name)) for one in operation.filters}
             given = {name: value for name, value in filters.items() if request.HasField(name)}
             ids = [one for one in range(first, first + RECORDS) if one > request.after_id]
-            shown: list[dict[str, Any]] = [{"entity_id": one, "filters": given} for one in ids[: request.limit]]
-            page = documents_pb2.Page(data=json.dumps(shown).encode())
+            records: list[dict[str, Any]] = [{"entity_id": one, "filters": given} for one in ids[: request.limit]]
+            page = documents_pb2.Page(data=json.dumps(records).encode())
             if len(ids) > request.limit:
-                page.next_after_id = shown[-1]["entity_id"]
+                page.next_after_id = records[-1]["entity_id"]
             return operation.response(page=page)
         if operation.kind == "delete":
             return operation.response()
@@ -130,8 +130,8 @@ class Contexts:
             return operation.response(document={"json": record, "entity_id": entity_id})
         key = (who.api_key_id, operation.route.rpc, request.idempotency_key)
         body = b'{"sha256":"%s","bytes":%d}' % (hashlib.sha256(request.body).hexdigest().encode(), len(request.body))
-        replayed = key in self.kept
-        if self.kept.setdefault(key, body) != body:
+        replayed = key in self.bodies
+        if self.bodies.setdefault(key, body) != body:
             raise refusals.idempotency_mismatch()
         return operation.response(reply={"status": 201, "body": body, "replayed": replayed})
 

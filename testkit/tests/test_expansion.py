@@ -94,7 +94,7 @@ BROKEN: dict[str, Schema] = {
 
 
 @pytest.mark.parametrize("sentence", BROKEN)
-def test_what_breaks_the_release_is_told_once(sentence: str) -> None:
+def test_a_break_of_the_release_is_reported_once(sentence: str) -> None:
     assert taken(RELEASED, BROKEN[sentence]) == [sentence]
 
 

@@ -145,7 +145,7 @@ def test_the_copy_keeps_every_contract(scratch: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", list(breaks()), ids=str)
-def test_a_broken_contract_is_told(scratch: Path, broken: Break) -> None:
+def test_a_broken_contract_is_reported(scratch: Path, broken: Break) -> None:
     file = scratch / broken.file
     before = file.read_text() if file.exists() else None
     file.write_text((before or "") + broken.line)

@@ -223,7 +223,7 @@ def rounds(wanted: Iterable[Case]) -> list[list[Case]]:
     return alone + [[case for case in some if case] for some in itertools.zip_longest(*lanes.values())]
 
 
-def told(outcomes: dict[Case, Outcome]) -> list[str]:
+def described(outcomes: dict[Case, Outcome]) -> list[str]:
     """The table for the summary: a line for each victim and point, with each write and the answer to its retry."""
     lines = [f"{len(outcomes)} cases: one effect, one event, whoever was killed where"]
     for (victim, point), group in itertools.groupby(

@@ -94,7 +94,10 @@ class Processes:
             }
             if service == "svc-webhooks":
                 self._more[name] |= self._webhooks
-        self._more["gateway"] |= self.system.ports | {"MAKEREADY_CURSOR_KEYS": RING}
+        self._more["gateway"] |= self.system.ports | {
+            "MAKEREADY_CURSOR_KEYS": RING,
+            "MAKEREADY_KEY_CHECK_SECRETS": RING,
+        }
         with ThreadPoolExecutor(2) as side_by_side:
             list(side_by_side.map(lambda name: self.services[name].migrate(), SERVICES))
             for name in self.names:

@@ -150,10 +150,10 @@ class Soak:
         self._told_at = time.monotonic()
         sql = "SELECT state, count(*) AS count FROM delivery WHERE subscription_id = ANY($1) GROUP BY state"
         counts = {row["state"]: row["count"] for row in await self._query(sql, list(self._ids.values()))}
-        told = ", ".join(f"{counts.get(state, 0)} {state}" for state in ("succeeded", "waiting", "parked"))
+        totals = ", ".join(f"{counts.get(state, 0)} {state}" for state in ("succeeded", "waiting", "parked"))
         self._say(
             f"{self._elapsed():4.0f} s: {causes.done} of {self.plan.events} events, {len(killer.kills)} kills; "
-            + (told if counts else "PostgreSQL is away")
+            + (totals if counts else "PostgreSQL is away")
         )
 
     async def _query(self, sql: str, *values: Any) -> list[asyncpg.Record]:

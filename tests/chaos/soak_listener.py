@@ -97,8 +97,8 @@ class _Log:
     def _signed(self, path: str, header: bytes, body: bytes) -> bool:
         """Checks the signature as receivers must (spec 6.4)."""
         if path not in self._secrets:
-            told: dict[str, str] = json.loads(self._secrets_file.read_text())
-            self._secrets = {name: secret.encode() for name, secret in told.items()}
+            secrets: dict[str, str] = json.loads(self._secrets_file.read_text())
+            self._secrets = {name: secret.encode() for name, secret in secrets.items()}
         parts = dict(part.split(b"=", 1) for part in header.split(b",") if b"=" in part)
         told_at = parts.get(b"t", b"0")
         digest = hmac.digest(self._secrets[path], told_at + b"." + body, "sha256").hex()

@@ -86,8 +86,8 @@ async def test_fifty_changes_of_one_ticket_happen_in_one_order(
         for event in (await harness.events(caller.company.company_id)).values()
         if event.public.entity_id == ticket_id and event.public.event == "ticket.status_changed"
     ]
-    told = [(change["from"], change["to"]) for _, change in sorted(events, key=lambda one: one[0])]
-    assert told == [move for move in moves if move[0] != move[1]]
+    events_in_order = [(change["from"], change["to"]) for _, change in sorted(events, key=lambda one: one[0])]
+    assert events_in_order == [move for move in moves if move[0] != move[1]]
     assert len({instant for instant, _ in events}) == len(events)
 
 
@@ -106,7 +106,7 @@ async def test_fifty_move_ins_into_one_unit_have_one_winner_and_hold_nothing_of_
     assert {(one.status, one.replayed) for one in await asyncio.gather(*others)} == {(201, False)}
 
 
-async def test_move_ins_notices_and_an_import_at_once_leave_one_resident_a_unit_and_tell_every_change(
+async def test_move_ins_notices_and_an_import_at_once_leave_one_resident_a_unit_and_publish_every_change(
     harness: Harness, caller: Caller, records: Records
 ) -> None:
     lived_in, empty = [records.occupied_unit() for _ in range(6)], [records.vacant_unit() for _ in range(4)]
@@ -123,13 +123,13 @@ async def test_move_ins_notices_and_an_import_at_once_leave_one_resident_a_unit_
         one: {"external_id": turn["external_id"], "unit": turn["unit"]["external_id"]} for one, turn in turns.items()
     }
     moved = lived_in[:2]
-    told = [{**row, "occupancy_source": "Yardi"} for row in names.values()]
+    fed = [{**row, "occupancy_source": "Yardi"} for row in names.values()]
     leaving = {"move_out_date": "2031-01-31", "projected_ready_on": "2031-02-05"}
     files = asyncio.create_task(
         asyncio.to_thread(
             lambda: [
                 caller.company.import_rows("turns", rows)
-                for rows in (told, [{**names[one], **leaving} for one in moved])
+                for rows in (fed, [{**names[one], **leaving} for one in moved])
             ]
         )
     )

@@ -10,7 +10,7 @@ from chassis.runtime.failpoints import POINTS
 
 from .effects import Effect
 from .harness import Harness
-from .kill_matrix import SUMMARY, Case, KillMatrix, Outcome, cases, told
+from .kill_matrix import SUMMARY, Case, KillMatrix, Outcome, cases, described
 from .writes import Caller, Records
 
 pytestmark = pytest.mark.chaos
@@ -45,7 +45,7 @@ async def test_a_write_cut_off_anywhere_happens_once(
     outcomes[case] = await matrix.outcome(case)
     if case.victim == "service" and case.point.startswith("write-"):  # only here the point alone decides the answer
         assert outcomes[case].replayed == (case.point == "write-after-commit")
-    SUMMARY["cases"] = told(outcomes)
+    SUMMARY["cases"] = described(outcomes)
 
 
 def test_every_point_of_the_list_is_killed_at_somewhere() -> None:

@@ -27,8 +27,8 @@ def endpoints() -> Iterator[Endpoints]:
 @pytest.fixture(scope="module")
 def soaked(endpoints: Endpoints) -> Iterator[Harness]:
     """Makeready with two dispatchers on one database."""
-    told = settings(endpoints, SWEEP_SECONDS)
-    with server_folder() as folder, running_harness(folder, endpoints, dispatchers=2, webhooks=told) as running:
+    webhooks = settings(endpoints, SWEEP_SECONDS)
+    with server_folder() as folder, running_harness(folder, endpoints, dispatchers=2, webhooks=webhooks) as running:
         yield running
 
 

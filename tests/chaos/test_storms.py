@@ -62,7 +62,7 @@ async def test_a_process_killed_in_a_storm_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("name", ["gateway", *WRITING])
-async def test_a_process_told_to_stop_in_a_storm_ends_well_and_nobody_gets_half_an_answer(
+async def test_a_process_that_stops_under_load_ends_well_and_sends_no_half_answers(
     harness: Harness, caller: Caller, records: Records, alone: dict[str, Effect], name: str
 ) -> None:
     async def strike() -> None:

@@ -168,11 +168,11 @@ class Caller:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Reply(0, False, type(error).__name__.encode())
-        told = HTTPMessage()
+        received = HTTPMessage()
         for name, value in response.headers.items():
-            told[name] = value
+            received[name] = value
         assert system.contract is not None
-        system.contract.check(write.method, write.path, response.status, told, body)
+        system.contract.check(write.method, write.path, response.status, received, body)
         return Reply(response.status, "X-Idempotent-Replay" in response.headers, body)
 
     async def insist(self, write: Write, api_key: str, key: str, attempts: list[Reply] | None = None) -> Reply:

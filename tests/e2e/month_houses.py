@@ -139,7 +139,7 @@ def _learn_of_tickets(player: Player) -> None:
     for ticket in player.all("/tickets"):
         number = player.name("ticket", ticket["external_id"], ticket)
         since = datetime.fromisoformat(ticket["updated_at"])
-        player.model.opened(number, ticket["source"], since, is_told=False, status=ticket["status"])
+        player.model.opened(number, ticket["source"], since, fires=False, status=ticket["status"])
         player.model.silent_until(number, datetime.now(UTC))
     for one in player.ask("staff", "list")["staff"]:
         player.ids["staff", one["external_id"]] = int(one["staff_id"])

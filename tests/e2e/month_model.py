@@ -56,11 +56,11 @@ class Model:
 
     # Tickets
 
-    def opened(self, ticket_id: int, source: str, at: datetime, is_told: bool = True, status: str = "Open") -> None:
+    def opened(self, ticket_id: int, source: str, at: datetime, fires: bool = True, status: str = "Open") -> None:
         """is_told: false for imported tickets, which fire no event."""
         ticket = self.tickets[ticket_id] = Ticket(source, status, at)
         self._quiet(ticket)
-        if is_told:
+        if fires:
             self._imply("ticket.created", "ticket", ticket_id, {"status": "Open", "source": source})
 
     def silent_until(self, ticket_id: int, at: datetime) -> None:

@@ -54,9 +54,9 @@ class Month:
 
     def _read(self, name: str, player: Player) -> None:
         step = len(self.steps) - 1
-        told = {(one.kind, one.entity_id) for one in player.model.implied if one.step == step and one.kind}
-        for kind in {kind for kind, _ in told}:
-            ids = {entity_id for other, entity_id in told if other == kind}
+        implied = {(one.kind, one.entity_id) for one in player.model.implied if one.step == step and one.kind}
+        for kind in {kind for kind, _ in implied}:
+            ids = {entity_id for other, entity_id in implied if other == kind}
             path = LISTS[str(kind)]
             records = [player.get(f"{path}/{one}") for one in ids] if len(ids) < 3 else player.all(path)
             self.seen |= {(name, str(kind), one["entity_id"], step): one for one in records if one["entity_id"] in ids}

@@ -22,17 +22,17 @@ from makeready_cli.program import main
 
 def run(connection):
     with connection.makefile() as lines:
-        told = json.loads(lines.readline())
-    os.chdir(told["folder"])
+        command = json.loads(lines.readline())
+    os.chdir(command["folder"])
     os.environ.clear()
-    os.environ.update(told["environment"])
+    os.environ.update(command["environment"])
     given, out, err = (tempfile.TemporaryFile() for _ in range(3))
-    given.write((told["stdin"] or "").encode())
+    given.write((command["stdin"] or "").encode())
     given.seek(0)
     for number, file in enumerate((given, out, err)):
         os.dup2(file.fileno(), number)
     try:
-        status = main(told["words"])
+        status = main(command["words"])
     except SystemExit as ended:
         status = ended.code
     except BaseException:
@@ -89,11 +89,11 @@ class Shell:
         self, words: tuple[str, ...], environment: Mapping[str, str], folder: Path, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Runs one command; returns its exit status and output."""
-        told = {"words": words, "environment": dict(environment), "folder": str(folder), "stdin": stdin}
+        command = {"words": words, "environment": dict(environment), "folder": str(folder), "stdin": stdin}
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(SECONDS)
             connection.connect(self._address)
-            connection.sendall(json.dumps(told).encode() + b"\n")
+            connection.sendall(json.dumps(command).encode() + b"\n")
             with connection.makefile() as answer:
                 status, out, err = json.loads(answer.read())
         return subprocess.CompletedProcess(words, status, out, err)

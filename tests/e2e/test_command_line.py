@@ -256,7 +256,7 @@ def test_a_company_is_created_changed_and_listed(system: System) -> None:
     assert "Ünited Homes" in system.run("company", "list").stdout
 
 
-def test_what_does_not_exist_is_told_in_one_line(system: System) -> None:
+def test_an_unknown_record_is_reported_in_one_line(system: System) -> None:
     unknown = "999999999"
     for words in (
         ("company", "update", unknown, "--active"),
@@ -275,7 +275,7 @@ def test_what_does_not_exist_is_told_in_one_line(system: System) -> None:
         assert re.fullmatch(r"makeready: [^\n]+\.\n", done.stderr), done.stderr
 
 
-def test_a_password_is_made_and_told_once_unless_it_is_given(system: System, number: str) -> None:
+def test_a_password_is_generated_and_printed_once_unless_it_is_given(system: System, number: str) -> None:
     made = system.makeready("administrator", "create", number, "made@example.com", "--name", "Ada")
     assert list(made) == ["administrator_id", "password"]
     assert len(made["password"]) >= 16
@@ -286,7 +286,7 @@ def test_a_password_is_made_and_told_once_unless_it_is_given(system: System, num
     assert "correct horse" not in again.stdout + again.stderr
 
 
-def test_a_key_is_told_once_listed_by_its_prefix_and_revoked(system: System, company: Company, number: str) -> None:
+def test_a_key_is_printed_once_listed_by_its_prefix_and_revoked(system: System, company: Company, number: str) -> None:
     minted = system.makeready("key", "mint", number, "--scope", "read", "--administrator", company.email)
     assert list(minted) == ["key_id", "key"]
     listed = system.run("--json", "key", "list", number).stdout
@@ -345,7 +345,7 @@ def test_subscriptions_are_listed_without_their_secrets(system: System, company:
     assert "receiver.test" in system.run("webhooks", "list", number).stdout
 
 
-def test_imported_tickets_fire_events_only_when_told(
+def test_imported_tickets_fire_events_only_on_request(
     system: System, company: Company, number: str, receiver: Receiver
 ) -> None:
     body = {"destination_url": "https://receiver.test/imported", "events": ["ticket.created"]}
@@ -398,7 +398,7 @@ NEEDED = (
 )
 
 
-def test_bad_rows_are_told_kept_mended_and_imported(system: System, company: Company, number: str) -> None:
+def test_bad_rows_are_reported_corrected_and_imported(system: System, company: Company, number: str) -> None:
     header = b"external_id,name,address,year_built,latitude\r\n"
     bad = [
         b"R2,Caf\xe9,1 Elm St,,",  # not UTF-8
@@ -425,8 +425,8 @@ def test_bad_rows_are_told_kept_mended_and_imported(system: System, company: Com
         "unchanged": 0,
         "rejected": 9,
     }
-    told = done.stderr.splitlines()
-    assert [line.split(": ")[:2] for line in told] == [
+    lines = done.stderr.splitlines()
+    assert [line.split(": ")[:2] for line in lines] == [
         ["bad.csv:4", "name"],
         ["bad.csv:5", "name"],
         ["bad.csv:6", "year_built"],
@@ -437,7 +437,7 @@ def test_bad_rows_are_told_kept_mended_and_imported(system: System, company: Com
         ["bad.csv:11", "the row"],
         ["bad.csv:12", "latitude"],
     ]
-    assert "line 2" in told[3]
+    assert "line 2" in lines[3]
     rejects = Path(report["rejects_file"])
     assert rejects == system.state / "bad.rejects.csv"
     text = rejects.read_bytes()
@@ -464,7 +464,7 @@ def test_bad_rows_are_told_kept_mended_and_imported(system: System, company: Com
     assert {f"R{n}" for n in range(1, 12)} <= served.keys()
 
 
-def test_a_reference_that_nobody_knows_is_told_by_field(system: System, number: str) -> None:
+def test_an_unknown_reference_is_named_by_field(system: System, number: str) -> None:
     file = write_csv(system.state / "lost.csv", [{**COLUMNS["tickets"], "external_id": "T1", "property": "nowhere"}])
     done = system.run("import", number, "tickets", str(file), "--rejects", str(system.state / "mine.csv"))
     assert done.returncode == 3
@@ -505,7 +505,7 @@ def test_an_import_that_is_interrupted_is_finished_by_running_it_again(system: S
     assert {one["external_id"] for one in company.walk("/properties")} == {row["external_id"] for row in rows}
 
 
-def test_a_file_that_is_cut_short_leaves_what_came_before_and_tells_its_bad_rows(system: System) -> None:
+def test_a_file_that_is_cut_short_leaves_earlier_rows_and_reports_bad_ones(system: System) -> None:
     company = system.company("Cut short")
     rows = properties(9_000)
     rows[0]["year_built"] = "soon"
@@ -515,9 +515,9 @@ def test_a_file_that_is_cut_short_leaves_what_came_before_and_tells_its_bad_rows
     words = ("import", str(company.company_id), "properties", str(file))
     done = system.run(*words)
     assert (done.returncode, done.stdout) == (1, "")
-    told = done.stderr.splitlines()
-    assert [line.split(": ")[0] for line in told] == ["short.csv.gz:2", "makeready"], told
-    assert "cut short" in told[1]
+    lines = done.stderr.splitlines()
+    assert [line.split(": ")[0] for line in lines] == ["short.csv.gz:2", "makeready"], lines
+    assert "cut short" in lines[1]
     kept = [one["external_id"] for one in company.walk("/properties")]
     # Only whole batches were imported, in the order of the file.
     assert kept == [row["external_id"] for row in rows[1 : len(kept) + 1]]

@@ -107,9 +107,9 @@ class Contract:
 @pytest.fixture(scope="module")
 def demo(system: System) -> Company:
     system.makeready("wait")
-    told = system.demo
-    keys = told["keys"] | {"read": system.mint(told["company_id"], "read", told["administrator"]["email"])}
-    return Company(system, told["company_id"], told["administrator"]["email"], keys)
+    printed = system.demo
+    keys = printed["keys"] | {"read": system.mint(printed["company_id"], "read", printed["administrator"]["email"])}
+    return Company(system, printed["company_id"], printed["administrator"]["email"], keys)
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ def test_the_example_of_each_event_passes_and_one_key_more_or_less_fails(key: st
 
 
 @pytest.mark.parametrize("key", [key for key, one in EXAMPLES.items() if one["change"]])
-def test_a_change_has_its_three_keys_and_tells_of_something_that_moved(key: str) -> None:
+def test_a_change_has_its_three_keys_and_two_different_values(key: str) -> None:
     example = EXAMPLES[key]
     change = example["change"]
     assert list(change) == ["field", "from", "to"]

@@ -138,7 +138,7 @@ def test_it_records_a_move_in_and_a_notice(client: ModuleType, company: Company)
     assert turn.move_out_date == notice.move_out_date and turn.unit.id == unit.entity_id
 
 
-def test_it_tells_errors_apart(client: ModuleType, company: Company) -> None:
+def test_it_distinguishes_errors(client: ModuleType, company: Company) -> None:
     reader = session(client, company, "read")
     missing = operation("tickets", "get_ticket").sync_detailed(9_000_000_000, client=reader)
     assert missing.status_code == 404 and missing.parsed.error.code == "not_found"

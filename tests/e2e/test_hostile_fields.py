@@ -52,7 +52,7 @@ def test_a_field_that_is_missing(world: World, write: str) -> None:
 
 
 @every_write
-def test_keys_that_nobody_knows(world: World, write: str) -> None:
+def test_unknown_keys(world: World, write: str) -> None:
     def expected(name: str, answer: Answer) -> bool:
         return answer.code == "invalid_request" and answer.status == (422 if write.startswith("PATCH") else 400)
 
@@ -86,8 +86,8 @@ def test_the_first_day_and_the_last_are_days(world: World, write: str, day: str)
         answer = world.send(write, world.path(write), key, bad.raw(body), next(world.once))
         assert answer.status == 201, answer
         turn = world.system.get(f"/turns/{answer.json['entity_id']}", key).json
-        told = {name: answer.json[name] for name in ("move_in_date", "move_out_date")}
-        assert told == {name: turn[name] for name in told} and day in told.values()
+        answered = {name: answer.json[name] for name in ("move_in_date", "move_out_date")}
+        assert answered == {name: turn[name] for name in answered} and day in answered.values()
         if answer.json["lease"]:
             assert (answer.json["lease"]["start_date"], answer.json["lease"]["end_date"]) == (day, day)
 

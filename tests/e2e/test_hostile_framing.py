@@ -219,7 +219,7 @@ def trickling(world: World) -> Iterator[list[tuple[str, Wire, str]]]:
         wire.close()
 
 
-def test_bodies_that_trickle_end_by_a_deadline_and_delay_nobody(
+def test_bodies_that_trickle_end_by_a_deadline_and_delay_no_other(
     system: System, world: World, trickling: list[tuple[str, Wire, str]]
 ) -> None:
     before = world.state()

@@ -114,8 +114,8 @@ def after_batches(process: subprocess.Popen[str], batches: int) -> None:
     """Returns when this number of batches is done."""
     assert process.stderr is not None
     for _ in range(batches):
-        told = process.stderr.readline()
-        assert "category" in told, told
+        message = process.stderr.readline()
+        assert "category" in message, message
 
 
 def whole(company: Company, kind: str, file: Path) -> Any:

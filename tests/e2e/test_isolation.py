@@ -29,14 +29,14 @@ def companies(system: System) -> tuple[Company, Company]:
     return found[0], found[1]
 
 
-def told(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
+def compared(answer: Answer) -> tuple[int, bytes, dict[str, str]]:
     """An answer without the headers that differ between any two answers."""
     differing = {"X-Request-Id", "Date", "RateLimit"}
     return answer.status, answer.body, {k: v for k, v in answer.headers.items() if k not in differing}
 
 
 @pytest.mark.parametrize("path", ["/tickets", "/properties", "/units", "/assets", "/vendors", "/inspections", "/turns"])
-def test_anothers_record_answers_as_one_that_nobody_has(
+def test_anothers_record_answers_as_an_unknown_one(
     system: System, companies: tuple[Company, Company], path: str
 ) -> None:
     mine, theirs = companies
@@ -45,7 +45,7 @@ def test_anothers_record_answers_as_one_that_nobody_has(
     assert my_record["entity_id"] != their_record["entity_id"]
     other = system.get(f"{path}/{their_record['entity_id']}", mine.keys["read"])
     nobody = system.get(f"{path}/{NOBODYS}", mine.keys["read"])
-    assert told(other) == told(nobody) and other.status == 404
+    assert compared(other) == compared(nobody) and other.status == 404
 
 
 @pytest.mark.parametrize("name", ["property_id", "unit_id"])
@@ -56,7 +56,7 @@ def test_filtering_by_anothers_id_is_an_empty_page(
     (their_ticket,) = theirs.walk("/tickets")
     their_id = their_ticket[name.removesuffix("_id")]["id"]
     answers = [system.get("/tickets", mine.keys["read"], **{name: one}) for one in (their_id, NOBODYS)]
-    assert told(answers[0]) == told(answers[1]) and answers[0].json["data"] == []
+    assert compared(answers[0]) == compared(answers[1]) and answers[0].json["data"] == []
 
 
 def test_a_ticket_can_not_be_opened_on_anothers_unit_or_asset(
@@ -69,13 +69,13 @@ def test_a_ticket_can_not_be_opened_on_anothers_unit_or_asset(
         system.post("/tickets", mine.keys["write"], body | {"unit_id": one}, f"unit {one}")
         for one in (their_unit["entity_id"], NOBODYS)
     ]
-    assert told(answers[0]) == told(answers[1]) and answers[0].status == 404
+    assert compared(answers[0]) == compared(answers[1]) and answers[0].status == 404
     body["unit_id"] = my_unit["entity_id"]
     answers = [
         system.post("/tickets", mine.keys["write"], body | {"asset_id": one}, f"asset {one}")
         for one in (their_asset["entity_id"], NOBODYS)
     ]
-    assert told(answers[0]) == told(answers[1]) and answers[0].status == 404
+    assert compared(answers[0]) == compared(answers[1]) and answers[0].status == 404
 
 
 DATES = {"move_in_date": "2026-10-01", "lease_start_date": "2026-10-01"}
@@ -91,7 +91,7 @@ MOVE_IN = {**DATES, "provider": "feed", "parties": [{"first_name": "A", "last_na
         ("POST", "/units/{unit}/move-in", MOVE_IN | {"predecessor_transition_id": 1}),
     ],
 )
-def test_a_write_to_anothers_record_answers_as_one_to_a_record_that_nobody_has(
+def test_a_write_to_anothers_record_answers_as_one_to_an_unknown_record(
     system: System, companies: tuple[Company, Company], method: str, path: str, body: dict[str, Any]
 ) -> None:
     mine, theirs = companies
@@ -101,11 +101,11 @@ def test_a_write_to_anothers_record_answers_as_one_to_a_record_that_nobody_has(
     for one in (their_record["entity_id"], NOBODYS):
         headers = {"Idempotency-Key": f"write {method} {path} {one}"[:64]}
         answers.append(system.call(method, path.format(ticket=one, unit=one), mine.keys["write"], body, headers))
-    assert told(answers[0]) == told(answers[1]) and (answers[0].status, answers[0].code) == (404, "not_found")
+    assert compared(answers[0]) == compared(answers[1]) and (answers[0].status, answers[0].code) == (404, "not_found")
     assert list(theirs.walk(collection)) == [their_record]
 
 
-def test_anothers_turn_is_no_predecessor_and_neither_is_one_that_nobody_has(
+def test_anothers_turn_is_no_predecessor_and_neither_is_an_unknown_one(
     system: System, companies: tuple[Company, Company]
 ) -> None:
     mine, theirs = companies
@@ -120,7 +120,7 @@ def test_anothers_turn_is_no_predecessor_and_neither_is_one_that_nobody_has(
         for one in (their_turn["entity_id"], NOBODYS, 0, -1, 2**63, 10**100)
     ]
     for answer in answers[1:]:
-        assert told(answer) == told(answers[0])
+        assert compared(answer) == compared(answers[0])
     assert (answers[0].status, answers[0].code) == (422, "invalid_request")
     assert list(theirs.walk("/turns")) == [their_turn] and list(mine.walk("/turns")) == turns
 

@@ -8,7 +8,7 @@ from .receiver import Receiver
 from .system import System
 
 
-def test_a_task_that_is_overdue_is_told_once_and_comes_round(system: System, receiver: Receiver) -> None:
+def test_an_overdue_task_is_announced_once_and_recurs(system: System, receiver: Receiver) -> None:
     company = system.company("Maintained")
     company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
     company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
@@ -28,7 +28,7 @@ def test_a_task_that_is_overdue_is_told_once_and_comes_round(system: System, rec
     assert early["now"] == "2024-02-01T05:59:00.000000Z"
     for _ in range(2):
         system.makeready("sweep", "stale", "--now", "2024-02-01T06:00:00Z")
-    (stale_at,) = told_at(system, number)
+    (stale_at,) = due_dates(system, number)
     assert stale_at is not None
     done = system.makeready("pm", "complete", number, str(task["pm_task_id"]))
     (following,) = system.makeready("pm", "list", number, "--open")["tasks"]
@@ -38,8 +38,8 @@ def test_a_task_that_is_overdue_is_told_once_and_comes_round(system: System, rec
     assert (moved["unit"], moved["unit_id"], moved["repeat_months"]) == ("Roof", None, None)
     assert system.makeready("pm", "cancel", number, which)["status"] == "Cancelled"
     system.makeready("sweep", "webhooks")
-    (told,) = receiver.at("/maintained")
-    assert json.loads(told.body)["data"] == {
+    (delivery,) = receiver.at("/maintained")
+    assert json.loads(delivery.body)["data"] == {
         "task_name": "Filters",
         "property": "Elm Court",
         "unit": "Unit 1",
@@ -48,7 +48,7 @@ def test_a_task_that_is_overdue_is_told_once_and_comes_round(system: System, rec
     }
 
 
-def told_at(system: System, number: str) -> list[str | None]:
+def due_dates(system: System, number: str) -> list[str | None]:
     """The `stale_at` of the company's tasks."""
     return [task["stale_at"] for task in system.makeready("pm", "list", number)["tasks"]]
 

@@ -43,8 +43,8 @@ def test_a_later_row_of_a_record_is_rejected_or_passed_over_as_the_mapping_says(
     words = ("import", str(company.company_id), "properties", str(file), "--mapping", str(mapping), "--dry-run")
     report = company.system.makeready(*words, status=3 if lines else 0)
     assert counts(report) == (created, 0, unchanged, len(lines))
-    told = {row["reject_line"]: row["reject_reason"] for row in rejects(report)}
-    assert told.keys() == lines.keys() and all(words in told[line] for line, words in lines.items())
+    reasons = {row["reject_line"]: row["reject_reason"] for row in rejects(report)}
+    assert reasons.keys() == lines.keys() and all(words in reasons[line] for line, words in lines.items())
 
 
 def test_the_first_of_several_rows_of_a_record_is_what_is_served(company: Company) -> None:

@@ -233,7 +233,7 @@ def test_lists_and_the_board_agree_with_what_was_played(month: Month) -> None:
         assert board[number]["turn_id"] == (unit.turn_id if turn and turn.is_active else None)
 
 
-def test_the_audit_log_tells_who_did_what(month: Month) -> None:
+def test_the_audit_log_names_actor_and_action(month: Month) -> None:
     hudson = month.players[HUDSON]
     number = hudson.id("ticket", "by staff")
     entries = hudson.ask("audit", "list", subject="ticket", subject_id=number)["entries"]

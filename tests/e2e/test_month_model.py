@@ -35,7 +35,7 @@ def test_a_month_with_both_changes_is_found_from_any_day(year: int) -> None:
         assert instants == sorted(set(instants))
 
 
-def test_what_is_open_is_told_of_once_on_the_morning_after() -> None:
+def test_an_open_task_is_announced_once_on_the_morning_after() -> None:
     model = Model(NEW_YORK)
     model.due("pm.stale", 1, date(2027, 3, 13), {"task_name": "Gutters"})
     six = datetime(2027, 3, 14, 10, tzinfo=UTC)
@@ -45,12 +45,12 @@ def test_what_is_open_is_told_of_once_on_the_morning_after() -> None:
     assert not model.sweep(six + 30 * DAY)
 
 
-def test_silence_is_told_of_once_however_long_nobody_looked() -> None:
+def test_a_stale_ticket_is_announced_once_however_late_the_sweep() -> None:
     model, since = Model(NEW_YORK, stale_after_hours=48), datetime(2026, 11, 21, 12, tzinfo=UTC)
     model.opened(1, "resident_portal", since)
     model.opened(2, "staff", since)
-    told = [bool(model.sweep(since + timedelta(hours=hours))) for hours in (47, 48, 49, 95, 96, 240, 241, 287, 288)]
-    assert told == [False, True, False, False, True, True, False, False, True]
+    fired = [bool(model.sweep(since + timedelta(hours=hours))) for hours in (47, 48, 49, 95, 96, 240, 241, 287, 288)]
+    assert fired == [False, True, False, False, True, True, False, False, True]
     model.moved(1, "Cancelled", since)
     assert not model.sweep(since + 30 * DAY)
 
@@ -70,7 +70,7 @@ def test_a_lapse_holds_once_and_waits_for_the_end_of_a_persons_hold() -> None:
     assert model.sweep(noon + 6 * DAY) == {"vendor.hold": 1}
 
 
-def test_a_unit_is_vacated_unless_somebody_has_come() -> None:
+def test_a_unit_is_vacated_unless_a_resident_follows() -> None:
     model = Model(LORD_HOWE)
     for unit_id in (1, 2):
         model.unit(unit_id, f"Cabin {unit_id}")

@@ -176,7 +176,7 @@ def scene(system: System) -> Scene:
     return Scene(house, system.company("Closed"))
 
 
-def told(answer: Answer) -> tuple[int, str]:
+def refusal(answer: Answer) -> tuple[int, str]:
     return answer.status, answer.code
 
 
@@ -188,7 +188,7 @@ def test_of_two_checks_that_fail_the_earlier_answers(scene: Scene, write: Write)
     for check in CHECKS:
         draft = check.fail(whole, write, scene)
         if draft is not None:
-            told_by[check.name] = told(scene.send(draft))
+            told_by[check.name] = refusal(scene.send(draft))
             assert told_by[check.name] == (check.status, check.code or told_by[check.name][1]), check.name
     pairs = [pair for pair in itertools.combinations(CHECKS, 2) if {one.name for one in pair} <= told_by.keys()]
     walked = 0
@@ -198,7 +198,7 @@ def test_of_two_checks_that_fail_the_earlier_answers(scene: Scene, write: Write)
         second = later.fail(whole, write, scene)
         draft = earlier.fail(second, write, scene) if second is not None else None
         assert draft is not None
-        assert told(scene.send(draft)) == told_by[earlier.name], f"{earlier.name} before {later.name}"
+        assert refusal(scene.send(draft)) == told_by[earlier.name], f"{earlier.name} before {later.name}"
         walked += 1
     assert walked > 40
     # The refused requests left nothing behind: the valid one succeeds with the same Idempotency-Key.

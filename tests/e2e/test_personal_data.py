@@ -35,7 +35,7 @@ NOTICE = {
 
 
 @dataclass
-class Told:
+class Recorded:
     """A company whose records contain all markers, and every answer that it got."""
 
     system: System
@@ -81,7 +81,7 @@ def bad_move_ins() -> Iterator[object]:
 
 
 @pytest.fixture(scope="module")
-def told(system: System, receiver: Receiver) -> Told:
+def recorded(system: System, receiver: Receiver) -> Recorded:
     company = system.company("Personal")
     company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
     company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1"}])
@@ -89,7 +89,7 @@ def told(system: System, receiver: Receiver) -> Told:
     company.import_rows("tickets", [ticket])
     system.makeready("wait")
     (unit,), (opened,) = company.walk("/units"), company.walk("/tickets")
-    found = Told(system, company, unit["entity_id"], opened["entity_id"])
+    found = Recorded(system, company, unit["entity_id"], opened["entity_id"])
     events = ["ticket.created", "ticket.status_changed", "turn.status_changed", "turn.schedule_changed"]
     subscription = {"destination_url": f"https://receiver.test{PATH}", "events": events}
     subscribed = system.post("/webhooks", company.keys["webhook_only"], subscription, "personal")
@@ -137,58 +137,58 @@ EVERYTHING = (EMAIL, PHONE, FIRST_NAME, LAST_NAME, MARKER.decode())
 UNSERVED = (EMAIL, PHONE, MARKER.decode())
 
 
-def test_names_are_in_the_answer_to_the_move_in_and_nothing_else_is(told: Told) -> None:
-    for answer in told.moved_in:
+def test_names_are_in_the_answer_to_the_move_in_and_nothing_else_is(recorded: Recorded) -> None:
+    for answer in recorded.moved_in:
         assert answer.status == 201 and not marked(answer.body, *UNSERVED)
         (party,) = answer.json["parties"]
         assert (party["first_name"], party["last_name"]) == (FIRST_NAME, LAST_NAME)
         assert not marked(bytes(str(answer.headers), "latin-1"), *EVERYTHING)
 
 
-def test_no_other_answer_has_any_of_it(told: Told) -> None:
-    for answer in told.others:
+def test_no_other_answer_has_any_of_it(recorded: Recorded) -> None:
+    for answer in recorded.others:
         assert not marked(answer.body + bytes(str(answer.headers), "latin-1"), *EVERYTHING), answer
 
 
-def test_no_record_has_any_of_it(told: Told) -> None:
+def test_no_record_has_any_of_it(recorded: Recorded) -> None:
     for path in ("/tickets", "/units", "/turns", "/properties", "/webhooks"):
-        for record in told.company.walk(path):
+        for record in recorded.company.walk(path):
             assert not marked(json.dumps(record).encode(), *EVERYTHING), record
             if path != "/webhooks":
-                one = told.system.get(f"{path}/{record['entity_id']}", told.company.keys["read"])
+                one = recorded.system.get(f"{path}/{record['entity_id']}", recorded.company.keys["read"])
                 assert one.status == 200 and not marked(one.body, *EVERYTHING)
 
 
-def test_no_delivery_has_any_of_it(told: Told, receiver: Receiver) -> None:
+def test_no_delivery_has_any_of_it(recorded: Recorded, receiver: Receiver) -> None:
     for delivery in receiver.at(PATH):
         assert not marked(delivery.body + json.dumps(delivery.headers).encode(), *EVERYTHING), delivery
 
 
-def test_no_log_and_no_file_but_the_databases_has_any_of_it(told: Told) -> None:
+def test_no_log_and_no_file_but_the_databases_has_any_of_it(recorded: Recorded) -> None:
     """Not even NATS's files, which store the events between services."""
     looked_at = []
-    for file in sorted(told.system.state.rglob("*")):
-        inside = file.relative_to(told.system.state).parts
+    for file in sorted(recorded.system.state.rglob("*")):
+        inside = file.relative_to(recorded.system.state).parts
         if file.is_file() and not file.is_symlink() and inside[0] != "postgres":
             looked_at.append(inside[0])
             assert not marked(file.read_bytes(), *EVERYTHING), file
     assert {"logs", "nats"} <= set(looked_at)
-    assert not marked(told.system.log.read_bytes(), *EVERYTHING)
+    assert not marked(recorded.system.log.read_bytes(), *EVERYTHING)
 
 
-def test_no_metric_has_any_of_it(told: Told) -> None:
-    addresses = [one["metrics"] for one in told.system.runtime["processes"].values() if "metrics" in one]
+def test_no_metric_has_any_of_it(recorded: Recorded) -> None:
+    addresses = [one["metrics"] for one in recorded.system.runtime["processes"].values() if "metrics" in one]
     assert len(addresses) == 5
     for address in addresses:
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as response:
             assert not marked(response.read(), *EVERYTHING), address
 
 
-def test_the_command_line_tells_none_of_it_of_deliveries(told: Told) -> None:
-    company_id = str(told.company.company_id)
+def test_the_command_line_prints_none_of_it_of_deliveries(recorded: Recorded) -> None:
+    company_id = str(recorded.company.company_id)
     words: list[list[Any]] = [["status"], ["company", "list"], ["webhooks", "list", company_id]]
-    (subscription,) = told.company.walk("/webhooks")
+    (subscription,) = recorded.company.walk("/webhooks")
     words.append(["webhooks", "deliveries", str(subscription["entity_id"])])
     for one in words:
-        done = told.system.run("--json", *one)
+        done = recorded.system.run("--json", *one)
         assert done.returncode == 0 and not marked((done.stdout + done.stderr).encode(), *EVERYTHING), one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import gzip
 from pathlib import Path
@@ -73,3 +74,28 @@ def test_bostons_cases_become_tickets_with_their_dates_and_closing_reasons(syste
 
     again = imported(company, "tickets", file, "boston-cases", rejected=WITHOUT_PLACE)
     assert counts(again) == (0, 0, len(placed), WITHOUT_PLACE)
+
+
+def test_cases_without_their_close_dates_are_closed_at_an_unknown_time(
+    system: System, data: Path, tmp_path: Path
+) -> None:
+    """The moment of the import is no close date; a later file that knows the dates sets them."""
+    whole = data / "boston-311-housing" / "Plumbing.csv"
+    rows = rows_of(whole)
+    without = tmp_path / "Plumbing.csv"
+    with without.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(row | {"CLOSED_DT": ""} for row in rows)
+    nowhere = sum(not row["Property_ID"] for row in rows)
+    closed = {row["CASE_ENQUIRY_ID"]: row for row in rows if row["Property_ID"] and row["CASE_STATUS"] == "Closed"}
+    assert len(closed) > 400
+    company = system.company("Boston without close dates")
+    imported(company, "properties", whole, "boston-properties", rejected=nowhere)
+    imported(company, "tickets", without, "boston-cases", rejected=nowhere)
+    served = {ticket["external_id"]: ticket for ticket in company.walk("/tickets")}
+    assert {(served[case]["status"], served[case]["completed_at"]) for case in closed} == {("Completed", None)}
+    report = imported(company, "tickets", whole, "boston-cases", rejected=nowhere)
+    assert counts(report) == (0, len(closed), len(served) - len(closed), nowhere)
+    served = {ticket["external_id"]: ticket for ticket in company.walk("/tickets")}
+    assert all(served[case]["completed_at"] == utc(row["CLOSED_DT"]) for case, row in closed.items())

@@ -118,9 +118,9 @@ def test_both_generations_of_evaluations_become_inspections(folder: Path, toront
             seen.add(external_id)
         report = imported(toronto, "inspections", folder / file, mapping, rejected=len(wrong))
         assert counts(report) == (good, 0, 0, len(wrong))
-        told = rejects(report)
-        assert sorted((f"{row['RSN']} {row[date]}", row["reject_field"]) for row in told) == sorted(wrong)
-        assert all(row["reject_reason"] for row in told)
+        rejected = rejects(report)
+        assert sorted((f"{row['RSN']} {row[date]}", row["reject_field"]) for row in rejected) == sorted(wrong)
+        assert all(row["reject_reason"] for row in rejected)
 
     served = {one["external_id"]: one for one in toronto.walk("/inspections")}
     assert served.keys() == taken.keys()

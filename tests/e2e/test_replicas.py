@@ -89,7 +89,7 @@ RENAMES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 @pytest.fixture(scope="module")
-def told() -> Iterator[Callable[[str, float], None]]:
+def compare() -> Iterator[Callable[[str, float], None]]:
     lines: list[str] = []
     yield lambda what, seconds: lines.append(f"{seconds:8.3f} s until {what} was seen everywhere\n")
     SUMMARIES["Renames"] = "".join(lines)
@@ -97,13 +97,13 @@ def told() -> Iterator[Callable[[str, float], None]]:
 
 @pytest.mark.parametrize("noun", RENAMES)
 def test_a_rename_is_seen_in_every_nested_object(
-    company: Company, ids: dict[str, int], told: Callable[[str, float], None], noun: str
+    company: Company, ids: dict[str, int], compare: Callable[[str, float], None], noun: str
 ) -> None:
     kind, places = RENAMES[noun]
     name = f"Renamed {noun}"
     company.key_for(100, "read")  # so that no key is minted while the time is measured
     company.system.makeready(noun, "update", str(company.company_id), str(ids[kind]), "--name", name)
-    told(f"another name of the {noun}", seen(company, ids, places, name))
+    compare(f"another name of the {noun}", seen(company, ids, places, name))
 
 
 def test_an_assets_new_name_is_known_where_a_ticket_is_opened_about_it(company: Company, ids: dict[str, int]) -> None:
@@ -114,7 +114,7 @@ def test_an_assets_new_name_is_known_where_a_ticket_is_opened_about_it(company: 
     assert company.import_rows("tickets", [row])["created"] == 1
 
 
-def test_another_timezone_counts_at_once(company: Company, told: Callable[[str, float], None]) -> None:
+def test_another_timezone_counts_at_once(company: Company, compare: Callable[[str, float], None]) -> None:
     """In the west, a resident who leaves today still lives there; in the east, that day is already over."""
     system, number = company.system, str(company.company_id)
     key = company.key_for(100)
@@ -136,7 +136,7 @@ def test_another_timezone_counts_at_once(company: Company, told: Callable[[str, 
         tries += 1
         time.sleep(0.05)
         assert time.monotonic() - started < NEVER_SECONDS
-    told("another timezone", time.monotonic() - started)
+    compare("another timezone", time.monotonic() - started)
 
 
 def test_replicas_are_made_anew_while_all_goes_on_and_nothing_changes(company: Company, ids: dict[str, int]) -> None:

@@ -151,12 +151,12 @@ def test_a_new_unit_is_moved_into_while_nothing_replicates_and_heard_of_after(
     assert [one.json["data"]["entity_id"] for one in receiver.at("/while-away")] == [answer.json["entity_id"]]
 
 
-def test_a_file_and_a_feed_tell_of_one_residency(company: Company, units: dict[str, int]) -> None:
+def test_a_file_and_a_feed_describe_one_residency(company: Company, units: dict[str, int]) -> None:
     unit_id = units["U1"]
     company.import_rows("turns", [{"external_id": "F-1", "unit": "U1", "move_in_date": "2024-04-01"}])
-    told = notice(company, unit_id, "of a file", external_id="N-2", move_out_date="2020-01-31")
+    answer = notice(company, unit_id, "of a file", external_id="N-2", move_out_date="2020-01-31")
     (of_file,) = company.walk("/turns", unit_id=unit_id)
-    assert told.json["entity_id"] == of_file["entity_id"] and told.json["move_in_date"] == "2024-04-01"
+    assert answer.json["entity_id"] == of_file["entity_id"] and answer.json["move_in_date"] == "2024-04-01"
     assert (of_file["external_id"], of_file["source"]) == ("F-1", "import")
     # The move-out date has passed: no predecessor needs to be named.
     came = move_in(company, unit_id, "after a file", external_id="F-1")
@@ -167,9 +167,7 @@ def test_a_file_and_a_feed_tell_of_one_residency(company: Company, units: dict[s
     assert company.import_rows("turns", [row])["unchanged"] == 1
 
 
-def test_a_file_tells_subscribers_only_where_it_is_asked_to(
-    system: System, company: Company, receiver: Receiver
-) -> None:
+def test_a_file_fires_events_only_on_request(system: System, company: Company, receiver: Receiver) -> None:
     subscribe(company, "/of-files", ["turn.status_changed", "turn.schedule_changed"])
     row = {"external_id": "F-2", "unit": "U2", "move_in_date": "2024-04-01"}
     company.import_rows("turns", [row])
@@ -177,9 +175,9 @@ def test_a_file_tells_subscribers_only_where_it_is_asked_to(
     company.import_rows("turns", [row | leaves], "--events")
     (shown,) = [one for one in company.walk("/turns") if one["external_id"] == "F-2"]
     system.makeready("sweep", "webhooks")
-    told = {one.json["event"]: one.json for one in receiver.at("/of-files")}
-    assert {name: (one["change"]["from"], one["change"]["to"]) for name, one in told.items()} == {
+    by_event = {one.json["event"]: one.json for one in receiver.at("/of-files")}
+    assert {name: (one["change"]["from"], one["change"]["to"]) for name, one in by_event.items()} == {
         "turn.status_changed": ("Occupied", "Notice"),
         "turn.schedule_changed": (None, "2999-02-09"),
     }
-    assert all(one["data"] == shown for one in told.values())
+    assert all(one["data"] == shown for one in by_event.values())

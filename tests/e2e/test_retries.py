@@ -81,7 +81,7 @@ def test_another_order_or_repetition_of_events_is_the_same_subscription(house: H
         assert again.body == kept(first) and replayed(again)
 
 
-def test_a_replay_of_a_subscription_never_tells_the_secret(house: House) -> None:
+def test_a_replay_of_a_subscription_never_contains_the_secret(house: House) -> None:
     target, key = SUBSCRIPTION.target(house), new_key()
     first = SUBSCRIPTION.send(house, target, key).json
     assert list(first)[-1] == "secret" and first["secret"].startswith(first["secret_prefix"])
@@ -179,7 +179,7 @@ def test_another_api_key_of_the_company_is_another_scope(house: House, write: Wr
 
 
 @every_write
-def test_a_write_without_a_key_is_told_so_in_its_own_sentence(house: House, write: Write) -> None:
+def test_a_write_without_a_key_has_an_error_of_its_own(house: House, write: Write) -> None:
     target = write.target(house)
     sentences = set()
     for missing in (None, "", "   "):
@@ -190,8 +190,8 @@ def test_a_write_without_a_key_is_told_so_in_its_own_sentence(house: House, writ
     assert "Idempotency-Key" in sentence
     for other in WRITES.values():
         if other is not write:
-            told = other.send(house, other.target(house), None)
-            assert told.json["error"]["message"] != sentence
+            refused = other.send(house, other.target(house), None)
+            assert refused.json["error"]["message"] != sentence
 
 
 @every_write

@@ -35,8 +35,8 @@ class Desk:
 
     def open(self, *words: str) -> dict[str, Any]:
         """Opens a ticket; returns the command's answer."""
-        told = ("--property-id", str(self.property_id), "--title", "Tap drips", "--category", "Plumbing")
-        found: dict[str, Any] = self.run("ticket", "open", *told, *words)
+        required = ("--property-id", str(self.property_id), "--title", "Tap drips", "--category", "Plumbing")
+        found: dict[str, Any] = self.run("ticket", "open", *required, *words)
         return found
 
     def served(self, ticket_id: int) -> bytes:
@@ -50,7 +50,9 @@ def desk(system: System) -> Desk:
     return Desk(system)
 
 
-def test_every_cause_of_a_ticket_tells_what_its_get_serves(system: System, desk: Desk, receiver: Receiver) -> None:
+def test_the_event_of_each_origin_of_a_ticket_has_what_its_get_serves(
+    system: System, desk: Desk, receiver: Receiver
+) -> None:
     body = {"destination_url": "https://receiver.test/desk", "events": ["ticket.created"]}
     assert system.post("/webhooks", desk.company.keys["webhook_only"], body, "desk").status == 201
     of_staff = desk.open(*desk.ada)
@@ -71,10 +73,10 @@ def test_every_cause_of_a_ticket_tells_what_its_get_serves(system: System, desk:
     assert (of_row["category"], of_row["priority"]) == ("Life Safety", "High") and "floor 1" in of_row["title"]
     assert of_resident["permission_to_enter"] is True and of_resident["unit"]["name"] == "Unit 1"
     system.makeready("sweep", "webhooks")
-    told = {one.json["data"]["entity_id"]: one for one in receiver.at("/desk")}
-    assert len(receiver.at("/desk")) == len(told) == 4
+    deliveries = {one.json["data"]["entity_id"]: one for one in receiver.at("/desk")}
+    assert len(receiver.at("/desk")) == len(deliveries) == 4
     for ticket in (of_staff, of_resident, of_api, of_row):
-        delivery = told[ticket["entity_id"]]
+        delivery = deliveries[ticket["entity_id"]]
         assert (delivery.json["event"], delivery.json["change"]) == ("ticket.created", None)
         assert data_of(delivery.body) == desk.served(ticket["entity_id"])
         assert json.loads(desk.served(ticket["entity_id"])) == ticket

@@ -38,13 +38,13 @@ def change(company: Company, ticket_id: int, body: dict[str, Any], scope: str = 
 
 
 def history(company: Company, ticket_id: int) -> list[dict[str, Any]]:
-    told = company.system.makeready("ticket", "history", str(company.company_id), str(ticket_id))
-    assert list(told) == ["changes"]
-    found: list[dict[str, Any]] = told["changes"]
+    printed = company.system.makeready("ticket", "history", str(company.company_id), str(ticket_id))
+    assert list(printed) == ["changes"]
+    found: list[dict[str, Any]] = printed["changes"]
     return found
 
 
-def test_a_change_is_delivered_as_the_get_serves_it_and_told_to_the_operator(
+def test_a_change_is_delivered_as_the_get_serves_it_and_listed_for_the_operator(
     system: System, company: Company, ticket: dict[str, Any], receiver: Receiver
 ) -> None:
     events = ["ticket.status_changed"]
@@ -67,17 +67,17 @@ def test_a_change_is_delivered_as_the_get_serves_it_and_told_to_the_operator(
     assert first.json["occurred_at"] == closed.json["updated_at"]
     assert second.json["change"] == {"field": "status", "from": "Completed", "to": "Open"}
     check_same_as_get(second.body, reopened.body)
-    told = history(company, ticket_id)
-    assert [(one["from"], one["to"], one["note"]) for one in told] == [
+    changes = history(company, ticket_id)
+    assert [(one["from"], one["to"], one["note"]) for one in changes] == [
         ("Open", "Completed", NOTE),
         ("Completed", "Completed", NOTE + " Again."),
         ("Completed", "Open", None),
     ]
-    assert told[0]["occurred_at"] == closed.json["updated_at"]
-    assert told[0]["request_id"] == closed.headers["X-Request-Id"]
-    assert told[0]["administrator_id"] > 0 and told[0]["cancellation_reason_code"] is None
+    assert changes[0]["occurred_at"] == closed.json["updated_at"]
+    assert changes[0]["request_id"] == closed.headers["X-Request-Id"]
+    assert changes[0]["administrator_id"] > 0 and changes[0]["cancellation_reason_code"] is None
     keys = {one["key_id"]: one for one in system.makeready("key", "list", str(company.company_id))["keys"]}
-    assert keys[told[0]["api_key_id"]]["scope"] == "write"
+    assert keys[changes[0]["api_key_id"]]["scope"] == "write"
 
 
 def test_the_operator_reads_a_history_line_by_line(system: System, company: Company, ticket: dict[str, Any]) -> None:
@@ -119,7 +119,7 @@ def test_a_company_may_want_a_photo_first(system: System, company: Company, tick
         system.makeready("company", "update", number, "--no-photo-required")
 
 
-def test_a_history_that_is_not_there_is_told_in_one_line(system: System, company: Company) -> None:
+def test_a_missing_history_is_reported_in_one_line(system: System, company: Company) -> None:
     for words in ((str(company.company_id), "999999999"), ("999999999", "1")):
         done = system.run("--json", "ticket", "history", *words)
         assert (done.returncode, done.stdout) == (1, "") and done.stderr.count("\n") == 1, done.stderr

@@ -62,8 +62,8 @@ def test_a_unit_is_made_ready(system: System, company: Company, receiver: Receiv
     assert shows("Vacant Ready", "2980-03-20")
     got = system.get(f"/turns/{turn_id}", company.keys["read"])
     system.makeready("sweep", "webhooks")
-    told = sorted(receiver.at("/turn-board"), key=lambda one: str(one.json["occurred_at"]))
-    changes = [one.json["change"] and (one.json["change"]["from"], one.json["change"]["to"]) for one in told]
+    deliveries = sorted(receiver.at("/turn-board"), key=lambda one: str(one.json["occurred_at"]))
+    changes = [one.json["change"] and (one.json["change"]["from"], one.json["change"]["to"]) for one in deliveries]
     assert sorted(map(str, changes)) == sorted(
         map(
             str,
@@ -75,7 +75,7 @@ def test_a_unit_is_made_ready(system: System, company: Company, receiver: Receiv
             ],
         )
     )
-    check_same_as_get(told[-1].body, got.body)
+    check_same_as_get(deliveries[-1].body, got.body)
     (board,) = says("board")["units"]
     assert board == unit
     actors = {one["actor"] for one in system.makeready("audit", "list", number)["entries"]}
@@ -83,6 +83,6 @@ def test_a_unit_is_made_ready(system: System, company: Company, receiver: Receiv
     assert any(actor.startswith("administrator:") for actor in actors)
 
 
-def test_what_is_refused_is_told_in_one_line(system: System, company: Company) -> None:
+def test_a_refusal_is_reported_in_one_line(system: System, company: Company) -> None:
     done = system.run("turn", "unit-status", str(company.company_id), "999999999", "--unit-status", "Down")
     assert (done.returncode, done.stderr) == (1, "makeready: The company has no unit with this id.\n")

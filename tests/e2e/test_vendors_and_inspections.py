@@ -63,15 +63,15 @@ def test_holds_and_failed_rows_reach_the_receiver_once_with_what_their_gets_serv
     assert (ticket["title"], ticket["source"], ticket["category"]) == ("Door", "inspection", "Doors/Windows")
     assert "It sticks." in ticket["description"]
     system.makeready("sweep", "webhooks")
-    told: dict[str, list[bytes]] = {}
+    received: dict[str, list[bytes]] = {}
     for delivery in receiver.at("/inspected"):
-        told.setdefault(json.loads(delivery.body)["event"], []).append(delivery.body)
-    assert {event: len(bodies) for event, bodies in told.items()} == dict(zip(EVENTS, (2, 1, 1), strict=True))
+        received.setdefault(json.loads(delivery.body)["event"], []).append(delivery.body)
+    assert {event: len(bodies) for event, bodies in received.items()} == dict(zip(EVENTS, (2, 1, 1), strict=True))
     got = system.get(f"/tickets/{ticket['entity_id']}", company.keys["read"])
-    check_same_as_get(told["ticket.created"][0], got.body)
-    (stale,) = told["inspection.stale"]
+    check_same_as_get(received["ticket.created"][0], got.body)
+    (stale,) = received["inspection.stale"]
     assert json.loads(stale)["data"] == planned
     # Deliveries of one sweep arrive in any order.
-    held = sorted((json.loads(one)["data"] for one in told["vendor.hold"]), key=lambda vendor: str(vendor["name"]))
+    held = sorted((json.loads(one)["data"] for one in received["vendor.hold"]), key=lambda vendor: str(vendor["name"]))
     assert [one["name"] for one in held] == ["Ace Plumbing", "Bee Roofing"]
     assert [one["last_compliance_state"] for one in held] == ["unknown", "noncompliant"]

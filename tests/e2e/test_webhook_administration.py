@@ -44,7 +44,7 @@ class Story:
     def webhooks(self, *words: object, status: int = 0) -> Any:
         return self.system.makeready("webhooks", *map(str, words), status=status)
 
-    def told(self, *words: object) -> list[str]:
+    def output(self, *words: object) -> list[str]:
         """The lines of the output for people: they fit into a terminal and contain no control characters."""
         done = self.system.run("webhooks", *map(str, words))
         assert (done.returncode, done.stderr) == (0, ""), done
@@ -78,24 +78,24 @@ def story(system: System, receiver: Receiver) -> Story:
     company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
     company.import_rows("units", [{"external_id": "U1", "property": "P1", "name": "Unit 1", "unit_number": "1"}])
     (unit,) = company.walk("/units")
-    told = Story(system, company, receiver, datetime.now(UTC) + HOUR)
+    output = Story(system, company, receiver, datetime.now(UTC) + HOUR)
     receiver.answers |= {"/mended": [503] * 7, "/paused": [500], "/every": [503] * 6}
     receiver.bodies |= {"/mended": HOSTILE, "/every": b"sorry"}
     for path in ("/mended", "/paused", "/every"):
         body = {"destination_url": f"https://receiver.test{path}", "events": ["ticket.created"]}
         answer = system.post("/webhooks", company.keys["write"], body, f"desk {path}")
         assert answer.status == 201, answer
-        told.created[path] = answer.json
+        output.created[path] = answer.json
     opened = company.create_ticket(unit["entity_id"], "Tap drips", "desk")
     assert opened.status == 201, opened
-    told.request_id = str(opened.headers["X-Request-Id"])
-    assert told.sweep(0)["failed"] >= 3
-    told.event_id = receiver.at("/mended")[0].json["event_id"]
-    sub_id = told.id_of("/paused")
-    assert told.webhooks("pause", sub_id) == {"sub_id": sub_id, "health": "paused"}
+    output.request_id = str(opened.headers["X-Request-Id"])
+    assert output.sweep(0)["failed"] >= 3
+    output.event_id = receiver.at("/mended")[0].json["event_id"]
+    sub_id = output.id_of("/paused")
+    assert output.webhooks("pause", sub_id) == {"sub_id": sub_id, "health": "paused"}
     for hours in (1, 2, 4, 8, 24):
-        told.sweep(hours)
-    return told
+        output.sweep(hours)
+    return output
 
 
 def test_what_is_parked_paused_and_about_to_go_is_shown(story: Story) -> None:
@@ -114,7 +114,7 @@ def test_what_is_parked_paused_and_about_to_go_is_shown(story: Story) -> None:
     assert (held["state"], held["held_by"], len(held["attempts"])) == ("waiting", "paused", 1)
     assert datetime.fromisoformat(held["due_at"]) == story.start + HOUR  # the pause stops the ladder
     assert len(story.receiver.at("/paused")) == 1
-    going = story.told("expiring", company_id, "--within", 31)
+    going = story.output("expiring", company_id, "--within", 31)
     assert {line.split()[0]: line.split()[1] for line in going[1:]} == {
         story.key_of("/mended"): "parked",
         story.key_of("/paused"): "paused",
@@ -128,8 +128,8 @@ def test_a_hostile_answer_is_whole_for_programs_and_steers_no_terminal(story: St
     assert done.stdout.isascii() and done.stdout.rstrip("\n").isprintable()
     (delivery,) = json.loads(done.stdout)["deliveries"]
     assert {one["response_excerpt"] for one in delivery["attempts"]} == {HOSTILE[:4096].decode(errors="replace")}
-    assert "\\x1b]0;owned\\x07" in "".join(story.told("event", story.event_id))
-    story.told("parked", story.company.company_id)
+    assert "\\x1b]0;owned\\x07" in "".join(story.output("event", story.event_id))
+    story.output("parked", story.company.company_id)
 
 
 def test_a_parked_delivery_is_retried_as_an_attempt_of_its_own_until_the_receiver_is_mended(story: Story) -> None:
@@ -140,8 +140,8 @@ def test_a_parked_delivery_is_retried_as_an_attempt_of_its_own_until_the_receive
     assert [attempt["cause"] for attempt in delivery["attempts"]] == ["sweep"] * 6 + ["retry"]
     seventh = delivery["attempts"][-1]
     assert (seventh["number"], seventh["status"], seventh["state"], seventh["due_at"]) == (7, 503, "parked", None)
-    (told,) = story.told("retry", story.key_of("/mended"))  # the receiver works again
-    assert "succeeded" in told and "attempt 8" in told
+    (output,) = story.output("retry", story.key_of("/mended"))  # the receiver works again
+    assert "succeeded" in output and "attempt 8" in output
     assert story.health()["/mended"] == "healthy"
     assert "Only a parked delivery" in story.refused("retry", story.key_of("/mended"))
     tries = story.receiver.at("/mended")
@@ -155,7 +155,7 @@ def test_events_that_waited_are_delivered_after_the_resume_with_the_secret_of_th
     rotated = story.webhooks("rotate-secret", sub_id)
     assert list(rotated) == ["sub_id", "secret", "secret_prefix"]
     assert rotated["secret"].startswith(rotated["secret_prefix"]) and rotated["secret"] != old
-    new = story.told("rotate-secret", sub_id)[0]
+    new = story.output("rotate-secret", sub_id)[0]
     assert story.webhooks("resume", sub_id) == {"sub_id": sub_id, "health": "healthy"}
     assert story.sweep(48)["succeeded"] >= 1
     before, after = story.receiver.at("/paused")
@@ -174,7 +174,7 @@ def test_everything_parked_of_a_subscription_goes_with_the_next_sweep(story: Sto
     assert story.health() == {"/mended": "healthy", "/paused": "healthy", "/every": "healthy"}
 
 
-def test_one_command_tells_everything_about_an_event(story: Story) -> None:
+def test_one_command_shows_everything_about_an_event(story: Story) -> None:
     (first, *_) = story.receiver.at("/every")
     found = story.webhooks("event", story.event_id, "--body")
     assert list(found) == [*EVENT, "body"]
@@ -190,9 +190,9 @@ def test_one_command_tells_everything_about_an_event(story: Story) -> None:
     assert [one["state"] for one in made] == ["waiting"] * 5 + ["parked", "succeeded"]
     assert all(one["first_byte_milliseconds"] <= one["duration_milliseconds"] for one in made)
     assert {one["address"].partition(":")[0] for one in made} == {"127.0.0.1"}
-    told = "\n".join(story.told("event", story.event_id))
+    output = "\n".join(story.output("event", story.event_id))
     for expected in (story.event_id, story.request_id, "https://receiver.test/every", '1-7 answered "sorry"', "retry"):
-        assert expected in told
+        assert expected in output
     assert "No event with that id is kept" in story.refused("event", uuid.uuid4())
     assert "No delivery of that event" in story.refused("retry", f"{uuid.uuid4()}:{story.id_of('/every')}")
 

@@ -51,7 +51,7 @@ def sweep_at(system: System, instant: datetime) -> Any:
     return system.makeready("sweep", "webhooks", "--now", instant.isoformat())
 
 
-def test_a_delivery_climbs_the_whole_ladder_and_parks_while_health_tells(
+def test_a_delivery_climbs_the_whole_ladder_and_parks_and_health_follows(
     system: System, company: Company, unit_id: int, receiver: Receiver
 ) -> None:
     subscription = subscribed(company, "/ladder")

@@ -24,6 +24,8 @@ from makeready.common.v1 import options_pb2
 
 TOKEN_SECONDS = 60
 REUSE_SECONDS = 40  # leaves 20 s for the call and for clocks that disagree
+CLOCK_SECONDS = TOKEN_SECONDS - REUSE_SECONDS
+"""How far the issuer's clock may be ahead of this process's."""
 CACHED_MAX = 4096
 
 # Stored actors spell an integration "caller", for example `caller:3`.
@@ -124,6 +126,7 @@ class TokenSigner:
         claims: dict[str, Any] = {
             "iss": self.name,
             "aud": audience,
+            "iat": slot * REUSE_SECONDS,
             "exp": slot * REUSE_SECONDS + TOKEN_SECONDS,
             "kind": identity.kind,
             "company_id": identity.company_id,
@@ -166,11 +169,14 @@ class TokenVerifier:
                 algorithms=["EdDSA"],
                 audience=self._audience,
                 issuer=issuer,
-                options={"require": ["iss", "aud", "exp"]},
+                # `_expires` checks iat: the library refuses an issuer whose clock is a millisecond ahead.
+                options={"require": ["iss", "aud", "exp"], "verify_iat": False},
             )
+            expires = _expires(claims)
+            company_id, api_key_id = (int(claims.get(name) or 0) for name in ("company_id", "api_key_id"))
         except KeyError:
             raise IdentityError("signed with a key that is not in the ring") from None
-        except jwt.PyJWTError as error:
+        except (jwt.PyJWTError, TypeError, ValueError, OverflowError) as error:
             raise IdentityError(str(error)) from None
         kind = claims.get("kind")
         if kind not in KINDS or not _may_issue(issuer, kind):
@@ -178,13 +184,29 @@ class TokenVerifier:
         identity = Identity(
             kind,
             issuer,
-            company_id=int(claims.get("company_id") or 0),
-            api_key_id=int(claims.get("api_key_id") or 0),
+            company_id=company_id,
+            api_key_id=api_key_id,
             scope=str(claims.get("scope") or ""),
             administrator_id=claims.get("administrator_id"),
             staff_id=claims.get("staff_id"),
         )
-        return float(claims["exp"]), identity
+        return expires, identity
+
+
+def _expires(claims: dict[str, Any]) -> float:
+    """When the token ends: TOKEN_SECONDS after it was issued at the latest, whatever it claims. Raises IdentityError.
+
+    A token of release 0.2.0 says nothing about its issue. It counts as issued TOKEN_SECONDS before its end, so that
+    calls go on while an installation is upgraded.
+    """
+    expires = float(claims["exp"])
+    issued = float(claims.get("iat", expires - TOKEN_SECONDS))
+    now = time.time()
+    if not expires - issued <= TOKEN_SECONDS:
+        raise IdentityError(f"a token lives for {TOKEN_SECONDS} s at most")
+    if not now - TOKEN_SECONDS < issued <= now + CLOCK_SECONDS:
+        raise IdentityError("issued too long ago, or in the future")
+    return expires
 
 
 def make_keys(folder: Path, names: list[str]) -> None:

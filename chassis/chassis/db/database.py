@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import datetime
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
+import sqlalchemy as sa
 
-from chassis.db.statements import Statement
+from chassis.db import clocks
+from chassis.db.statements import CLOCK, Statement
 from chassis.refusals import Unavailable
 from chassis.runtime.settings import SettingsError
 
@@ -50,10 +53,17 @@ class DatabaseUnavailable(Unavailable):
     """The database did not answer. Whether the statement ran is unknown."""
 
 
+class ClocksApart(DatabaseUnavailable):
+    """This process's clock and PostgreSQL's are five minutes apart or more, so nothing is written. Reads go on."""
+
+
+_CLOCK = Statement(sa.select(CLOCK))
+
+
 class Connection:
     """One connection, inside a transaction or not. Every method takes the statement's named parameters."""
 
-    __slots__ = ("raw",)
+    __slots__ = ("__weakref__", "raw")
 
     def __init__(self, raw: Any) -> None:
         self.raw = raw
@@ -98,9 +108,18 @@ async def refuse_older(connection: Any) -> None:
 class Database:
     """The pool. Raises DatabaseUnavailable from every method when the server can't be reached."""
 
-    def __init__(self, url: str, *, application: str, connections: int = 10, plans: str = ONE_PLAN) -> None:
-        """plans: PostgreSQL's plan_cache_mode."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        application: str,
+        connections: int = 10,
+        plans: str = ONE_PLAN,
+        clock: Callable[[], datetime.datetime] = clocks.real_clock,
+    ) -> None:
+        """plans: PostgreSQL's plan_cache_mode. clock: the process's, which writes compare with PostgreSQL's."""
         self.url = url
+        self._clocks = clocks.ClockComparison(clock)
         self._settings = SERVER_SETTINGS | {"application_name": application, "plan_cache_mode": plans}
         if plans == ONE_PLAN:
             self._settings |= BY_ROWS
@@ -134,6 +153,7 @@ class Database:
         try:
             async with self.connection() as connection:
                 await refuse_older(connection.raw)
+                await self._compare_clocks(connection)
         except BaseException:
             await self.close()
             raise
@@ -157,17 +177,52 @@ class Database:
             error.detail = None  # it holds the failing row's values, which a handler might log
             raise
 
+    async def compare_clocks(self) -> None:
+        """Compares this process's clock with PostgreSQL's every COMPARE_SECONDS, until cancelled."""
+        while True:
+            await asyncio.sleep(clocks.COMPARE_SECONDS)
+            async with self.connection() as connection:
+                await self._compare_clocks(connection)
+
+    async def _compare_clocks(self, connection: Connection) -> None:
+        up = self._clocks.up
+        self._clocks.asked_at = before = up()
+        theirs = await connection.value(_CLOCK)
+        self._clocks.learn(before, theirs, up())
+
+    async def check_clock(self, connection: Connection | None = None) -> None:
+        """Raises ClocksApart if this process's clock and PostgreSQL's are too far apart to write. It costs no round
+        trip while they agree. Before it refuses, it compares them anew (at most once a second), so that writes go on as
+        soon as the clock is right. connection: the one to ask by, if the caller holds one."""
+        if not self._clocks.are_apart:
+            return
+        if self._clocks.up() - self._clocks.asked_at >= clocks.RETRY_SECONDS:
+            if connection is None:
+                async with self.connection() as beside:
+                    await self._compare_clocks(beside)
+            else:
+                await self._compare_clocks(connection)
+        if self._clocks.are_apart:
+            self._clocks.report()
+            clocks.REFUSED.inc()
+            raise ClocksApart(f"this clock is {self._clocks.ahead:+.0f} s from PostgreSQL's")
+
     @asynccontextmanager
-    async def transaction(self, first: str = "") -> AsyncIterator[Connection]:
+    async def transaction(self, first: str = "", *, writes: bool = True) -> AsyncIterator[Connection]:
         """One transaction: committed at the end, rolled back if the block raises.
 
-        first: SQL sent together with BEGIN, which saves a round trip.
+        first: SQL sent together with BEGIN, which saves a round trip. writes: False for one that only reads, which
+        goes on while the clocks are apart. Raises ClocksApart also at its end: the clock may have jumped meanwhile.
         """
         async with self.connection() as connection:
             raw = connection.raw
+            if writes:
+                await self.check_clock(connection)
             try:
                 await raw.execute(f"BEGIN; {first}")
                 yield connection
+                if writes:
+                    await self.check_clock(connection)
                 await raw.execute("COMMIT")
             except BaseException:
                 # No flag says whether BEGIN ran: an interrupted BEGIN may have run, and hold its locks.

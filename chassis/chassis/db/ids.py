@@ -1,22 +1,38 @@
-"""Ids known before the row is written: blocks taken from the table's own sequence (gaps are possible)."""
+"""Ids known before the row is written, taken from the table's own sequence (gaps are possible).
+
+An id that waited in a process would appear in a list after higher ids of other processes, where a walk has passed it.
+So a process at rest reserves only the ids that are asked for at that moment, and a busy one a small block. It drops the
+rest of a block that is a second old.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Callable
 
 import sqlalchemy as sa
 
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 
+BLOCK = 10
+LIFE_SECONDS = 1.0
+
 
 class Ids:
-    """Hands out ids of one sequence, `block` at a time."""
+    """Hands out ids of one sequence. Callers that ask while a statement runs share the next one."""
 
-    def __init__(self, database: Database, sequence: sa.Sequence, block: int = 50) -> None:
+    def __init__(
+        self, database: Database, sequence: sa.Sequence, block: int = BLOCK, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """block: so many ids at least are reserved within LIFE_SECONDS of the last reservation. clock: in seconds."""
         self._database = database
         self._block = block
+        self._clock = clock
+        self._asked = 0
+        self._reserved_at = -LIFE_SECONDS
         self._free: deque[int] = deque()
         self._lock = asyncio.Lock()
         series = sa.func.generate_series(1, sa.bindparam("many", type_=sa.Integer)).table_valued("n").render_derived()
@@ -27,9 +43,18 @@ class Ids:
 
     async def take(self, many: int) -> list[int]:
         """Returns `many` ids, ascending."""
-        async with self._lock:
-            missing = many - len(self._free)
-            if missing > 0:
-                rows = await self._database.rows(self._take, many=max(missing, self._block))
-                self._free.extend(row[0] for row in rows)
-            return [self._free.popleft() for _ in range(many)]
+        self._asked += many
+        try:
+            async with self._lock:
+                is_busy = self._clock() - self._reserved_at < LIFE_SECONDS
+                if not is_busy:
+                    self._free.clear()
+                if len(self._free) < many:
+                    await asyncio.sleep(0)  # callers that are ready now share the statement
+                    wanted = max(self._asked - len(self._free), self._block if is_busy else 1)
+                    self._reserved_at = self._clock()
+                    rows = await self._database.rows(self._take, many=wanted)
+                    self._free.extend(row[0] for row in rows)
+                return [self._free.popleft() for _ in range(many)]
+        finally:
+            self._asked -= many

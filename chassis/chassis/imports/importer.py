@@ -22,6 +22,7 @@ from chassis.db.statements import TEXTS, Statement, param
 from chassis.messaging.outbox import Outbox
 from chassis.records import bodies
 from chassis.refusals import Refusal, invalid_request
+from chassis.schedule.instants import Clock
 from makeready.common.v1 import documents_pb2 as common
 from makeready.events.v1.events_pb2 import References
 
@@ -29,7 +30,7 @@ CREATED, CHANGED = common.IMPORT_OUTCOME_CREATED, common.IMPORT_OUTCOME_CHANGED
 UNCHANGED, REJECTED = common.IMPORT_OUTCOME_UNCHANGED, common.IMPORT_OUTCOME_REJECTED
 ROWS_MAX = 2000
 ROWS_AT_ONCE = 250  # parsed in 2 ms, during which the process answers no other call
-_TICK = datetime.timedelta(microseconds=1)
+TICK = datetime.timedelta(microseconds=1)
 _LOCKED = Statement(sa.select(sa.func.pg_advisory_xact_lock(param("lock", sa.BigInteger)).label("locked")))
 _KEPT = {"read": True, "key_share": True}
 
@@ -113,7 +114,7 @@ class ImportTable:
 class ImportRow(Generic[Row]):
     """A row of the file, and the record that it creates or changes."""
 
-    __slots__ = ("before", "given", "result", "row", "touched", "values")
+    __slots__ = ("before", "given", "instants", "result", "row", "touched", "values")
 
     def __init__(self, row: Row, param: Iterable[str], result: common.ImportResult) -> None:
         self.row: Any = row
@@ -125,6 +126,8 @@ class ImportRow(Generic[Row]):
         self.values: dict[str, Any] = {name: getattr(row, name) for name in self.given}
         # Whether the record changes through related records, although its own columns stay the same.
         self.touched = False
+        # How many instants the change needs after the record's last one: one for each of its events.
+        self.instants = 1
 
     def stored(self, column: str) -> Any:
         return None if self.before is None else self.before[column]
@@ -141,7 +144,7 @@ class ImportRow(Generic[Row]):
 class Batch(Generic[Row]):
     """The rows of one request. `good` shrinks as rows are rejected; `results` reports on all of them."""
 
-    def __init__(self, kind: type[Row], company_id: int, clock: Callable[[], datetime.datetime]) -> None:
+    def __init__(self, kind: type[Row], company_id: int, clock: Clock) -> None:
         self._kind, self._clock = kind, clock
         self.company_id = company_id
         self.moment = datetime.datetime.min
@@ -153,7 +156,7 @@ class Batch(Generic[Row]):
         for row in sent:
             self.results.append(result := common.ImportResult(line=row.line, outcome=UNCHANGED))
             try:
-                line: ImportRow[Row] = ImportRow(*_read(self._kind, row.json), result)
+                line: ImportRow[Row] = ImportRow(*_read(self._kind, row.json, self._clock), result)
                 if line.row.external_id in self.good:
                     raise invalid_request("external_id stands in the file twice.", "external_id")
                 self.good[line.row.external_id] = line
@@ -225,12 +228,12 @@ class Batch(Generic[Row]):
         # A file may set updated_at of a new record; later changes take the clock's instant.
         updated_at = max((before is None and line.values.get("updated_at")) or self.moment, created_at or self.moment)
         if before is not None and "updated_at" in before:
-            updated_at = max(updated_at, before["updated_at"] + _TICK)
+            updated_at = max(updated_at, before["updated_at"] + line.instants * TICK)
         after["updated_at"] = updated_at
         return after
 
 
-def _read(kind: type[Row], json: bytes) -> tuple[Row, Iterable[str]]:
+def _read(kind: type[Row], json: bytes, clock: Clock) -> tuple[Row, Iterable[str]]:
     """The checked row and the names of its fields. Raises Refusal."""
     try:
         found = bodies.parse(json)
@@ -239,7 +242,7 @@ def _read(kind: type[Row], json: bytes) -> tuple[Row, Iterable[str]]:
     for name in found.keys() - kind.__struct_fields__:
         allowed = ", ".join(kind.__struct_fields__)
         raise invalid_request(f"A row may hold these fields only: {allowed}.", name)
-    return bodies.check_row(kind, found), found.keys()
+    return bodies.check_row(kind, found, clock), found.keys()
 
 
 def _reject(result: common.ImportResult, refusal: Refusal) -> None:
@@ -253,7 +256,7 @@ class _DryRunDone(Exception):  # noqa: N818 - not an error
 class Importer:
     """Runs batches: each is one transaction, under the company's import lock."""
 
-    def __init__(self, database: Database, outbox: Outbox, clock: Callable[[], datetime.datetime]) -> None:
+    def __init__(self, database: Database, outbox: Outbox, clock: Clock) -> None:
         self._database = database
         self._outbox = outbox
         self._clock = clock
@@ -286,19 +289,19 @@ class Importer:
             async with self._database.transaction() as connection:
                 await lock_company_imports(connection, company_id)
                 batch.moment = self._clock()
-                told = await save(connection, batch)
+                references = await save(connection, batch)
                 if request.dry_run:
                     raise _DryRunDone
-                if told.ListFields():
+                if references.ListFields():
                     event = self._outbox.references(
-                        told, company_id=company_id, occurred_at=batch.moment, request_id=call.request_id
+                        references, company_id=company_id, occurred_at=batch.moment, request_id=call.request_id
                     )
                     await self._outbox.add(connection, event)
         except _DryRunDone:
             return batch.results
         except UniqueViolationError as fault:  # a command made the same record; a retry finds it
-            raise DatabaseUnavailable("somebody has just made what a row of the batch makes") from fault
-        if told.ListFields():
+            raise DatabaseUnavailable("another request has just made a record of the batch") from fault
+        if references.ListFields():
             self._outbox.wake()
         return batch.results
 

@@ -49,8 +49,8 @@ class Pages:
     """The pages of one list.
 
     rows: the SELECT; its first column is the record's id, and each join finds exactly one row or null. filters: by
-    name, a condition on the record's own table with a parameter of the same name. shown: a condition, in literals, that
-    selects the list's records. statuses: every value that `status` may have, in the order of its enum. places: the
+    name, a condition on the record's own table with a parameter of the same name. visible: a condition, in literals,
+    that selects the list's records. statuses: every value that `status` may have, in the order of its enum. places: the
     filters for a record's place, each a column of its own with the indexes of `page_indexes`. inside: for each two
     places, which one lies in the other. request: the list's request message, whose fields are its filters.
 
@@ -68,7 +68,7 @@ class Pages:
         company: sa.Column[int],
         entity_id: sa.Column[int],
         filters: Mapping[str, sa.ColumnElement[bool]],
-        shown: sa.ColumnElement[bool] | None = None,
+        visible: sa.ColumnElement[bool] | None = None,
         statuses: Sequence[str] = (),
         *,
         places: Sequence[str] = (),
@@ -79,7 +79,7 @@ class Pages:
         self._entity_id = entity_id
         self.table: Any = entity_id.table
         self.filters: Mapping[str, Any] = filters
-        self.shown = sa.true() if shown is None else shown
+        self.visible = sa.true() if visible is None else visible
         self._statuses: list[sa.ColumnElement[str]] = [sa.literal_column(f"'{status}'") for status in statuses]
         self._words = dict(enumerate(statuses, start=1))
         self._places = tuple(places)
@@ -99,8 +99,8 @@ class Pages:
             longest = longest.add_columns(*(one for one in named if not isinstance(one, sa.Column)))
             cut = longest.order_by(*order).limit(sa.literal_column(str(ROWS_MAX + 1))).subquery("longest")
             # By the subquery's columns. Otherwise the planner does not know its order, and joins and sorts all 201.
-            shown = ClauseAdapter(cut).traverse(self._rows).order_by(*(cut.c[one.name] for one in named))
-            found = self._statements[names] = Statement(shown.limit(param("rows", sa.Integer)))
+            visible = ClauseAdapter(cut).traverse(self._rows).order_by(*(cut.c[one.name] for one in named))
+            found = self._statements[names] = Statement(visible.limit(param("rows", sa.Integer)))
         return found
 
     def _longest(self, names: frozenset[str]) -> tuple[sa.Select[Any], list[Any]]:
@@ -110,8 +110,8 @@ class Pages:
         company = [(self.table.c.company_id, param("company_id", sa.BigInteger))]
         if self._is_one(names):
             conditions = [*is_of(company), entity_id > after_id, *(self.filters[name] for name in names)]
-            return own.where(self.shown, *conditions), [entity_id]
-        lead, also = names - {SINCE}, self.shown
+            return own.where(self.visible, *conditions), [entity_id]
+        lead, also = names - {SINCE}, self.visible
         for one in self._inside:
             if {one.inner, one.outer} <= lead:
                 lead, also = lead - {one.outer}, sa.and_(also, _lies_inside(one))
@@ -194,7 +194,7 @@ class Pages:
         found: list[list[Any]] = [list(key.columns) for key in keys]
         for index in self.table.indexes:
             where = index.dialect_options["postgresql"]["where"]
-            if where is None or str(where) == str(self.shown):
+            if where is None or str(where) == str(self.visible):
                 found.append(list(index.expressions))
         return any([str(one) for one in index[: len(columns)]] == columns for index in found)
 
@@ -251,22 +251,22 @@ def _listed(names: Iterable[str]) -> str:
 def page_indexes(
     table: sa.Table,
     status: str = STATUS,
-    shown: sa.ColumnElement[bool] | None = None,
+    visible: sa.ColumnElement[bool] | None = None,
     *,
     places: Sequence[str] = (),
 ) -> None:
     """Adds an index for each set of filters, ending in the id that orders every list, and the indexes of
-    `updated_since` if the table has updated_at. status: the column of that filter. shown, places: see `Pages`."""
+    `updated_since` if the table has updated_at. status: the column of that filter. visible, places: see `Pages`."""
     c = table.c
-    if shown is not None:
-        sa.Index(f"{table.name}_page", c.company_id, c.id, postgresql_where=shown)
+    if visible is not None:
+        sa.Index(f"{table.name}_page", c.company_id, c.id, postgresql_where=visible)
     for place in ([], *([name] for name in places)):
         of = c[place[0]] if place else c.company_id
         if place:
-            sa.Index(_named(table, "page", place), c.company_id, of, c.id, postgresql_where=shown)
+            sa.Index(_named(table, "page", place), c.company_id, of, c.id, postgresql_where=visible)
         if status in c:
             name = _named(table, "page", [*place, "status"])
-            sa.Index(name, status_key(of, c[status]), c.id, postgresql_where=shown)
+            sa.Index(name, status_key(of, c[status]), c.id, postgresql_where=visible)
         if SINCE_COLUMN in c:
             statuses = [c[status]] if status in c else []
             sa.Index(_named(table, "changes", place), block_key(of, c.id), *statuses, c[SINCE_COLUMN])
@@ -282,8 +282,8 @@ def _named(table: sa.Table, what: str, columns: Sequence[str]) -> str:
 def page(rows: Sequence[Record], limit: int, render: Callable[[Record], msgspec.Struct]) -> Page:
     """The page of the rows that `Pages.rows` returned; a row's first column is the record's id."""
     limit = min(limit, ROWS_MAX)
-    shown = rows[:limit]
-    found = Page(data=_encode([render(row) for row in shown]))
+    visible = rows[:limit]
+    found = Page(data=_encode([render(row) for row in visible]))
     if len(rows) > limit:
-        found.next_after_id = shown[-1][0]
+        found.next_after_id = visible[-1][0]
     return found

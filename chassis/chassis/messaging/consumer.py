@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import UUID, insert
 
 from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import Call
-from chassis.db.database import Connection, Database
+from chassis.db.database import ClocksApart, Connection, Database
 from chassis.db.statements import CLOCK, TIME, UUIDS, Statement, param
 from chassis.messaging.transport import FAULTS, STREAM, Transport
 from chassis.refusals import Refusal, Unavailable
@@ -108,6 +108,8 @@ class Consumer:
             await self._transport.connected()
             try:
                 await self._drain(await self._subscribe())
+            except ClocksApart:  # logged once, where the clocks are compared
+                await asyncio.sleep(1)
             except (Unavailable, *FAULTS) as error:
                 log.warning("consumer_waits", reason=str(error) or type(error).__name__)
                 self._transport.suspect()

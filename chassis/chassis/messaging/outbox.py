@@ -7,6 +7,7 @@ import datetime
 import os
 import time
 import uuid
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from makeready.common.v1.options_pb2 import label
 from makeready.events.v1.events_pb2 import Event, EventKey, PublicEvent, References
 
 SUBJECTS = "events.>"
+_COLUMNS = ("event_id", "subject", "message")
 EVENT_KEYS: frozenset[str] = frozenset(one.GetOptions().Extensions[label] for one in EventKey.DESCRIPTOR.values[1:])
 
 
@@ -67,9 +69,10 @@ class Outbox:
         self.producer = producer
         self.table = table
         self.woken = asyncio.Event()
-        names = ("event_id", "subject", "message")
-        self._insert_many = InsertMany(table, ("event_id", "subject", "message"))
-        self._insert = Statement(sa.insert(table).values({n: sa.bindparam(n, type_=table.c[n].type) for n in names}))
+        self._insert_many = InsertMany(table, _COLUMNS)
+        self._insert = Statement(sa.insert(table).values({n: sa.bindparam(n, type_=table.c[n].type) for n in _COLUMNS}))
+        # The instant of the last public event of each object, by connection: one is made for each transaction.
+        self._last: weakref.WeakKeyDictionary[Connection, dict[Any, datetime.datetime]] = weakref.WeakKeyDictionary()
 
     def public(
         self,
@@ -83,13 +86,14 @@ class Outbox:
         request_id: str = "",
     ) -> dict[str, Any]:
         """The row of a public event, which subscriptions can name. data: the record as its GET serves it now.
-        change: {field, from, to} as JSON; else empty.
+        change: {field, from, to} as JSON; else empty. Beside the columns it has the object and the instant, for `add`.
 
         Raises ValueError for a key that is not in EventKey.
         """
         content = PublicEvent(event=event_key(event), data=data, change=change, entity_id=entity_id)
         message = Event(company_id=company_id, request_id=request_id, public=content)
-        return self._row(f"events.{self.producer}.public.{event}", message, occurred_at)
+        row = self._row(f"events.{self.producer}.public.{event}", message, occurred_at)
+        return row | {"object": (event.rpartition(".")[0], company_id, entity_id), "occurred_at": occurred_at}
 
     def references(
         self, references: References, *, company_id: int, occurred_at: datetime.datetime, request_id: str = ""
@@ -109,12 +113,28 @@ class Outbox:
         return {"event_id": event_id, "subject": subject, "message": message.SerializeToString()}
 
     async def add(self, connection: Connection, row: dict[str, Any]) -> None:
-        """Records an event in the caller's transaction. Call `wake` once it has committed."""
-        await connection.execute(self._insert, **row)
+        """Records an event in the caller's transaction. Call `wake` once it has committed.
+
+        Raises ValueError unless it is later than the transaction's last public event of the same object: receivers
+        order an object's events by occurred_at (spec 6.3), so two events must never share it.
+        """
+        self._check_instants(connection, [row])
+        await connection.execute(self._insert, **{name: row[name] for name in _COLUMNS})
 
     async def add_many(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         """As `add`, for several events in one statement."""
+        self._check_instants(connection, rows)
         await self._insert_many.run(connection, rows)
+
+    def _check_instants(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        last = self._last.setdefault(connection, {})
+        for row in rows:
+            if "object" not in row:
+                continue
+            one, at = row["object"], row["occurred_at"]
+            if one in last and at <= last[one]:
+                raise ValueError(f"{row['subject']}: an earlier event of the same object is not before {at}")
+            last[one] = at
 
     def wake(self) -> None:
         """Wakes the relay after a commit. The relay also polls, in case a process dies before this call."""

@@ -148,6 +148,7 @@ class Relay:
 
     async def purge(self, now: datetime.datetime) -> int:
         """Deletes published events three days old at `now` that every consumer confirmed; returns how many."""
+        await self._database.check_clock()
         confirmed = {row["consumer"]: row["recorded_until"] for row in await self._database.rows(self._confirmed)}
         if not self._consumers <= confirmed.keys():
             return 0
@@ -164,7 +165,7 @@ class Relay:
 
     async def ListEventIds(self, request: pb.ListEventIdsRequest, _call: Call) -> pb.ListEventIdsResponse:
         as_of = await self._database.value(self._clock)
-        async with self._database.transaction() as connection:
+        async with self._database.transaction(writes=False) as connection:
             # The best plan depends on the values: a recent instant is read by time, an old one by id.
             await connection.raw.execute(f"SET LOCAL plan_cache_mode = {NEW_PLANS}")
             rows = await connection.rows(

@@ -5,7 +5,8 @@ A body's Struct declares each field's type and caps; this module reports faults 
 - wrong type, missing, blank or over-long: 400 (`Text(over=422)` where the contract says so);
 - a string outside its enum (`Literal`): 422;
 - a key that the Struct lacks: 400, or the Struct's `unknown_keys_status`;
-- a key in the Struct's `refused_keys`: 422 with its sentence, checked first.
+- a key in the Struct's `refused_keys`: 422 with its sentence, checked first;
+- a `PastInstant` that lies FUTURE or more ahead of the clock: 400.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar
 import msgspec
 
 from chassis.refusals import invalid_request
+from chassis.schedule import instants
+from chassis.schedule.instants import Clock
 
 BODY_BYTES_MAX = 256 * 1024
 TEXT_POINTS_MAX = 20_000
 ID_MAX = 2**63 - 1
+# An instant of a past event may lie this far ahead, because clocks differ.
+FUTURE = datetime.timedelta(minutes=5)
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 
@@ -51,7 +56,12 @@ class Id(msgspec.Struct, frozen=True):
     """Marks an integer that is a record's id. A value outside the range of ids becomes 0, the id of no record."""
 
 
+class Past(msgspec.Struct, frozen=True):
+    """Marks the instant of something that has happened."""
+
+
 RecordId = Annotated[int, Id()]
+PastInstant = Annotated[datetime.datetime, Past()]
 LongText = Annotated[str, Text()]
 
 
@@ -118,10 +128,11 @@ Check = Callable[[Any, str], Any]
 Plan = Mapping[str, tuple[bool, Check]]  # by field: whether it is required, and its check
 
 
-def check(kind: type[Body], found: Mapping[str, Any], within: str = "") -> Body:
+def check(kind: type[Body], found: Mapping[str, Any], within: str = "", clock: Clock = instants.now) -> Body:
     """A Struct of `kind` from a parsed object. Raises Refusal with the first fault in the Struct's order.
 
-    within: the object's place in the body, if it is not the body itself, for example "parties[0]".
+    within: the object's place in the body, if it is not the body itself, for example "parties[0]". clock: for instants
+    that must not lie in the future.
     """
     refused: Mapping[str, str] = getattr(kind, "refused_keys", {})
     for key, sentence in refused.items():
@@ -131,10 +142,10 @@ def check(kind: type[Body], found: Mapping[str, Any], within: str = "") -> Body:
     if not found.keys() <= plan.keys():
         status: int = getattr(kind, "unknown_keys_status", 400)
         raise invalid_request(f"{within or 'The body'} may hold these keys only: {', '.join(plan)}.", within, status)
-    return _checked(kind, plan, found, f"{within}." if within else "")
+    return _checked(kind, plan, found, clock, f"{within}." if within else "")
 
 
-def _checked(kind: type[Body], plan: Plan, found: Mapping[str, Any], prefix: str = "") -> Body:
+def _checked(kind: type[Body], plan: Plan, found: Mapping[str, Any], clock: Clock, prefix: str = "") -> Body:
     values = {}
     for name, (required, examine) in plan.items():
         value = found.get(name)
@@ -143,7 +154,35 @@ def _checked(kind: type[Body], plan: Plan, found: Mapping[str, Any], prefix: str
                 raise invalid_request(f"{prefix}{name} is required.", f"{prefix}{name}")
             continue
         values[name] = examine(value, f"{prefix}{name}")
+    if past := past_fields(kind):
+        _refuse_future(past, values, clock, prefix)
     return kind(**values)
+
+
+@functools.cache
+def past_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a Struct that are a `PastInstant`."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return tuple(field.encode_name for field in msgspec.structs.fields(kind) if _is_past(hints[field.name]))
+
+
+def _is_past(hint: Any) -> bool:
+    arms = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return any(isinstance(marker, Past) for arm in arms for marker in getattr(arm, "__metadata__", ()))
+
+
+def _refuse_future(names: tuple[str, ...], values: Mapping[str, Any], clock: Clock, prefix: str) -> None:
+    found = [(name, values[name]) for name in names if name in values]
+    if not found:
+        return
+    now = clock()
+    for name, value in found:
+        if value - now >= FUTURE:
+            # The sentence repeats the value, unlike others: it is an instant, and no text of the caller's.
+            raise invalid_request(
+                f"{prefix}{name} {instants.printed(value)} lies in the future: it is {instants.printed(now)} now.",
+                f"{prefix}{name}",
+            )
 
 
 def decode(kind: type[Body], raw: bytes) -> tuple[Body, bytes]:
@@ -316,13 +355,13 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
 }
 
 
-def check_row(kind: type[Body], found: Mapping[str, Any]) -> Body:
+def check_row(kind: type[Body], found: Mapping[str, Any], clock: Clock = instants.now) -> Body:
     """As `check`, for a parsed row of a file, where every value may be text: "" is absent, "12" is 12.
 
     A date in a date-time's place is midnight UTC. The caller refuses keys that the Struct lacks. Raises Refusal with
-    the field at fault.
+    the field at fault. clock: see `check`.
     """
-    return _checked(kind, _row_plan(kind), {name: value for name, value in found.items() if value != ""})
+    return _checked(kind, _row_plan(kind), {name: value for name, value in found.items() if value != ""}, clock)
 
 
 @functools.cache

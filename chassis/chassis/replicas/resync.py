@@ -28,8 +28,8 @@ class ReplicaSource:
     async def ListReferences(self, request: pb.ListReferencesRequest, _call: Call) -> pb.ListReferencesResponse:
         page, after = self._pages[request.kind], request.after
         rows = await self._database.rows(page, company_id=after.company_id, id=after.id, rows=ROWS)
-        told: Any = {request.kind: [dict(row) for row in rows]}
-        return pb.ListReferencesResponse(references=told)
+        of_kind: Any = {request.kind: [dict(row) for row in rows]}
+        return pb.ListReferencesResponse(references=of_kind)
 
 
 def _page(rows: sa.Select[Any]) -> Statement:

@@ -48,8 +48,8 @@ def failpoint(point: str) -> None:
 
 
 def _look_into(file: str, point: str) -> None:
-    with contextlib.suppress(FileNotFoundError), open(file) as told:  # noqa: PTH123
-        where, how = told.read().split()
+    with contextlib.suppress(FileNotFoundError), open(file) as file_object:  # noqa: PTH123
+        where, how = file_object.read().split()
         if where == point:
             os.unlink(file)  # noqa: PTH108 - once
             os.kill(os.getpid(), _SIGNALS[how])

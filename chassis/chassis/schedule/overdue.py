@@ -45,7 +45,7 @@ class Overdue:
         company: Table,
         table: Table,
         due: Due,
-        shown: Rows,
+        rows_query: Rows,
         day_of: Day = overdue_before,
         *,
         order: Sequence[sa.ColumnElement[Any]] = (),
@@ -82,7 +82,7 @@ class Overdue:
         # A separate statement reads the rows: a statement that waited for a lock sees the other tables as they were
         # before. It reads by keys only, whatever the statistics: OFFSET prevents joins of whole tables.
         named = array_rows("named", _KEY, numbered=True)
-        row = shown.where(table.c.company_id == named.c.company_id, table.c.id == named.c.id)
+        row = rows_query.where(table.c.company_id == named.c.company_id, table.c.id == named.c.id)
         self._read = _of_each(named, row.offset(sa.literal_column("0")))
 
     async def each(self, now: datetime.datetime, work: Work) -> int:

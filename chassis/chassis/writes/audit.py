@@ -86,7 +86,7 @@ class Audit:
     ) -> None:
         """Adds an entry in the caller's transaction. before, after: values by name; only differing ones are stored."""
         differing = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-        kept = [{name: side[name] for name in differing if name in side} for side in (before, after)]
+        changed = [{name: side[name] for name in differing if name in side} for side in (before, after)]
         await connection.execute(
             self._insert,
             company_id=company_id,
@@ -94,8 +94,8 @@ class Audit:
             action=action,
             subject=subject,
             subject_id=subject_id,
-            before=msgspec.to_builtins(kept[0]),
-            after=msgspec.to_builtins(kept[1]),
+            before=msgspec.to_builtins(changed[0]),
+            after=msgspec.to_builtins(changed[1]),
             request_id=call.request_id,
         )
 
@@ -113,10 +113,10 @@ class Audit:
             statement, values["subject"] = self._of_kind, request.subject
         if request.HasField("subject_id"):
             statement, values["subject_id"] = self._of_one, request.subject_id
-        return pb.ListAuditResponse(entries=map(_told, await self._database.rows(statement, **values)))
+        return pb.ListAuditResponse(entries=map(_entry, await self._database.rows(statement, **values)))
 
 
-def _told(row: Any) -> pb.AuditEntry:
+def _entry(row: Any) -> pb.AuditEntry:
     values = dict(row)
     recorded_at = values.pop("recorded_at")
     entry = pb.AuditEntry(**values | {name: values[name].encode() for name in ("before", "after")})

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 import structlog
 from sqlalchemy.dialects.postgresql import insert
 
-from chassis.db.database import Database
+from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.rows import array_rows
 from chassis.db.statements import Statement
 from chassis.runtime.failpoints import failpoint
@@ -139,6 +139,10 @@ class CoalescingInsert(InsertOnce):
     async def write(
         self, database: Database, claim: Claim, status: int, reply: bytes, rows: Mapping[sa.Table, Mapping[str, Any]]
     ) -> WriteReply:
+        try:
+            await database.check_clock()  # after the values were stamped
+        except DatabaseUnavailable as fault:
+            return await self._after_all(database, claim, fault)
         return await self._together.ask(_Write(database, claim, status, reply, rows))
 
     async def _write_alone(self, one: _Write) -> WriteReply:

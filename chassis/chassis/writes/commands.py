@@ -76,11 +76,14 @@ class Command:
         self.call = call
         self.company_id = company_id(call)
         self.now = commands.clock()
+        self._last_instant = self.now - _TICK
 
     def next_instant(self, updated_at: datetime.datetime) -> datetime.datetime:
         """The instant of a locked record's change: later than its last change, even if the clock is behind, and later
-        than every event published about it while this command waited for the lock."""
-        return max(self._commands.clock(), updated_at + _TICK)
+        than every event published about it while this command waited for the lock. Each call returns a later one, so
+        that two events of one record differ in occurred_at; the record's updated_at is the last of them."""
+        self._last_instant = max(self._commands.clock(), updated_at + _TICK, self._last_instant + _TICK)
+        return self._last_instant
 
     async def audit(
         self, action: str, subject: str, subject_id: int, before: Mapping[str, Any], after: Mapping[str, Any]
@@ -95,7 +98,8 @@ class Command:
     ) -> None:
         """Publishes an event that subscriptions can name. data: the record as its GET serves it from now on.
 
-        Raises ValueError for a key that is not in EventKey.
+        Raises ValueError for a key that is not in EventKey, and for an instant that is not later than that of the
+        record's event before.
         """
         outbox = self._commands.outbox
         row = outbox.public(
@@ -145,8 +149,8 @@ class CommandRunner(Once):
         claim = _claim_of_actor(call, request)
         try:
             async with self._database.waiters, self._database.transaction() as connection:
-                kept = await self.kept_in(connection, claim)
-                if kept is None:
+                stored = await self.stored_in(connection, claim)
+                if stored is None:
                     command = Command(self, connection, call)
                     made = await work(command)
                     failpoint("write-decided")
@@ -156,9 +160,9 @@ class CommandRunner(Once):
             if fault.constraint_name != CLAIM:
                 raise
             # The first request committed between this one's snapshot and its lock.
-            kept = await self._after_all(self._database, claim, fault)
-        if kept is not None:
-            return reply.FromString(kept.body)
+            stored = await self._after_all(self._database, claim, fault)
+        if stored is not None:
+            return reply.FromString(stored.body)
         self.outbox.wake()
         failpoint("write-after-commit")
         return made

@@ -61,8 +61,9 @@ class EditableFields:
         hints = typing.get_type_hints(row, include_extras=True) | dict.fromkeys(ids, bodies.RecordId)
         wanted: list[Any] = [(name, typing.Optional[hints[name]], None) for name in (*ids, *names)]  # noqa: UP045
         self._kind = msgspec.defstruct(row.__name__, wanted, kw_only=True)
+        plain = typing.get_type_hints(row)
         instant = datetime.datetime
-        self._instants = {name for name in names if instant in (hints[name], *typing.get_args(hints[name]))}
+        self._instants = {name for name in names if instant in (plain[name], *typing.get_args(plain[name]))}
         needed = {field.name for field in msgspec.structs.fields(row) if field.required}
         # A row names other records by external_id in a field `place`, a request by id in `place_id`.
         self._required = {*needed, *(f"{name}_id" for name in needed)} - {"external_id"}
@@ -137,7 +138,7 @@ class EditableTable:
         """The company's record, locked against changes."""
         return await connection.row(self._for_update, company_id=company_id, entity_id=entity_id)
 
-    async def kept(self, connection: Connection, company_id: int, entity_id: int) -> Record | None:
+    async def stored(self, connection: Connection, company_id: int, entity_id: int) -> Record | None:
         """The company's row, locked against deletion and key changes until the commit."""
         return await connection.row(self._kept, company_id=company_id, entity_id=entity_id)
 
@@ -215,7 +216,7 @@ class RecordEditor(Generic[Struct]):
 
     async def find(self, command: Command, entity_id: int) -> Record:
         """The record's row, locked against deletion until the commit. Raises Refusal 404."""
-        row = await self.table.kept(command.connection, command.company_id, entity_id)
+        row = await self.table.stored(command.connection, command.company_id, entity_id)
         if row is None:
             raise self._missing()
         return row
@@ -308,8 +309,8 @@ class RecordEditor(Generic[Struct]):
     async def _read(self, command: Command, entity_id: int) -> tuple[Struct, Document, Record]:
         row = await command.connection.row(self._one, company_id=command.company_id, entity_id=entity_id)
         assert row is not None
-        shown = tuple(row)[: len(self._renderer.shape.columns)]
-        return *self._renderer.record_and_document(shown), row
+        columns = tuple(row)[: len(self._renderer.shape.columns)]
+        return *self._renderer.record_and_document(columns), row
 
     async def _publish_references(self, command: Command, entity_id: int) -> None:
         if self._references is not None:

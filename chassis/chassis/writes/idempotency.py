@@ -66,8 +66,8 @@ class Claim:
 
     def whole(self, status: int, reply: bytes) -> dict[str, Any]:
         """The row of the ledger with this reply."""
-        kept = {"claim_fingerprint": self.fingerprint, "claim_status": status, "claim_reply": reply}
-        return self.key() | kept
+        stored = {"claim_fingerprint": self.fingerprint, "claim_status": status, "claim_reply": reply}
+        return self.key() | stored
 
 
 def claim(caller: Identity, idempotency_key: str, operation: str, canonical_body: bytes) -> Claim:
@@ -93,30 +93,30 @@ class Once:
         self._claimed = {name: param(f"claim_{name}", claims.c[name].type) for name in CLAIM_COLUMNS}
         self._claim = sa.select(*self._claimed.values())
         same = (claims.c[name] == self._claimed[name] for name in CLAIM_COLUMNS[:3])
-        kept = sa.select(*(claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:])).where(*same)
-        self._kept = kept.subquery("kept")
+        stored = sa.select(*(claims.c[name].label(f"kept_{name}") for name in CLAIM_COLUMNS[3:])).where(*same)
+        self._stored = stored.subquery("kept")
         self._lock = sa.select(sa.func.pg_try_advisory_xact_lock(param("lock", sa.BigInteger)).label("ok")).cte("lock")
-        self._found = self._lock.outerjoin(self._kept, sa.true())
-        self._look = Statement(sa.select(self._lock.c.ok, *self._kept.c).select_from(self._found))
+        self._found = self._lock.outerjoin(self._stored, sa.true())
+        self._look = Statement(sa.select(self._lock.c.ok, *self._stored.c).select_from(self._found))
 
-    async def kept(self, database: Database, claim: Claim) -> WriteReply | None:
+    async def stored(self, database: Database, claim: Claim) -> WriteReply | None:
         """The reply of an earlier request with the key; None if the key is free.
 
         Raises Refusal 409 for a mismatch and for a key in flight. A caller that would refuse a request before it claims
         the key calls this first: a replay, a mismatch and an in-progress win over other refusals.
         """
         async with database.connection() as connection:
-            return await self.kept_in(connection, claim)
+            return await self.stored_in(connection, claim)
 
-    async def kept_in(self, connection: Connection, claim: Claim) -> WriteReply | None:
+    async def stored_in(self, connection: Connection, claim: Claim) -> WriteReply | None:
         """As `kept`, with the claim locked until the end of the connection's transaction."""
         row = await connection.row(self._look, lock=claim.lock, **claim.key())
         assert row is not None
-        return _kept(row, claim)
+        return _stored(row, claim)
 
     async def _after_all(self, database: Database, claim: Claim, fault: Exception) -> WriteReply:
         """The reply of a write that may have committed: its claim shows whether it did. Else raises the fault."""
-        done = await self.kept(database, claim)
+        done = await self.stored(database, claim)
         if done is None:
             raise fault
         return done
@@ -142,7 +142,7 @@ class InsertOnce(Once):
             effects.append(effect.returning(_ONE).cte(f"new_{table.name}"))
         done = sa.select(sa.func.count()).select_from(mine).scalar_subquery().label("done")
         self._write = Statement(
-            sa.select(self._lock.c.ok, done, *self._kept.c).select_from(self._found).add_cte(*effects)
+            sa.select(self._lock.c.ok, done, *self._stored.c).select_from(self._found).add_cte(*effects)
         )
 
     async def write(
@@ -159,6 +159,7 @@ class InsertOnce(Once):
         }
         failpoint("write-before-statement")
         try:
+            await database.check_clock()  # after the values were stamped
             row = await database.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
         except DatabaseUnavailable as fault:
             return await self._after_all(database, claim, fault)
@@ -168,7 +169,7 @@ class InsertOnce(Once):
             return WriteReply(status=status, body=reply, replayed=False)
         # The first request may have committed between this statement's snapshot and its lock: look again.
         lost = DatabaseUnavailable("a claim was refused and is not there")
-        return _kept(row, claim) or await self._after_all(database, claim, lost)
+        return _stored(row, claim) or await self._after_all(database, claim, lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +220,8 @@ class DecideOnce(Once):
         found = look.add_columns(sa.true().label("is_there")).subquery("found")
         ok: sa.ColumnElement[bool] = sa.literal_column(_IS_LOCKED).label("ok")
         one = sa.select(_ONE).subquery("one_row")
-        both = one.outerjoin(self._kept, sa.true()).outerjoin(found, sa.true())
-        self._read = Statement(sa.select(*found.c, ok, *self._kept.c).select_from(both))
+        both = one.outerjoin(self._stored, sa.true()).outerjoin(found, sa.true())
+        self._read = Statement(sa.select(*found.c, ok, *self._stored.c).select_from(both))
         made = [form.returning(_ONE).cte(f"update_{number}") for number, form in enumerate(updates)]
         counts = [sa.select(sa.func.count()).select_from(one).scalar_subquery() >= 0 for one in made]
         self._columns = {table: [column.name for column in _columns(table)] for table in inserts}
@@ -246,7 +247,7 @@ class DecideOnce(Once):
                 failpoint("write-locked")
                 row = await connection.row(self._read, **{**claim.key(), **named})
                 assert row is not None
-                done = _kept(row, claim)
+                done = _stored(row, claim)
                 if done is not None:
                     return done
                 made = decide(row if row["is_there"] else None)
@@ -270,7 +271,7 @@ class DecideOnce(Once):
         return WriteReply(status=made.status, body=made.reply, replayed=False)
 
 
-def _kept(row: Record, claim: Claim) -> WriteReply | None:
+def _stored(row: Record, claim: Claim) -> WriteReply | None:
     if row["kept_fingerprint"] is None:
         if not row["ok"]:
             raise idempotency_in_progress()

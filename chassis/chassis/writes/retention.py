@@ -50,7 +50,11 @@ class Retention:
         self._forget = Statement(sa.delete(claims).where(*same, c.recorded_at <= param("before", TIME)))
 
     async def sweep(self, now: datetime.datetime) -> int:
-        """Deletes claims that are 30 days old at `now`, except those that a write holds locked; returns how many."""
+        """Deletes claims that are 30 days old at `now`, except those that a write holds locked; returns how many.
+
+        Raises DatabaseUnavailable, also while this process's clock is wrong.
+        """
+        await self._database.check_clock()
         before, after, gone = max(now, _EPOCH + KEPT) - KEPT, _EPOCH, 0
         while rows := await self._database.rows(self._due, after=after, before=before, batch=BATCH):
             keys = [(row["company_id"], row["api_key_id"], row["idempotency_key"]) for row in rows]

@@ -91,7 +91,7 @@ async def test_a_call_is_made_as_this_service_for_the_company(echo: Echo, client
     assert caller(echo, keys) == Identity(SERVICE, "svc-orders", 7)
 
 
-async def test_a_call_may_be_made_as_somebody_else(echo: Echo, client: ServiceClient, keys: Path) -> None:
+async def test_a_call_may_be_made_for_another_actor(echo: Echo, client: ServiceClient, keys: Path) -> None:
     who = Identity(INTEGRATION, "gateway", 7, 3, "write", 5)
     await call(client, token=TokenSigner(keys / "gateway.jwk").token("svc-echo", who))
     assert caller(echo, keys) == who
@@ -113,8 +113,12 @@ async def test_a_refusal_crosses_as_it_was_raised(echo: Echo, client: ServiceCli
     echo.handle = refuses
     with pytest.raises(Refusal) as refusal:
         await call(client)
-    told = refusal.value
-    assert (told.status, told.code, told.message) == (422, "too_heavy", "It is too heavy; send it in two parts.")
+    refused = refusal.value
+    assert (refused.status, refused.code, refused.message) == (
+        422,
+        "too_heavy",
+        "It is too heavy; send it in two parts.",
+    )
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.INTERNAL, grpc.StatusCode.PERMISSION_DENIED])
@@ -147,7 +151,7 @@ async def test_a_service_that_hangs_is_given_up_at_the_deadline(echo: Echo, clie
     await asyncio.wait_for(given_up.wait(), 5)
 
 
-async def test_a_service_that_is_not_there_is_told_and_found_when_it_comes(keys: Path) -> None:
+async def test_an_absent_service_is_reported_and_found_when_it_starts(keys: Path) -> None:
     client = ServiceClient("svc-echo", f"127.0.0.1:{free_port()}", TokenSigner(keys / "svc-orders.jwk"))
     with pytest.raises(ServiceUnavailable) as fault:
         await call(client)

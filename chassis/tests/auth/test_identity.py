@@ -39,7 +39,7 @@ def ring(keys: Path, audience: str = "svc-tickets") -> TokenVerifier:
     return TokenVerifier(keys / "ring.jwks", audience)
 
 
-def test_a_token_tells_who_calls_and_for_which_company(keys: Path) -> None:
+def test_a_token_names_the_caller_and_the_company(keys: Path) -> None:
     who = Identity(INTEGRATION, "gateway", 7, 3, "write", 5)
     token = TokenSigner(keys / "gateway.jwk").token("svc-tickets", who)
     assert ring(keys).verify(token) == who
@@ -116,6 +116,45 @@ def test_a_token_that_is_off_in_one_claim_proves_nothing(keys: Path, changes: di
     assert ring(keys).verify(forged(keys)).company_id == 7
     with pytest.raises(IdentityError):
         ring(keys).verify(forged(keys, **changes))
+
+
+@pytest.mark.parametrize(
+    ("issued", "ends"),
+    [
+        (0, 61),  # lives too long
+        (-10, 51),
+        (-61, -1),
+        (-61, 30),  # issued too long ago
+        (-3600, 1),
+        (21, 60),  # issued in the future
+        (30, 90),
+        (None, 81),  # of release 0.2.0, and it ends too late
+        (None, 3600),
+        ("soon", 60),
+        (float("nan"), 60),
+        (0, float("inf")),
+        ([], 60),
+    ],
+)
+def test_a_token_lives_for_a_minute_at_most_whatever_it_claims(keys: Path, issued: object, ends: float) -> None:
+    now = time.time()
+    if isinstance(issued, int | float):
+        issued = now + issued
+    with pytest.raises(IdentityError):
+        ring(keys).verify(forged(keys, iat=issued, exp=now + ends))
+
+
+@pytest.mark.parametrize(("issued", "ends"), [(0, 60), (-59, 1), (-30, 30), (19, 60), (None, 60), (None, 1)])
+def test_a_token_of_this_minute_is_good(keys: Path, issued: int | None, ends: int) -> None:
+    now = time.time()
+    token = forged(keys, iat=None if issued is None else now + issued, exp=now + ends)
+    assert ring(keys).verify(token).company_id == 7
+
+
+def test_tokens_say_when_they_were_issued_and_live_for_a_minute(keys: Path) -> None:
+    token = TokenSigner(keys / "gateway.jwk").token("svc-tickets", Identity(INTEGRATION, "gateway", 7))
+    claims = jwt.decode(token, options={"verify_signature": False})
+    assert claims["exp"] - claims["iat"] == 60 and time.time() - 40 <= claims["iat"] <= time.time()
 
 
 def test_no_other_algorithm_is_believed(keys: Path) -> None:

@@ -35,7 +35,7 @@ async def database(opened: Database) -> Database:
     return opened
 
 
-async def test_an_error_of_the_database_does_not_tell_the_values_of_the_row(database: Database) -> None:
+async def test_a_database_error_does_not_contain_the_row(database: Database) -> None:
     """The values may be a resident's, and an error may be logged."""
     with pytest.raises(asyncpg.CheckViolationError) as fault:
         async with database.transaction() as connection:
@@ -79,7 +79,7 @@ async def test_a_row_that_is_locked_too_long_is_unavailable(database: Database) 
                 await other.raw.execute("INSERT INTO thing VALUES (1)")
 
 
-async def test_a_wrong_password_is_told_at_once(database: Database) -> None:
+async def test_a_wrong_password_is_reported_at_once(database: Database) -> None:
     wrong = database.url.replace("@", "x@", 1)
     async with asyncio.timeout(10):
         with pytest.raises(DatabaseUnavailable):

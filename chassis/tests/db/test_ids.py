@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from chassis.db.database import Database
-from chassis.db.ids import Ids
+from chassis.db.ids import BLOCK, LIFE_SECONDS, Ids
 from testkit.plugin import PostgresServer
 
 from ..databases import database_with
@@ -54,3 +54,28 @@ async def test_a_block_costs_one_statement_however_many_ask_at_once(
     assert asked == 1
     await ids.next()
     assert asked == 2
+
+
+async def test_a_process_at_rest_keeps_no_ids_for_later(database: Database) -> None:
+    """An id that waited in an idle process would appear below those that a walk has passed."""
+    seconds = 0.0
+    replicas = [Ids(database, SEQUENCE, clock=lambda: seconds) for _ in range(3)]
+    highest = 0
+    for number in (0, 1, 2, 0, 0, 2, 1):
+        taken = [await replicas[number].next()]  # at rest: exactly one
+        for _ in range(13):
+            taken.append(await replicas[number].next())  # busy: from blocks
+        assert highest < min(taken) and taken == sorted(taken)
+        highest = max(taken)
+        seconds += LIFE_SECONDS
+
+
+async def test_one_at_rest_reserves_one_and_a_busy_one_a_block(database: Database) -> None:
+    seconds = 0.0
+    ids, other = (Ids(database, SEQUENCE, clock=lambda: seconds) for _ in range(2))
+    first = await ids.next()
+    assert await other.next() == first + 1
+    busy = await ids.next()  # within a second: with a block
+    assert (busy, await other.next()) == (first + 2, first + 2 + BLOCK)
+    seconds += LIFE_SECONDS
+    assert await ids.next() == first + 2 + 2 * BLOCK  # the rest of both blocks is dropped

@@ -183,13 +183,13 @@ async def test_a_rule_sees_the_record_as_it_is_and_as_it_will_be(parcels: Parcel
     assert (await stored(parcels))["grams"] == 5
 
 
-async def test_a_dry_run_tells_the_same_and_does_nothing(parcels: Parcels) -> None:
+async def test_a_dry_run_reports_the_same_and_does_nothing(parcels: Parcels) -> None:
     await parcels.run(row(grams=5))
     rows = (row(grams=6), row("P2"), row("P3", sender="S9"))
-    told = await parcels.run(*rows, dry_run=True)
+    expected = await parcels.run(*rows, dry_run=True)
     assert (await stored(parcels))["grams"] == 5 and await count(parcels.database, parcel) == 1
     assert await count(parcels.database, outbox) == 1
-    assert await parcels.run(*rows) == told
+    assert await parcels.run(*rows) == expected
 
 
 async def test_what_other_contexts_keep_is_published_in_one_event(parcels: Parcels) -> None:
@@ -228,7 +228,7 @@ async def test_the_lock_of_one_company_is_not_anothers(parcels: Parcels) -> None
         await lock_company_imports(other, OTHER_COMPANY)
 
 
-async def test_a_record_that_somebody_makes_meanwhile_is_worth_a_retry(parcels: Parcels) -> None:
+async def test_a_record_that_is_created_meanwhile_causes_a_retry(parcels: Parcels) -> None:
     """A command need not take the imports' lock."""
     save = parcels.save
 

@@ -193,12 +193,12 @@ def test_a_list_that_could_not_answer_is_refused_when_it_is_made(declare: Callab
 
 def test_a_list_of_some_records_needs_indexes_of_these() -> None:
     table = boats()
-    shown = table.c.colour.is_not(None)
+    visible = table.c.colour.is_not(None)
     table.indexes.clear()
-    page_indexes(table, shown=shown, places=())
-    assert pages(table, conditions(table, "status"), shown=shown)
+    page_indexes(table, visible=visible, places=())
+    assert pages(table, conditions(table, "status"), visible=visible)
     with pytest.raises(TypeError, match="has no index for its filters status"):
-        pages(table, conditions(table, "status"), shown=table.c.colour.is_(None))
+        pages(table, conditions(table, "status"), visible=table.c.colour.is_(None))
 
 
 def test_a_set_that_only_part_of_a_key_answers_is_refused_when_it_is_asked_for() -> None:

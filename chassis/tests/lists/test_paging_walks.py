@@ -53,8 +53,8 @@ boat = sa.Table(
     sa.Column("updated_at", TIME, nullable=False),
     sa.UniqueConstraint("company_id", "harbour_id", "number", name="boat_number"),
 )
-SHOWN = sa.not_(boat.c.hidden)
-page_indexes(boat, shown=SHOWN, places=PLACES)
+VISIBLE = sa.not_(boat.c.hidden)
+page_indexes(boat, visible=VISIBLE, places=PLACES)
 LISTED = Pages(
     sa.select(boat.c.id, berth.c.name).select_from(boat.outerjoin(berth, berth.c.id == boat.c.berth_id)),
     boat.c.company_id,
@@ -66,7 +66,7 @@ LISTED = Pages(
         "status": boat.c.status == param("status", sa.Text),
         "updated_since": boat.c.updated_at >= param("updated_since", TIME),
     },
-    SHOWN,
+    VISIBLE,
     STATUSES,
     places=PLACES,
     inside=[Inside("berth_id", "harbour_id", berth)],
@@ -144,8 +144,8 @@ async def test_a_walk_with_any_filters_finds_what_a_plain_query_finds(
     expected, after_id, found = wanted(boats, filters), 0, []
     for _ in range(5):
         rows = await LISTED.rows(database, COMPANY, after_id, limit, filters)
-        shown, after_id = rows[:limit], rows[limit - 1][0] if len(rows) > limit else 0
-        found += [row[0] for row in shown]
+        visible, after_id = rows[:limit], rows[limit - 1][0] if len(rows) > limit else 0
+        found += [row[0] for row in visible]
         if not after_id:
             break
     assert found == (expected if not after_id else expected[: 5 * limit])
@@ -170,7 +170,7 @@ def rendered(row: Record) -> Boat:
 
 
 @pytest.mark.parametrize(("limit", "has_more"), [(2, True), (3, False), (4, False)])
-async def test_a_page_tells_where_the_next_begins(limit: int, has_more: bool, database: Database) -> None:
+async def test_a_page_names_the_start_of_the_next(limit: int, has_more: bool, database: Database) -> None:
     last = [row[0] for row in await LISTED.rows(database, COMPANY, BOATS - 8, 50, {})][-3:]
     rows = await LISTED.rows(database, COMPANY, last[0] - 1, limit, {})
     made = page(rows, limit, rendered)

@@ -57,7 +57,10 @@ class Producer:
     async def records(self, *events: str) -> list[str]:
         """Records public events; returns their ids."""
         now = datetime.datetime.now(datetime.UTC)
-        rows = [self.outbox.public(one, company_id=7, entity_id=1, occurred_at=now, data=b"{}") for one in events]
+        rows = [
+            self.outbox.public(one, company_id=7, entity_id=number, occurred_at=now, data=b"{}")
+            for number, one in enumerate(events, start=1)
+        ]
         async with self.database.transaction() as connection:
             await self.outbox.add_many(connection, rows)
         return [str(row["event_id"]) for row in rows]

@@ -45,8 +45,9 @@ async def outbox(database: Database) -> Outbox:
     outbox, now = Outbox("svc-tickets", table), datetime.datetime.now(datetime.UTC)
     async with database.transaction() as connection:
         await connection.raw.execute("TRUNCATE outbox, outbox_confirmation")
-        for event in ("ticket.created", "ticket.status_changed"):
-            row = outbox.public(event, company_id=7, entity_id=1, occurred_at=now, data=b"{}")
+        for second, event in enumerate(("ticket.created", "ticket.status_changed")):
+            at = now + datetime.timedelta(seconds=second)
+            row = outbox.public(event, company_id=7, entity_id=1, occurred_at=at, data=b"{}")
             await outbox.add(connection, row)
         await outbox.add(connection, outbox.references(pb.References(), company_id=7, occurred_at=now))
     return outbox
@@ -115,6 +116,31 @@ async def test_a_confirmation_never_goes_back(database: Database, relay: Relay) 
         await confirm(relay, consumer, now - datetime.timedelta(days=30))
     await age(database, 4, published=True)
     assert await relay.purge(now) == 3
+
+
+async def test_two_events_of_one_object_never_share_an_instant(database: Database, outbox: Outbox) -> None:
+    now, tick = datetime.datetime.now(datetime.UTC), datetime.timedelta(microseconds=1)
+
+    def row(event: str, at: datetime.datetime, company_id: int = 7, entity_id: int = 1) -> dict[str, Any]:
+        return outbox.public(event, company_id=company_id, entity_id=entity_id, occurred_at=at, data=b"{}")
+
+    status, schedule = "turn.status_changed", "turn.schedule_changed"
+    for rows in ([row(status, now), row(schedule, now)], [row(status, now), row(schedule, now - tick)]):
+        before = await database.value(COUNT)
+        with pytest.raises(ValueError, match="an earlier event of the same object"):
+            async with database.transaction() as connection:
+                await outbox.add_many(connection, rows)
+        with pytest.raises(ValueError, match="an earlier event of the same object"):
+            async with database.transaction() as connection:
+                for one in rows:
+                    await outbox.add(connection, one)
+        assert await database.value(COUNT) == before
+    async with database.transaction() as connection:
+        await outbox.add(connection, row(status, now))
+        others = [row("turn.task.stale", now), row(status, now, entity_id=2), row(status, now, company_id=8)]
+        await outbox.add_many(connection, [*others, row(schedule, now + tick)])
+    async with database.transaction() as connection:  # a transaction of its own
+        await outbox.add(connection, row(status, now))
 
 
 async def test_what_waits_is_counted(relay: Relay) -> None:

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chassis.records import bodies
-from chassis.records.bodies import RecordId, Text
+from chassis.records.bodies import PastInstant, RecordId, Text
 from chassis.refusals import Refusal
+from chassis.schedule.instants import printed
 
 ONE_EACH: dict[str, Any] = {"unit_id": 5, "title": "Tap", "level": "Low"}
 
@@ -86,7 +87,7 @@ def test_a_wrong_value_is_refused_by_field(field: str, value: Any, status: int) 
 
 
 @pytest.mark.parametrize("value", [0, -1, 2**63, 10**40])
-def test_an_id_that_no_record_can_have_becomes_nobodys(value: int) -> None:
+def test_an_id_that_no_record_can_have_matches_none(value: int) -> None:
     assert bodies.check(Body, ONE_EACH | {"unit_id": value}).unit_id == 0
 
 
@@ -170,3 +171,47 @@ def test_text_that_stands_for_nothing_is_refused_by_field(field: str, text: str)
     with pytest.raises(Refusal) as refused:
         bodies.check_row(Body, ONE_EACH | {field: text})
     assert refused.value.field == field
+
+
+class Event(msgspec.Struct, kw_only=True):
+    """Something that has happened, and something that is planned."""
+
+    name: str
+    happened_at: PastInstant | None = None
+    noted_at: PastInstant | None = None
+    planned_at: datetime.datetime | None = None
+
+
+NOON = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
+
+
+def at(seconds: float) -> str:
+    return (NOON + datetime.timedelta(seconds=seconds)).isoformat()
+
+
+@pytest.mark.parametrize("check", [bodies.check, bodies.check_row])
+def test_an_instant_of_the_past_lies_less_than_five_minutes_ahead_of_the_clock(check: Any) -> None:
+    clock: Any = {"clock": lambda: NOON}
+    for seconds in (-(10**9), 0, 299.999999):
+        found = check(Event, {"name": "x", "happened_at": at(seconds)}, **clock)
+        assert found.happened_at == NOON + datetime.timedelta(seconds=seconds)
+    for name in ("happened_at", "noted_at"):
+        for seconds in (300, 10**9):
+            with pytest.raises(Refusal) as refused:
+                check(Event, {"name": "x", name: at(seconds), "planned_at": at(seconds)}, **clock)
+            assert (refused.value.status, refused.value.field) == (400, name)
+            value = printed(NOON + datetime.timedelta(seconds=seconds))
+            message = f"{name} {value} lies in the future: it is 2026-03-01T12:00:00.000000Z now."
+            assert refused.value.message == message
+    assert check(Event, {"name": "x", "planned_at": at(10**9)}, **clock).planned_at > NOON
+    with pytest.raises(Refusal, match="lies in the future"):
+        check(Event, {"name": "x", "happened_at": "2999-01-01T00:00:00Z"})  # by the real clock
+
+
+def test_the_field_of_a_part_is_named_with_its_place() -> None:
+    with pytest.raises(Refusal, match=r"^parts\[2\]\.noted_at 2026"):
+        bodies.check(Event, {"name": "x", "noted_at": at(300)}, "parts[2]", lambda: NOON)
+
+
+def test_the_fields_of_the_past_are_found_in_a_struct() -> None:
+    assert bodies.past_fields(Event) == ("happened_at", "noted_at") and bodies.past_fields(Body) == ()

@@ -1,7 +1,9 @@
-"""The content of log lines: no secrets, no bodies."""
+"""The content of log lines: no secrets, no bodies; and their number."""
 
+import json
 import subprocess
 import sys
+from collections import Counter
 
 PROGRAM = """
 import structlog
@@ -20,7 +22,50 @@ except ValueError:
 """
 
 
-def test_a_logged_exception_tells_where_and_why_but_no_local_variable_and_no_secret() -> None:
+def test_a_logged_exception_has_place_and_reason_but_no_local_variable_and_no_secret() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert "it failed" in done.stderr and '"reason": "known"' in done.stderr and "fails" in done.stderr
     assert "hunter2" not in done.stderr
+
+
+FLOOD = """
+import asyncio, logging, structlog
+from chassis.runtime import logs
+logs.configure("test", "debug")
+logs.WINDOW_SECONDS = 0.5
+log = structlog.stdlib.get_logger("test")
+
+async def flood():
+    reporting = asyncio.create_task(logs.report_left_out())
+    for window in range(2):
+        for number in range(1000):
+            log.warning("refused", rpc="Echo", number=number)
+            log.warning("refused", rpc="Other" if number < 30 else None)
+            log.debug("answered")
+            logging.getLogger("library").error("it failed: %s", number)
+        log.warning("refused", rpc="Rare")
+        await asyncio.sleep(1)
+    log.error("refused", rpc="Echo")
+    for number in range(25):
+        log.info("last")
+    reporting.cancel()
+    await asyncio.wait({reporting})
+
+asyncio.run(flood())
+"""
+
+
+def test_a_flood_of_one_event_is_counted_and_leaves_room_for_others() -> None:
+    done = subprocess.run([sys.executable, "-c", FLOOD], capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    counts = Counter((one["event"], one.get("rpc"), one["level"]) for one in lines if one["event"] != "lines_left_out")
+    failed = sum(count for (event, _, _), count in counts.items() if event.startswith("it failed"))
+    assert failed == 40 and counts["answered", None, "debug"] == 2000
+    assert counts["refused", "Echo", "warning"] == counts["refused", "Other", "warning"] == 40
+    assert (counts["refused", "Rare", "warning"], counts["refused", "Echo", "error"]) == (2, 1)
+    left_out = [(one["of"], one.get("rpc"), one["level"], one["lines"]) for one in lines if "of" in one]
+    assert left_out.count(("refused", "Echo", "warning", 980)) == 2
+    assert left_out.count(("refused", "Other", "warning", 10)) == 2
+    assert left_out.count(("refused", None, "warning", 950)) == 2
+    assert left_out.count(("last", None, "info", 5)) == 1, "what is left is reported at the end"
+    assert len(left_out) == 9, "and the library's two"

@@ -16,13 +16,13 @@ def test_a_bad_port_is_named(port: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "-1", "1e3", " 7", "٣"])
-def test_a_number_out_of_place_is_told_with_the_settings_name(text: str) -> None:
+def test_an_invalid_number_is_reported_with_the_settings_name(text: str) -> None:
     with pytest.raises(SettingsError, match=r"^COUNT must be"):
         Environment({"COUNT": text}).integer("COUNT", 1, 1, 86400)
 
 
 @pytest.mark.parametrize("text", ["nats://[", "nats://host:x", "nats://host:99999", "http://host", "nats:"])
-def test_what_is_no_url_is_told_with_the_settings_name(text: str) -> None:
+def test_an_invalid_url_is_reported_with_the_settings_name(text: str) -> None:
     with pytest.raises(SettingsError, match=r"^PLACE must be"):
         Environment({"PLACE": text}).url("PLACE", ("nats",))
 
@@ -39,7 +39,7 @@ def values(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_a_process_that_is_told_the_least_has_defaults_for_the_rest(values: dict[str, str]) -> None:
+def test_a_process_with_the_fewest_settings_has_defaults_for_the_rest(values: dict[str, str]) -> None:
     settings = service_settings(Environment(values))
     assert (settings.grpc_listen, settings.log_level, settings.drain_seconds) == ("127.0.0.1:9090", "info", 0)
     assert (settings.database_connections, settings.addresses) == (10, {})
@@ -67,17 +67,17 @@ def test_a_bad_setting_is_named(values: dict[str, str], name: str, value: str) -
         service_settings(Environment(values | {name: value}))
 
 
-def test_the_addresses_of_all_services_that_are_told_are_found(values: dict[str, str]) -> None:
-    told = {
+def test_the_addresses_of_all_services_in_the_settings_are_found(values: dict[str, str]) -> None:
+    environment = {
         "MAKEREADY_GATEWAY_ADDRESS": "dns:///g:1",
         "MAKEREADY_SPARE_PARTS_ADDRESS": "s:2",
         "X_ORDERS_ADDRESS": "x:3",
     }
-    settings = service_settings(Environment(values | told | {"MAKEREADY_EMPTY_ADDRESS": ""}))
+    settings = service_settings(Environment(values | environment | {"MAKEREADY_EMPTY_ADDRESS": ""}))
     assert settings.addresses == {"gateway": "dns:///g:1", "spare_parts": "s:2"}
     assert (settings.address("gateway"), settings.address("svc-spare-parts")) == ("dns:///g:1", "s:2")
 
 
-def test_an_address_that_is_needed_and_was_not_told_is_named_as_its_setting(values: dict[str, str]) -> None:
+def test_a_missing_address_is_named_by_its_setting(values: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match=r"^MAKEREADY_ORDERS_ADDRESS is not set"):
         service_settings(Environment(values)).address("svc-orders")

@@ -91,10 +91,16 @@ async def test_each_overdue_row_is_announced_once_and_marked(database: Database)
     events = Outbox("svc-chores", outbox)
     assert await announcer(database, events).sweep(NOON) == {"ticket.stale": 5}
     assert events.woken.is_set()
-    told = await published(database)
-    assert sorted((one.company_id, one.public.entity_id) for one in told) == [(7, 2), (7, 4), (8, 1), (8, 5), (8, 7)]
-    assert {(one.public.event, one.public.data) for one in told} == {("ticket.stale", b'{"due": "60"}')}
-    assert {one.occurred_at.ToDatetime(datetime.UTC) for one in told} == {NOON + SECOND}
+    announced = await published(database)
+    assert sorted((one.company_id, one.public.entity_id) for one in announced) == [
+        (7, 2),
+        (7, 4),
+        (8, 1),
+        (8, 5),
+        (8, 7),
+    ]
+    assert {(one.public.event, one.public.data) for one in announced} == {("ticket.stale", b'{"due": "60"}')}
+    assert {one.occurred_at.ToDatetime(datetime.UTC) for one in announced} == {NOON + SECOND}
     marked = await database.rows(Statement(sa.select(chore.c.announced_at).distinct()))
     assert [row[0] for row in marked] == [NOON + SECOND], "those without an event are marked, too"
     events.woken.clear()

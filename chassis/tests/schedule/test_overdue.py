@@ -29,12 +29,14 @@ chore = sa.Table(
     sa.Column("company_id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("due_date", sa.Date, nullable=False),
-    sa.Column("told", sa.Boolean, nullable=False, server_default=sa.text("false")),
+    sa.Column("is_announced", sa.Boolean, nullable=False, server_default=sa.text("false")),
     sa.Column("room_id", sa.BigInteger, sa.ForeignKey("room.id")),
 )
-sa.Index("chore_due", chore.c.company_id, chore.c.due_date, postgresql_where=sa.text("NOT told"))
+sa.Index("chore_due", chore.c.company_id, chore.c.due_date, postgresql_where=sa.text("NOT is_announced"))
 TELL = Statement(
-    sa.update(chore).where(chore.c.id == sa.func.any(param("ids", sa.ARRAY(sa.BigInteger)))).values(told=sa.true())
+    sa.update(chore)
+    .where(chore.c.id == sa.func.any(param("ids", sa.ARRAY(sa.BigInteger))))
+    .values(is_announced=sa.true())
 )
 NOW = datetime.datetime(2026, 3, 8, 12, 30, tzinfo=datetime.UTC)
 
@@ -44,13 +46,13 @@ def overdue(database: Database, **options: Any) -> Overdue:
         database,
         company,
         chore,
-        lambda day, _now: (chore.c.due_date < day, sa.not_(chore.c.told)),
+        lambda day, _now: (chore.c.due_date < day, sa.not_(chore.c.is_announced)),
         sa.select(chore.c.company_id, chore.c.id, chore.c.due_date),
         **options,
     )
 
 
-class Told:
+class Announced:
     """Work that marks rows as announced, and records them."""
 
     def __init__(self) -> None:
@@ -106,25 +108,25 @@ async def test_the_company_and_its_morning_decide(database: Database) -> None:
     for company_id in range(1, 7):
         await _fill(database, company_id, 10 * company_id, 1)
     await _fill(database, 1, 19, 1, due="2026-03-08")
-    told = Told()
-    assert await overdue(database).each(NOW, told) == 2
-    assert told.ids == [10, 50]
-    assert await overdue(database).each(NOW + datetime.timedelta(minutes=30), told) == 1
-    assert told.ids == [10, 50, 20]
-    assert await overdue(database).each(NOW, told) == 0
+    announced = Announced()
+    assert await overdue(database).each(NOW, announced) == 2
+    assert announced.ids == [10, 50]
+    assert await overdue(database).each(NOW + datetime.timedelta(minutes=30), announced) == 1
+    assert announced.ids == [10, 50, 20]
+    assert await overdue(database).each(NOW, announced) == 0
 
 
 async def test_many_go_a_few_at_a_time(database: Database) -> None:
     ids = [*await _fill(database, 1, 1, 3 * ROWS_AT_ONCE + 7), *await _fill(database, 5, 5000, 2 * ROWS_AT_ONCE)]
-    told = Told()
-    assert await overdue(database).each(NOW, told) == len(ids)
-    assert sorted(told.ids) == ids
-    assert max(told.batches) <= ROWS_AT_ONCE
+    announced = Announced()
+    assert await overdue(database).each(NOW, announced) == len(ids)
+    assert sorted(announced.ids) == ids
+    assert max(announced.batches) <= ROWS_AT_ONCE
 
 
 async def test_several_at_once_hand_each_row_on_once(database: Database) -> None:
     ids = [*await _fill(database, 1, 1, 450), *await _fill(database, 5, 5000, 150)]
-    tellers = [Told() for _ in range(4)]
+    tellers = [Announced() for _ in range(4)]
     done = await asyncio.gather(*(overdue(database).each(NOW, teller) for teller in tellers))
     assert sorted(one for teller in tellers for one in teller.ids) == ids
     assert sum(done) == len(ids)
@@ -134,25 +136,25 @@ async def test_what_fails_is_due_again(database: Database) -> None:
     ids = await _fill(database, 1, 1, 3)
 
     async def fails(connection: Connection, rows: Sequence[Record]) -> None:
-        await Told()(connection, rows)
+        await Announced()(connection, rows)
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
         await overdue(database).each(NOW, fails)
-    told = Told()
-    assert await overdue(database).each(NOW, told) == 3
-    assert told.ids == [*ids]
+    announced = Announced()
+    assert await overdue(database).each(NOW, announced) == 3
+    assert announced.ids == [*ids]
 
 
 async def test_what_changed_before_the_lock_is_left(database: Database) -> None:
     await _fill(database, 1, 1, 3)
-    told = Told()
+    announced = Announced()
     async with database.transaction() as connection:
         await connection.raw.execute("UPDATE chore SET due_date = '2026-03-20' WHERE id = 2")
-        sweep = asyncio.create_task(overdue(database).each(NOW, told))
+        sweep = asyncio.create_task(overdue(database).each(NOW, announced))
         await _waits(database)
     assert await sweep == 2
-    assert told.ids == [1, 3]
+    assert announced.ids == [1, 3]
 
 
 async def test_what_everybody_locks_first_is_locked_first_and_in_the_order_of_its_ids(database: Database) -> None:
@@ -160,17 +162,17 @@ async def test_what_everybody_locks_first_is_locked_first_and_in_the_order_of_it
     await _fill(database, 1, 1, 3)
     async with database.connection() as connection:
         await connection.raw.execute("INSERT INTO room SELECT generate_series(1, 3); UPDATE chore SET room_id = 4 - id")
-    told = Told()
+    announced = Announced()
     async with database.transaction() as connection:
         await connection.raw.execute("SELECT id FROM room WHERE id = 2 FOR NO KEY UPDATE")
-        sweep = asyncio.create_task(overdue(database, first=chore.c.room_id).each(NOW, told))
+        sweep = asyncio.create_task(overdue(database, first=chore.c.room_id).each(NOW, announced))
         await _waits(database)
         async with database.transaction() as other:
             free = await other.raw.fetch("SELECT id FROM room FOR NO KEY UPDATE SKIP LOCKED")
         assert [row["id"] for row in free] == [3]
         await connection.raw.execute("UPDATE chore SET due_date = '2026-03-20' WHERE id = 3")
     assert await sweep == 2
-    assert told.ids == [1, 2]
+    assert announced.ids == [1, 2]
 
 
 async def test_locking_first_what_rows_refer_to_meets_these_alone(database: Database) -> None:
@@ -191,16 +193,16 @@ async def test_what_the_index_has_first_comes_first(database: Database) -> None:
     ids = await _fill(database, 1, 1, ROWS_AT_ONCE + 50)
     async with database.connection() as connection:
         await connection.raw.execute("UPDATE chore SET due_date = due_date - id::int")
-    told = Told()
-    assert await overdue(database, order=[chore.c.due_date]).each(NOW, told) == len(ids)
-    assert told.ids[:ROWS_AT_ONCE] == [*ids][50:]
+    announced = Announced()
+    assert await overdue(database, order=[chore.c.due_date]).each(NOW, announced) == len(ids)
+    assert announced.ids[:ROWS_AT_ONCE] == [*ids][50:]
 
 
 async def test_cost_grows_with_what_is_due_and_not_with_the_table(database: Database) -> None:
     await _fill(database, 1, 1, 20_000, due="2030-01-01")
     await _fill(database, 3, 30_001, 20_000)
     async with database.connection() as connection:
-        await connection.raw.execute("UPDATE chore SET told = true WHERE company_id = 3 AND id % 2 = 0")
+        await connection.raw.execute("UPDATE chore SET is_announced = true WHERE company_id = 3 AND id % 2 = 0")
         await connection.raw.execute("INSERT INTO company (id, version) SELECT n, 1 FROM generate_series(1000, 1199) n")
     due = await _fill(database, 5, 90_001, 12)
     find: Any = overdue(database)._find

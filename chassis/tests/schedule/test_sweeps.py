@@ -32,7 +32,7 @@ class Swept:
         return one
 
 
-async def test_every_sweep_runs_in_order_and_tells_what_it_did() -> None:
+async def test_every_sweep_runs_in_order_and_reports_its_counts() -> None:
     swept = Swept()
     sweeps = ScheduledSweeps([swept.sweep("late"), swept.sweep("lost")])
     assert await sweeps.sweep(NOON) == {"late": 1, "lost": 2}

@@ -205,8 +205,8 @@ async def test_of_one_key_twice_in_a_statement_the_one_that_got_the_lock_is_kept
     done = 1 - held
     assert answers[held] is None and answers[done] == WriteReply(status=201, body=writes[done][1])
     assert await database.value(Statement(sa.select(parcel.c.id))) == done + 1
-    kept = await INSERT.kept(database, writes[done][0])
-    assert kept is not None and kept.body == writes[done][1]
+    stored_reply = await INSERT.stored(database, writes[done][0])
+    assert stored_reply is not None and stored_reply.body == writes[done][1]
     assert await stored(database) == [1, 1, 1]
 
 
@@ -218,4 +218,4 @@ async def test_a_key_in_flight_leaves_no_claim_behind(database: Database) -> Non
     async with database.transaction(f"SELECT pg_advisory_xact_lock({claim.lock})"):
         answers = await INSERT._write_several(some)
     assert [answer is None for answer in answers] == [False, True, False]
-    assert await INSERT.kept(database, claim) is None and await stored(database) == [2, 2, 2]
+    assert await INSERT.stored(database, claim) is None and await stored(database) == [2, 2, 2]

@@ -175,7 +175,7 @@ async def test_the_longest_key_is_one(commands: CommandRunner) -> None:
     assert (await commands.run(person(), request("x" * KEY_CHARACTERS_MAX), Document, AddParcel())).entity_id == 1
 
 
-async def test_of_one_key_at_once_one_command_is_done_and_the_others_are_told(
+async def test_of_one_key_at_once_one_command_is_done_and_the_others_are_refused(
     database: Database, commands: CommandRunner
 ) -> None:
     begun, may_end = asyncio.Event(), asyncio.Event()

@@ -146,7 +146,7 @@ async def test_references_are_published_where_a_replicated_value_differs_alone(e
     assert await editing.published() == 2
 
 
-async def test_an_audit_entry_holds_what_the_editor_is_told_to_keep(editing: Editing) -> None:
+async def test_an_audit_entry_holds_the_fields_that_the_editor_selects(editing: Editing) -> None:
     def kept(record: Boat, row: Mapping[str, Any]) -> dict[str, Any]:
         return audited(record) | {"external_id": row["external_id"]}
 

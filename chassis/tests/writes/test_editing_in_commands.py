@@ -204,7 +204,7 @@ def test_a_date_stands_for_its_midnight() -> None:
     assert given["created_at"].isoformat() == "2026-03-01T00:00:00+00:00"
 
 
-def test_an_id_that_no_record_can_have_is_the_id_that_nobody_has() -> None:
+def test_an_id_that_no_record_can_have_is_an_unknown_id() -> None:
     assert FIELDS.of(AddParcelRequest(label="a", sender_id=-5))["sender_id"] == 0
 
 

@@ -53,12 +53,12 @@ def character(one: str, random: Random) -> str:
     return random.choice([escaped, escaped.upper().replace("\\U", "\\u"), "\\/" if one == "/" else plain])
 
 
-def told_apart(value: Any) -> Any:
+def distinguishable(value: Any) -> Any:
     """The value in a form whose equality is JSON's: in Python 1, 1.0 and True are equal."""
     if isinstance(value, dict):
-        return {key: told_apart(one) for key, one in value.items()}
+        return {key: distinguishable(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [told_apart(one) for one in value]
+        return [distinguishable(one) for one in value]
     return type(value).__name__, repr(value) if isinstance(value, float) else value
 
 
@@ -82,7 +82,7 @@ def test_two_bodies_have_two_fingerprints(one: dict[str, Any], other: dict[str, 
     if data.draw(st.booleans()):  # else two at random, which are seldom equal
         other = dict(one)
         other[data.draw(st.sampled_from(sorted(one)))] = data.draw(VALUES)
-    same = told_apart(one) == told_apart(other)
+    same = distinguishable(one) == distinguishable(other)
     assert (canonical(json.dumps(one)) == canonical(json.dumps(other))) == same
 
 
@@ -112,7 +112,7 @@ def test_two_bodies_have_two_fingerprints(one: dict[str, Any], other: dict[str, 
         ('"\\"}"', '"}"'),
     ],
 )
-def test_what_json_tells_apart_has_two_fingerprints(one: str, other: str) -> None:
+def test_different_json_has_different_fingerprints(one: str, other: str) -> None:
     assert value(one) != value(other)
 
 

@@ -172,7 +172,7 @@ def held(database: Database, key: str = "key") -> AbstractAsyncContextManager[Co
     return database.transaction(f"SELECT pg_advisory_xact_lock({a_claim(key).lock})")
 
 
-async def test_a_key_in_flight_is_told_at_once_and_waits_for_no_row(database: Database) -> None:
+async def test_a_key_in_flight_is_refused_at_once_and_waits_for_no_row(database: Database) -> None:
     async with held(database) as connection:
         await connection.raw.execute("SELECT FROM parcel FOR UPDATE")
         async with asyncio.timeout(2):
@@ -188,7 +188,7 @@ async def test_a_constraint_that_a_rival_breaks_is_the_refusal_that_was_named(da
     assert await stored(database) == [0, 1, 1]
 
 
-async def test_a_constraint_that_nobody_named_is_a_fault(database: Database) -> None:
+async def test_an_unexpected_constraint_is_a_fault(database: Database) -> None:
     bad = Decision(200, b"", {}, {**handed_over(1), "status": None})
     with pytest.raises(asyncpg.NotNullViolationError):
         await HandOver(database, lambda _row: bad)()
@@ -252,13 +252,13 @@ async def test_of_inserts_with_one_key_at_once_one_happens(database: Database) -
     assert [await count(database, table) for table in (parcel, outbox, claims)] == [2, 1, 1]
 
 
-async def test_an_insert_in_flight_is_told_and_an_earlier_reply_can_be_asked_for(database: Database) -> None:
+async def test_an_insert_in_flight_is_refused_and_an_earlier_reply_can_be_read(database: Database) -> None:
     async with held(database):
         assert await code_of(insert(database, a_claim(), 2)) == "idempotency_in_progress"
-        assert await code_of(INSERT.kept(database, a_claim())) == "idempotency_in_progress"
-    assert await INSERT.kept(database, a_claim()) is None
+        assert await code_of(INSERT.stored(database, a_claim())) == "idempotency_in_progress"
+    assert await INSERT.stored(database, a_claim()) is None
     await insert(database, a_claim(), 2)
-    kept = await INSERT.kept(database, a_claim())
+    kept = await INSERT.stored(database, a_claim())
     assert kept is not None and (kept.body, kept.replayed) == (b"2", True)
 
 

@@ -102,7 +102,7 @@ async def test_a_key_of_30_days_is_new_again(database: Database, retention: Rete
     await write(database, "k", "first")
     await age(database, NOW - KEPT)
     assert await retention.sweep(NOW) == 1
-    assert await WRITE.kept(database, claimed("k")) is None
+    assert await WRITE.stored(database, claimed("k")) is None
     again = await write(database, "k", "second")
     assert (again.replayed, again.body) == (False, b"second")
     assert await retention.sweep(NOW) == 0 and await keys(database) == ["k"]
@@ -204,7 +204,7 @@ async def test_an_instant_before_all_clocks_forgets_nothing(database: Database, 
     assert await retention.sweep(datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC)) == 1
 
 
-async def test_the_operator_is_told_the_instant_and_what_went(database: Database, retention: Retention) -> None:
+async def test_the_operator_sees_the_instant_and_the_deleted_counts(database: Database, retention: Retention) -> None:
     call = Call(Identity(OPERATOR, "operator"), "")
     await write(database, "k", "first")
     by_clock = await retention.SweepRetention(pb.SweepRetentionRequest(), call)

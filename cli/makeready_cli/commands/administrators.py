@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
     adding.add_argument(
         "--password-stdin",
         action="store_true",
-        help="read the password from the first line of standard input; without it one is made and told once",
+        help="read the password from the first line of standard input; without it one is generated and printed once",
     )
     adding.set_defaults(run=create_administrator)
 
@@ -48,7 +48,7 @@ async def create_administrator(operator: Operator, arguments: argparse.Namespace
     text = f"Administrator {created.administrator_id} created."
     if not arguments.password_stdin:
         value["password"] = password
-        text += f"\nThe password, told this once: {password}"
+        text += f"\nThe password, shown only now: {password}"
     return Answer(value, text)
 
 

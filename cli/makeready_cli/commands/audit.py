@@ -43,9 +43,9 @@ def add(commands: Commands) -> None:
 
 async def list_entries(operator: Operator, arguments: argparse.Namespace) -> Answer:
     await ensure_company(operator, arguments.company_id)
-    told = await asyncio.gather(*(_entries(operator, arguments, service) for service in operator.system.services))
+    by_service = await asyncio.gather(*(_entries(operator, arguments, service) for service in operator.system.services))
     # Entries may share an instant; within a service their ids give the order.
-    entries = sorted((entry for found in told for entry in found), key=_age, reverse=True)[: arguments.limit]
+    entries = sorted((entry for found in by_service for entry in found), key=_age, reverse=True)[: arguments.limit]
     rows = [
         (
             one["recorded_at"],

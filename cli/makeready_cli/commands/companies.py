@@ -95,23 +95,23 @@ async def update(operator: Operator, arguments: argparse.Namespace) -> Answer:
     if has_policy:
         tickets = TicketsServiceStub(operator.channel("svc-tickets"))
         try:
-            kept = await operator.call(
+            stored = await operator.call(
                 "svc-tickets", tickets.UpdateTicketPolicy, policy, company_id=arguments.company_id
             )
         except CommandError as failed:
             raise CommandError(f"The ticket policy stays as it was, all else is changed: {failed}") from None
         value |= {
-            "photo_required": kept.photo_required_to_complete,
-            "ticket_stale_after_hours": kept.stale_after_hours,
+            "photo_required": stored.photo_required_to_complete,
+            "ticket_stale_after_hours": stored.stale_after_hours,
         }
     rows = [(name, _worded(setting)) for name, setting in value.items()]
     return Answer(value, table(("SETTING", "VALUE"), rows, ""))
 
 
 def _listed(found: pb.ListCompaniesResponse, _arguments: argparse.Namespace) -> Answer:
-    shown = [{**_shown(company), "created_at": instant(company.created_at)} for company in found.companies]
-    rows = [[_worded(cell) for cell in company.values()] for company in shown]
-    return Answer({"companies": shown}, table(("ID", "NAME", "ACTIVE", "TIMEZONE", "CREATED"), rows, "No companies."))
+    records = [{**_shown(company), "created_at": instant(company.created_at)} for company in found.companies]
+    rows = [[_worded(cell) for cell in company.values()] for company in records]
+    return Answer({"companies": records}, table(("ID", "NAME", "ACTIVE", "TIMEZONE", "CREATED"), rows, "No companies."))
 
 
 def _shown(company: pb.Company) -> dict[str, Any]:

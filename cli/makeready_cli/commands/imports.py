@@ -41,9 +41,9 @@ def add(commands: Commands) -> None:
         commands,
         "import",
         "import records from CSV or JSON lines",
-        description="Creates and changes records by their external_id. Good rows are kept; bad rows are told, one line "
-        "each, and written to a rejects file that can be mended and imported again. Exits with 3 where rows were "
-        "rejected. docs/imports.md has the columns of each kind and the format of a mapping.",
+        description="Creates and changes records by their external_id. Good rows are stored. Bad rows are reported, "
+        "one line each, and written to a rejects file that can be corrected and imported again. Exits with 3 if rows "
+        "were rejected. docs/imports.md has the columns of each kind and the format of a mapping.",
     )
     parser.add_argument("company_id", metavar="COMPANY_ID", type=types.record_id)
     parser.add_argument("kind", metavar="KIND", choices=list(KINDS), help=", ".join(KINDS))

@@ -33,7 +33,7 @@ _FAILURE = {
 def add(commands: Commands) -> None:
     row = ("inspection_id", "row_id")
     add_commands(
-        group(commands, "inspection", "plan inspections and tell what they found"),
+        group(commands, "inspection", "schedule inspections and record their results"),
         RpcCommand("schedule", _CATALOG, _DESK["ScheduleInspection"], "plan an inspection", helps=_INSPECTION),
         RpcCommand(
             "update", _CATALOG, _DESK["UpdateInspection"], "change an inspection", ("inspection_id",), _INSPECTION

@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
             "mint",
             "gateway",
             _RPCS["MintKey"],
-            "mint a key; it is told this once",
+            "mint a key; it is printed this once",
             helps={
                 "scope": "what the key opens",
                 "administrator_email": "the minting administrator (default: who mints it); without one the key can't "
@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
 
 
 def _minted(minted: pb.MintKeyResponse, _arguments: argparse.Namespace) -> Answer:
-    text = f"Key {minted.key_id} minted, told this once: {minted.key}"
+    text = f"Key {minted.key_id} minted, shown only now: {minted.key}"
     return Answer({"key_id": minted.key_id, "key": minted.key}, text)
 
 

@@ -24,7 +24,7 @@ _TASK = {
 
 def add(commands: Commands) -> None:
     add_commands(
-        group(commands, "pm", "plan preventive maintenance and tell what was done"),
+        group(commands, "pm", "schedule preventive maintenance and record the work"),
         RpcCommand(
             "add",
             _TICKETS,

@@ -12,7 +12,7 @@ _NOTICE = {
     "property_id": "the property whose residents it is for",
     "subject": "what it is about, in one line",
     "body": "what it says",
-    "when": "when what it tells of takes place, in words",
+    "when": "when the announced work or event takes place, in words",
     "unit_id": "a unit that it is for; once for each (default: the whole property)",
     "area": "the part of the property that it is for, in words",
     "external_id": "the company's own identifier, by which an import finds it",

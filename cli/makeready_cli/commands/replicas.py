@@ -42,7 +42,7 @@ async def rebuild(operator: Operator, arguments: argparse.Namespace) -> Answer:
     services = list(operator.system.services)
     if arguments.service is not None and arguments.service not in services:
         raise UsageError(f"--service must be one of: {', '.join(services)}.")
-    kept = [
+    kinds = [
         (service, one)
         for service in ([arguments.service] if arguments.service else services)
         for one in await _kinds(operator, service)
@@ -50,12 +50,12 @@ async def rebuild(operator: Operator, arguments: argparse.Namespace) -> Answer:
     operator.trace()
     rows: dict[tuple[str, str], int] = {}
     for overwrite in [True, False] if arguments.overwrite else [False]:
-        for service, one in kept:
-            with _progress(f"{service}: {one.kind}") as shown:
-                rows[service, one.kind] = await _take_in(operator, service, one, overwrite, shown)
+        for service, one in kinds:
+            with _progress(f"{service}: {one.kind}") as progress:
+                rows[service, one.kind] = await _take_in(operator, service, one, overwrite, progress)
     replicas = [
         {"service": service, "kind": one.kind, "owner": one.owner, "rows": rows[service, one.kind]}
-        for service, one in kept
+        for service, one in kinds
     ]
     lines = [list(one.values()) for one in replicas]
     text = table(("SERVICE", "KIND", "OWNER", "ROWS"), lines, "It keeps no rows of others.")
@@ -73,7 +73,7 @@ async def _kinds(operator: Operator, service: str) -> list[pb.ReplicaKind]:
         raise CommandError(unavailable_message(service, error)) from None
 
 
-async def _take_in(operator: Operator, service: str, one: pb.ReplicaKind, overwrite: bool, shown: Any) -> int:
+async def _take_in(operator: Operator, service: str, one: pb.ReplicaKind, overwrite: bool, progress: Any) -> int:
     """Copies all rows of one kind from their owner; returns how many."""
     stub = ReplicasServiceStub(operator.channel(service))
     request = pb.RebuildReplicasRequest(kind=one.kind, overwrite=overwrite)
@@ -87,7 +87,7 @@ async def _take_in(operator: Operator, service: str, one: pb.ReplicaKind, overwr
                 "the two, or a database of theirs, does not answer; repeat it once `makeready status` shows both."
             ) from error
         rows += page.rows
-        shown.update(page.rows)
+        progress.update(page.rows)
         if not page.HasField("next"):
             return rows
         request.after.CopyFrom(page.next)
@@ -95,5 +95,5 @@ async def _take_in(operator: Operator, service: str, one: pb.ReplicaKind, overwr
 
 @contextlib.contextmanager
 def _progress(what: str) -> Iterator[Any]:
-    with tqdm(desc=what, unit=" rows", file=sys.stderr, disable=not sys.stderr.isatty(), leave=False) as shown:
-        yield shown
+    with tqdm(desc=what, unit=" rows", file=sys.stderr, disable=not sys.stderr.isatty(), leave=False) as progress:
+        yield progress

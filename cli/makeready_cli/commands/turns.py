@@ -40,7 +40,7 @@ VERBS = (
         _BOARD["ScheduleTurn"],
         "say when a turn's unit will be ready",
         ("turn_id",),
-        {"projected_ready_on": _DATE, "clear": "nobody knows any more"},
+        {"projected_ready_on": _DATE, "clear": "unknown again"},
         "Fires turn.schedule_changed where the date moves. The turn must be active, and have a move_out_date.",
     ),
     RpcCommand(

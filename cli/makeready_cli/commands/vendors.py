@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
             "record until when a vendor is insured",
             ("vendor_id",),
             {"expires_on": "the last day insured, YYYY-MM-DD (default: none is on record)"},
-            "Records until when a vendor is insured. From then on an hourly look tells whether it is compliant, and "
+            "Records until when a vendor is insured. After that, an hourly check decides whether it is compliant, and "
             "places it on hold when the insurance lapses; insurance that is valid ends such a hold.",
         ),
         RpcCommand("holds", _CATALOG, _DESK["ListVendorHolds"], "list the vendors that are on hold"),

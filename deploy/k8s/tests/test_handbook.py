@@ -25,7 +25,7 @@ def test_every_metric_of_the_handbook_is_in_the_code() -> None:
 
 def test_the_table_of_secrets_is_what_the_example_makes(as_read: Bundle) -> None:
     rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \| (.+) \|$", HANDBOOK.split("## The ingress")[0], re.MULTILINE)
-    told = {
+    environment = {
         name: set(re.findall(r"`([a-z.-]+)`", keys.split(";")[0]))
         for names, keys in rows
         for name in re.findall(r"`([a-z-]+)`", names)
@@ -37,7 +37,7 @@ def test_the_table_of_secrets_is_what_the_example_makes(as_read: Bundle) -> None
     }
     (ingress,) = as_read.of("Ingress")
     given = {entry["secretName"]: {"tls.crt", "tls.key"} for entry in ingress["spec"]["tls"]}
-    assert told == made | given
+    assert environment == made | given
 
 
 def test_files_of_the_handbook_exist() -> None:

@@ -20,7 +20,7 @@ def megabytes(quantity: str) -> int:
     return int(match[1]) * SIZES[match[2]]
 
 
-def test_pods_run_as_nobody_and_can_change_nothing(bundle: Bundle) -> None:
+def test_pods_run_unprivileged_and_can_change_nothing(bundle: Bundle) -> None:
     for workload in bundle.workloads():
         pod, container = workload.pod["securityContext"], workload.container["securityContext"]
         assert pod["runAsNonRoot"] is True
@@ -89,10 +89,10 @@ def test_releases_and_drains_leave_a_pod_standing(bundle: Bundle) -> None:
 
 def test_replicas_of_the_gateway_share_their_count_of_requests(bundle: Bundle, base: Bundle) -> None:
     (gateway,) = [workload for workload in bundle.servers() if workload.name == "gateway"]
-    told = bundle.environment(gateway)
+    environment = bundle.environment(gateway)
     replicas = gateway.manifest["spec"]["replicas"]
-    assert int(told.get("MAKEREADY_GATEWAY_PROCESSES", "1")) == replicas
-    assert replicas == 1 or told["MAKEREADY_RATE_LIMIT_URL"].startswith("valkey://")
+    assert int(environment.get("MAKEREADY_GATEWAY_PROCESSES", "1")) == replicas
+    assert replicas == 1 or environment["MAKEREADY_RATE_LIMIT_URL"].startswith("valkey://")
     assert base.one("Deployment", "gateway")["spec"]["replicas"] == 1
 
 

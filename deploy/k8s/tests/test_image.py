@@ -94,7 +94,7 @@ def test_packages_come_with_their_hashes() -> None:
     assert {"--no-index", "--no-build-isolation"} <= set(ours)
 
 
-def test_the_process_is_nobody_and_writes_nothing() -> None:
+def test_the_process_is_unprivileged_and_writes_nothing() -> None:
     last_stage = instructions()[max(i for i, (name, _) in enumerate(instructions()) if name == "FROM") :]
     assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", next(rest for name, rest in last_stage if name == "USER"))
     environment = next(rest for name, rest in last_stage if name == "ENV").split()

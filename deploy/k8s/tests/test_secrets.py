@@ -34,7 +34,7 @@ def values(path: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
-def test_nobody_else_may_read_them(secrets: Path) -> None:
+def test_other_users_may_not_read_them(secrets: Path) -> None:
     for path in (secrets, *secrets.rglob("*")):
         if path.name != "ring.jwks":  # public keys
             assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
@@ -48,6 +48,18 @@ def test_a_second_run_keeps_everything_and_makes_what_is_missing(secrets: Path) 
     after = {path: path.read_text() for path in secrets.rglob("*") if path.is_file()}
     assert after.keys() == before.keys()
     assert {path.name for path in after if after[path] != before[path]} == {"valkey.env"}
+
+
+def test_a_ring_that_a_new_release_asks_for_joins_the_old_file(secrets: Path) -> None:
+    file = secrets / "gateway.env"
+    before = values(file)
+    file.write_text("".join(f"{name}={value}\n" for name, value in before.items() if name != "key-check-secrets"))
+    assert make_secrets(secrets).returncode == 0
+    after = values(file)
+    assert list(after) == list(before) and stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert {name for name in after if after[name] != before[name]} == {"key-check-secrets"}
+    text = file.read_text()
+    assert make_secrets(secrets).returncode == 0 and file.read_text() == text
 
 
 def test_what_it_cannot_know_it_asks_for_in_one_line(tmp_path: Path) -> None:
@@ -67,7 +79,11 @@ def test_every_service_has_a_database_a_role_and_a_password_of_its_own(secrets: 
 
 
 def test_rings_of_keys_hold_256_bits(secrets: Path) -> None:
-    for name, field in (("gateway", "cursor-keys"), ("svc-webhooks", "vault-keys")):
+    for name, field in (
+        ("gateway", "cursor-keys"),
+        ("gateway", "key-check-secrets"),
+        ("svc-webhooks", "vault-keys"),
+    ):
         key_id, _, key = values(secrets / f"{name}.env")[field].partition(":")
         assert key_id == "k1"
         assert len(base64.b64decode(key, validate=True)) == 32

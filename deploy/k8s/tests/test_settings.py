@@ -98,8 +98,8 @@ def test_the_gateway_does_not_start_before_an_overlay_says_where_tls_ends(as_rea
 
 
 def test_the_base_says_neither_where_tls_ends_nor_a_public_name(base: Bundle) -> None:
-    told = base.values("ConfigMap", "gateway") | base.values("ConfigMap", "makeready")
-    assert not {"MAKEREADY_TLS_ENDS_AT_INGRESS", "MAKEREADY_API_URL", "MAKEREADY_LINKS_URL"} & told.keys()
+    environment = base.values("ConfigMap", "gateway") | base.values("ConfigMap", "makeready")
+    assert not {"MAKEREADY_TLS_ENDS_AT_INGRESS", "MAKEREADY_API_URL", "MAKEREADY_LINKS_URL"} & environment.keys()
 
 
 def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path: Path) -> None:
@@ -109,15 +109,15 @@ def test_the_operators_command_line_finds_every_service(bundle: Bundle, tmp_path
     (pod,) = bundle.workloads("Pod")
     found = system.runtime(process(bundle, pod, tmp_path))
     (gateway,) = [workload for workload in bundle.servers() if workload.name == "gateway"]
-    told = bundle.environment(gateway)
-    addresses = {name: told[f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS"] for name in CODE}
+    environment = bundle.environment(gateway)
+    addresses = {name: environment[f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS"] for name in CODE}
     assert found.services == addresses
     assert TokenSigner(tmp_path / str(found.operator_key_file).lstrip("/")).name == "operator"
 
 
-def test_migrations_are_told_the_database_alone(bundle: Bundle) -> None:
+def test_migrations_get_the_settings_of_the_database_alone(bundle: Bundle) -> None:
     for job in bundle.workloads("Job"):
         (server,) = [workload for workload in bundle.servers() if f"{workload.name}-migrate" == job.name]
-        told = bundle.environment(job)
-        assert told.keys() == {"MAKEREADY_DATABASE_URL"}
-        assert told["MAKEREADY_DATABASE_URL"] == bundle.environment(server)["MAKEREADY_DATABASE_URL"]
+        environment = bundle.environment(job)
+        assert environment.keys() == {"MAKEREADY_DATABASE_URL"}
+        assert environment["MAKEREADY_DATABASE_URL"] == bundle.environment(server)["MAKEREADY_DATABASE_URL"]

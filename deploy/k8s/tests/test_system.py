@@ -70,9 +70,9 @@ def system(
         context = urlsplit(given["MAKEREADY_DATABASE_URL"]).path.strip("/")
         url = postgres_server.create_database(f"k8s_system_{context}")
         (job,) = [job for job in as_read.workloads("Job") if job.name == f"{server.name}-migrate"]
-        told = process(as_read, job, tmp_path / job.name) | {"MAKEREADY_DATABASE_URL": url}
+        process_environment = process(as_read, job, tmp_path / job.name) | {"MAKEREADY_DATABASE_URL": url}
         program = [sys.executable, "-P", *job.container["command"][1:]]
-        done = subprocess.run(program, env=told, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(program, env=process_environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         own = ports[server.name]
         environment = {name: on_this_machine(name, value, own, ports) for name, value in given.items()}

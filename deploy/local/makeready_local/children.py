@@ -3,6 +3,7 @@
 import atexit
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 LOOPBACK = "127.0.0.1"
 PDEATHSIG = Path(__file__).with_name("pdeathsig.py")
 LOG_TAIL_BYTES = 8192
+LOG_BYTES_MAX = 10_000_000
 _keepers: list[socket.socket] = []
 
 
@@ -116,9 +118,27 @@ class Child:
             return f"killed by {signal.Signals(-self.exit_code).name}"
         return f"exit status {self.exit_code}"
 
+    def bound_log(self) -> None:
+        """Begins a log anew that is longer than LOG_BYTES_MAX; the old one stays beside it, and the one before goes.
+
+        The child appends to the same file all the time. Lines that it writes between copy and cut are lost.
+        """
+        with suppress(OSError):  # a log that cannot be bounded must not end the system
+            if self.log.stat().st_size > LOG_BYTES_MAX:
+                try:
+                    shutil.copyfile(self.log, earlier_log(self.log))
+                finally:  # a full disk has no room for the copy
+                    os.truncate(self.log, 0)
+                    self._log_start = 0
+
     def last_words(self) -> str:
         """The last line that is not blank in its log since its start."""
         return last_line(self.log, self._log_start) or "it wrote nothing"
+
+
+def earlier_log(log: Path) -> Path:
+    """The file of a log's lines before it began anew."""
+    return log.with_suffix(".log.1")
 
 
 def last_line(log: Path, start: int = 0) -> str:

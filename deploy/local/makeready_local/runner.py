@@ -34,7 +34,7 @@ class Runner:
             self._start()
             while not make.has_ended():
                 time.sleep(WATCH_SECONDS)
-                services.check(self._children)
+                self._watch()
             say("Stopping.")
         except Interrupted:
             say("Stopping.")
@@ -62,7 +62,7 @@ class Runner:
         database_url = settings.database_url or self._start_postgres(state, processes)
         nats_url = settings.nats_url or self._start_nats(state, processes)
         if settings.nats_url and not nats.is_there(nats_url):
-            say("Nobody answers at MAKEREADY_NATS_URL: no event flows, and nothing is delivered, until somebody does.")
+            say("MAKEREADY_NATS_URL does not answer: no event is published and nothing is delivered until it does.")
         services.make_keys(state)
         all_services = services.make_databases(state, database_url)
         environments = {
@@ -95,7 +95,7 @@ class Runner:
             },
         )
         if settings.demo:
-            demo_data.load(state, settings, say, lambda: services.check(self._children))
+            demo_data.load(state, settings, say, self._watch)
         say(f"Makeready is ready after {time.monotonic() - started:.1f} s.\n")
         say(demo_data.greeting(state, settings))
 
@@ -118,6 +118,12 @@ class Runner:
         self._children.append(server.child)
         processes["nats"] = {"pid": server.child.pid, "port": server.port}
         return server.url
+
+    def _watch(self) -> None:
+        """Raises LocalError if a child has ended; keeps their logs from filling the disk."""
+        services.check(self._children)
+        for child in self._children:
+            child.bound_log()
 
     def _stop(self) -> None:
         """Undoes the start in reverse order."""

@@ -72,8 +72,8 @@ def environment_of(
     service: Service, services: Sequence[Service], settings: Settings, nats_url: str, state: State
 ) -> dict[str, str]:
     """The environment of the service's process: the runner's settings for it, and the runner's other variables."""
-    told = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
-    told |= {
+    environment = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
+    environment |= {
         "MAKEREADY_DATABASE_URL": service.database_url,
         "MAKEREADY_NATS_URL": nats_url,
         "MAKEREADY_GRPC_LISTEN": service.grpc,
@@ -84,20 +84,21 @@ def environment_of(
         **{f"MAKEREADY_{other.context.upper()}_ADDRESS": other.grpc for other in services},
     }
     if service.name == "gateway":
-        told |= {
+        environment |= {
             "MAKEREADY_API_HOST": settings.api_host,
             "MAKEREADY_API_PORT": str(settings.api_port),
             "MAKEREADY_ADMIN_PORT": str(settings.admin_port),
             "MAKEREADY_API_URL": settings.api_url,
         }
-        told.setdefault("MAKEREADY_CURSOR_KEYS", state.secret("cursor_keys", as_ring=True))
-        told.setdefault("MAKEREADY_RATE_LIMIT_URL", "memory://")
+        environment.setdefault("MAKEREADY_CURSOR_KEYS", state.secret("cursor_keys", as_ring=True))
+        environment.setdefault("MAKEREADY_KEY_CHECK_SECRETS", state.secret("key_check_secrets", as_ring=True))
+        environment.setdefault("MAKEREADY_RATE_LIMIT_URL", "memory://")
     if service.name == "svc-webhooks":
         # A variable that is set but empty stays empty: no vault.
-        told.setdefault("WEBHOOKS_VAULT_KEYS", state.secret("vault_keys", as_ring=True))
+        environment.setdefault("WEBHOOKS_VAULT_KEYS", state.secret("vault_keys", as_ring=True))
     else:
-        told.pop("WEBHOOKS_VAULT_KEYS", None)
-    return told
+        environment.pop("WEBHOOKS_VAULT_KEYS", None)
+    return environment
 
 
 def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, str]], state: State) -> None:
@@ -106,8 +107,8 @@ def migrate(services: Sequence[Service], environments: Mapping[str, dict[str, st
     digests = {service.name: migrations_digest(service.package) for service in services}
     children = {}
     for service in services:
-        kept = done.get(service.name) or {}
-        if kept.get("digest") == digests[service.name] and kept.get("revision") == revision(service.database_url):
+        last = done.get(service.name) or {}
+        if last.get("digest") == digests[service.name] and last.get("revision") == revision(service.database_url):
             continue
         program = [sys.executable, "-P", "-m", service.package, "migrate"]
         log = state.log(f"{service.name}-migrate")

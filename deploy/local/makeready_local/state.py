@@ -9,9 +9,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from makeready_local.children import LocalError
-
-LOG_KEPT_BYTES = 10_000_000
+from makeready_local.children import LOG_BYTES_MAX, LocalError, earlier_log
 
 
 class State:
@@ -55,8 +53,8 @@ class State:
     def log(self, name: str) -> Path:
         """The log file of a process; a large one is renamed first."""
         path = self.logs / f"{name}.log"
-        if path.exists() and path.stat().st_size > LOG_KEPT_BYTES:
-            path.replace(path.with_suffix(".log.1"))
+        if path.exists() and path.stat().st_size > LOG_BYTES_MAX:
+            path.replace(earlier_log(path))
         return path
 
     def read(self, name: str) -> dict[str, Any]:
@@ -89,9 +87,9 @@ class State:
 
     def secret(self, name: str, *, as_ring: bool = False) -> str:
         """A secret of this installation, made at its first use; as_ring: a key of 32 bytes as `1:BASE64`."""
-        kept = self.read("secrets.json")
-        if name not in kept:
+        secrets_by_name = self.read("secrets.json")
+        if name not in secrets_by_name:
             key = "1:" + base64.b64encode(secrets.token_bytes(32)).decode()
-            kept[name] = key if as_ring else secrets.token_urlsafe(24)
-            self.write("secrets.json", kept)
-        return str(kept[name])
+            secrets_by_name[name] = key if as_ring else secrets.token_urlsafe(24)
+            self.write("secrets.json", secrets_by_name)
+        return str(secrets_by_name[name])

@@ -35,7 +35,7 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
     titles = {ticket["title"] for ticket in system.get("/tickets?limit=200", demo["keys"]["read"])["data"]}
     assert {"Kitchen faucet drips", "台所の蛇口から水漏れ", "المكيف لا يعمل في غرفة النوم"} <= titles
     first = system.get("/tickets?limit=200", demo["keys"]["read"])["data"]
-    told = system.read("demo-story.json")
+    recorded = system.read("demo-story.json")
 
     assert system.stop() == 0
     assert system.remains() == []
@@ -56,7 +56,7 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
     # The promise is 5 s on an idle machine; other tests may run at the same time.
     assert time.monotonic() - began < 50
     wait_for((system.folder / "runtime.json").exists)
-    assert system.read("demo.json") == demo and system.read("demo-story.json") == told
+    assert system.read("demo.json") == demo and system.read("demo-story.json") == recorded
     assert "demo company" not in system.terminal.read_text()
     assert system.stop(signal.SIGTERM) == 0
     assert system.remains() == []

@@ -28,27 +28,27 @@ def day(request: pytest.FixtureRequest) -> datetime.date:
     return found
 
 
-def test_a_day_always_tells_the_same_story(day: datetime.date) -> None:
+def test_a_day_always_has_the_same_story(day: datetime.date) -> None:
     assert story.fingerprint(story.rows(day)) == story.fingerprint(story.rows(day))
     assert story.fingerprint(story.rows(day)) != story.fingerprint(story.rows(day + datetime.timedelta(1)))
 
 
 def test_every_row_names_only_what_stands_before_it_and_of_its_own_property(day: datetime.date) -> None:
-    told: dict[str, dict[str, dict[str, Any]]] = {}
+    tables: dict[str, dict[str, dict[str, Any]]] = {}
     for kind, rows in story.rows(day).items():
         for row in rows:
             for field, named_kind in NAMED.items():
                 if row.get(field) is not None:
-                    named = told[named_kind][row[field]]
+                    named = tables[named_kind][row[field]]
                     if "property" in row and "property" in named:
                         assert named["property"] == row["property"], (kind, row)
             if row.get("location") is not None and "location_type" not in row:
-                assert told["units"][row["location"]]["property"] == row["property"], row
-        told[kind] = {row["external_id"]: row for row in rows}
-        assert len(told[kind]) == len(rows), f"an external_id stands twice among {kind}"
+                assert tables["units"][row["location"]]["property"] == row["property"], row
+        tables[kind] = {row["external_id"]: row for row in rows}
+        assert len(tables[kind]) == len(rows), f"an external_id stands twice among {kind}"
 
 
-def test_nothing_is_told_that_has_not_happened_yet(day: datetime.date) -> None:
+def test_no_instant_of_the_story_is_in_the_future(day: datetime.date) -> None:
     dawn = story.instant(day, "00:00:00")
     for kind, rows in story.rows(day).items():
         for row in rows:
@@ -68,21 +68,21 @@ def test_what_the_company_works_on_is_of_the_last_weeks(day: datetime.date) -> N
 def test_on_whatever_day_it_begins_inspections_and_readings_are_where_a_calendar_allows_them(
     day: datetime.date,
 ) -> None:
-    told = story.rows(day)
-    for inspection in told["inspections"]:
+    tables = story.rows(day)
+    for inspection in tables["inspections"]:
         dates = [inspection[name] for name in ("scheduled_date", "completed_date") if inspection.get(name)]
         assert all(datetime.date.fromisoformat(date).weekday() < 5 for date in dates), inspection
         assert dates == sorted(dates) and ("completed_date" not in inspection or dates[-1] < day.isoformat())
-    for reading in told["readings"]:
+    for reading in tables["readings"]:
         assert reading["period_start"] < reading["period_end"] < reading["created_at"] < story.instant(day, "00:00:00")
 
 
-def test_what_the_api_does_not_tell_apart_stands_in_the_rows() -> None:
-    told = story.rows(DAYS[0])
+def test_the_rows_hold_what_the_api_does_not_distinguish() -> None:
+    tables = story.rows(DAYS[0])
     assert {"unknown", None} <= {
-        vendor["last_compliance_state"] for vendor in told["vendors"] if "legal_name" in vendor
+        vendor["last_compliance_state"] for vendor in tables["vendors"] if "legal_name" in vendor
     }
-    inspections = told["inspections"]
+    inspections = tables["inspections"]
     assert "Finalized" in {inspection["status"] for inspection in inspections}
     walks = {(inspection.get("kind", "operations"), "engagement" in inspection) for inspection in inspections}
     assert walks == {

@@ -11,7 +11,7 @@ from makeready_local.services import NAMES, Service, environment_of
 from makeready_local.state import State
 
 
-def told(state_dir: Path) -> dict[str, dict[str, str]]:
+def key_settings(state_dir: Path) -> dict[str, dict[str, str]]:
     """The environment of each service, by name."""
     services = [Service(name, "postgresql://127.0.0.1/x") for name in NAMES]
     settings = config.read({"MAKEREADY_STATE_DIR": str(state_dir)})
@@ -26,20 +26,20 @@ def rings(environments: dict[str, dict[str, str]]) -> dict[str, str]:
     return {name: one["WEBHOOKS_VAULT_KEYS"] for name, one in environments.items() if "WEBHOOKS_VAULT_KEYS" in one}
 
 
-def test_the_vault_has_a_key_from_the_first_start_on_that_stays_and_nobody_else_reads(
+def test_the_vault_key_is_made_at_the_first_start_stays_and_is_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WEBHOOKS_VAULT_KEYS", raising=False)
-    made = rings(told(tmp_path / "state"))
+    made = rings(key_settings(tmp_path / "state"))
     assert list(made) == ["svc-webhooks"]
     assert stat.S_IMODE((tmp_path / "state" / "secrets.json").stat().st_mode) == 0o600
-    assert rings(told(tmp_path / "state")) == made
-    assert rings(told(tmp_path / "other")) != made
+    assert rings(key_settings(tmp_path / "state")) == made
+    assert rings(key_settings(tmp_path / "other")) != made
 
 
 @pytest.mark.parametrize("ring", ["", "k2:given,k1:given"])
-def test_a_ring_that_is_given_is_told_to_those_who_open_secrets_alone(
+def test_a_given_ring_is_passed_only_to_services_that_open_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ring: str
 ) -> None:
     monkeypatch.setenv("WEBHOOKS_VAULT_KEYS", ring)
-    assert rings(told(tmp_path / "state")) == {"svc-webhooks": ring}
+    assert rings(key_settings(tmp_path / "state")) == {"svc-webhooks": ring}

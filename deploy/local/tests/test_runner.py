@@ -51,9 +51,9 @@ runpy.run_module({module!r}, run_name="__main__")
         assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
-def test_a_nats_that_is_not_there_is_told(system: System) -> None:
+def test_an_absent_nats_is_reported(system: System) -> None:
     system.started(MAKEREADY_DEMO="0", MAKEREADY_NATS_URL=f"nats://127.0.0.1:{free_port()}")
-    assert "Nobody answers at MAKEREADY_NATS_URL" in system.terminal.read_text()
+    assert "MAKEREADY_NATS_URL does not answer" in system.terminal.read_text()
     assert system.stop() == 0
 
 
@@ -98,7 +98,7 @@ def test_a_port_in_use_is_named(system: System, port: int) -> None:
         ({"MAKEREADY_DATABASE_URL": "postgresql://a:b@127.0.0.1:1/c"}, 1, "127.0.0.1:1"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(prepared: System, settings: dict[str, str], status: int, words: str) -> None:
+def test_an_error_is_reported_in_one_line(prepared: System, settings: dict[str, str], status: int, words: str) -> None:
     assert prepared.start(**settings).wait(60) == status
     assert words in prepared.one_line()
     assert prepared.remains() == []

@@ -14,10 +14,12 @@ import asyncpg
 import nats
 import pytest
 
+from makeready_local import children, config
 from makeready_local.children import Child, LocalError, free_port, port_is_free, processes_bearing
 from makeready_local.databases import close_own_databases, make_database
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres, unprivileged_account
+from makeready_local.runner import Runner
 from testkit import containers
 from testkit.plugin import PostgresServer, Server, server_folder
 
@@ -58,8 +60,8 @@ async def test_postgres_logs_what_failed_without_the_values_of_the_row(postgres:
     with pytest.raises(asyncpg.CheckViolationError):
         await connection.execute("INSERT INTO party VALUES ($1)", "hunter2")
     await connection.close()
-    told = postgres.log.read_text()
-    assert "short" in told and "hunter2" not in told
+    log = postgres.log.read_text()
+    assert "short" in log and "hunter2" not in log
 
 
 async def test_postgres_keeps_port_and_rows_over_stop_and_kill(postgres: Postgres) -> None:
@@ -124,6 +126,43 @@ def test_a_note_of_a_dead_server_with_our_own_pid_does_not_stop_the_start(postgr
         postgres.start()
     finally:
         other.kill()
+
+
+CHATTY = "for number in range(5000):\n    print(f'{number:099}', flush=True)"
+
+
+def test_the_log_of_a_child_that_writes_without_end_stays_bounded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(children, "LOG_BYTES_MAX", 20_000)
+    child = Child("chatty", [sys.executable, "-c", CHATTY], log=folder / "chatty.log")
+    begun_anew, last = 0, 0
+    while child.alive:
+        child.bound_log()
+        size = child.log.stat().st_size
+        begun_anew, last = begun_anew + (size < last), size
+    child.bound_log()
+    assert child.exit_code == 0 and begun_anew > 0
+    assert child.log.stat().st_size <= 20_000
+    kept = child.log.read_text() + (folder / "chatty.log.1").read_text()
+    assert f"{4999:099}" in kept and f"{0:099}" not in kept
+    child.log.unlink()
+    child.bound_log()
+
+
+def test_the_runner_bounds_the_logs_of_its_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "LOG_BYTES_MAX", 5)
+    settings = config.read({"MAKEREADY_STATE_DIR": str(folder), "MAKEREADY_API_PORT": str(free_port())})
+    runner = Runner(settings)
+    child = Child("one", ["/bin/sh", "-c", "echo many words; exec sleep 60"], log=folder / "one.log")
+    runner._children.append(child)
+    try:
+        while not (folder / "one.log.1").exists():
+            runner._watch()
+            time.sleep(0.02)
+        assert child.log.read_bytes() == b"" and (folder / "one.log.1").read_text() == "many words\n"
+    finally:
+        child.kill()
 
 
 def test_a_half_made_cluster_is_made_anew(folder: Path) -> None:
@@ -202,7 +241,7 @@ async def test_nats_refuses_strangers(nats_server: Server) -> None:
         await nats.connect(nats_server.url.replace("makeready:", "makeready:not-"), allow_reconnect=False)
 
 
-def test_what_stops_a_server_is_told_in_one_line(folder: Path) -> None:
+def test_the_reason_why_a_server_stopped_is_reported_in_one_line(folder: Path) -> None:
     server = Postgres(folder / "postgres", "x", log=folder / "p.log", settings={"shared_buffers": "no"})
     with pytest.raises(LocalError, match=r"^PostgreSQL did not start: .*shared_buffers.*$"):
         server.start()

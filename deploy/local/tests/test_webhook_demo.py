@@ -39,20 +39,20 @@ def start(folder: Path, *words: str, **settings: str) -> subprocess.Popen[str]:
 def test_the_tour_shows_deliveries_verified_a_failure_its_retry_and_the_record(folder: Path) -> None:
     # The demo must ignore the user's settings for their own installation.
     demo = start(folder, "--once", MAKEREADY_API_PORT="1", MAKEREADY_STATE_DIR="/proc/nothing", WEBHOOKS_VAULT_KEYS="")
-    told, _ = demo.communicate(timeout=180)
-    assert demo.returncode == 0, told
-    assert "Traceback" not in told and "\033" not in told
-    arrived = re.findall(r"delivery +(\S+)  (\S+)  attempt (\d)\n.* signature ok .*\n.* answered (\d+)", told)
+    output, _ = demo.communicate(timeout=180)
+    assert demo.returncode == 0, output
+    assert "Traceback" not in output and "\033" not in output
+    arrived = re.findall(r"delivery +(\S+)  (\S+)  attempt (\d)\n.* signature ok .*\n.* answered (\d+)", output)
     assert [(event, attempt, answered) for event, _, attempt, answered in arrived] == [
         ("ticket.created", "1", "200"),
         ("ticket.status_changed", "1", "500"),
         ("ticket.status_changed", "2", "200"),
         ("ticket.status_changed", "1", "200"),
-    ], told
+    ], output
     assert arrived[1][1] == arrived[2][1] and len({event_id for _, event_id, _, _ in arrived}) == 3
-    assert "status: In Progress -> On Hold" in told
-    assert re.findall(r"GET /webhooks +200  health (\w+)", told)[-1] == "healthy"
-    record = told.partition("What is on record")[2]
+    assert "status: In Progress -> On Hold" in output
+    assert re.findall(r"GET /webhooks +200  health (\w+)", output)[-1] == "healthy"
+    record = output.partition("What is on record")[2]
     assert arrived[1][1] in record
     assert re.findall(r"^ +(\d) .* sweep .* (500|200) ", record, re.MULTILINE) == [("1", "500"), ("2", "200")]
     assert list(folder.iterdir()) == []
@@ -93,9 +93,9 @@ def test_a_tour_whose_system_fails_says_so_in_one_line_and_leaves_the_log_that_i
     (lock,) = folder.glob("*/state/lock")
     runner = int(lock.read_text())
     os.kill(runner, signal.SIGKILL)
-    told = demo.stdout.read()
-    assert demo.wait(60) == 1 and "Traceback" not in told
-    assert len(re.findall(r"^makeready: .+$", told, re.MULTILINE)) == 1, told
+    output = demo.stdout.read()
+    assert demo.wait(60) == 1 and "Traceback" not in output
+    assert len(re.findall(r"^makeready: .+$", output, re.MULTILINE)) == 1, output
     (kept,) = folder.iterdir()
-    assert str(kept) in told and (kept / "output").exists()
+    assert str(kept) in output and (kept / "output").exists()
     wait_for(lambda: System(folder).remains() == [], 60)

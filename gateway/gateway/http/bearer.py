@@ -1,5 +1,8 @@
 """Authenticates a request's key (spec 5) through a cache that a revocation reaches within a second.
 
+A key that is not cached is looked up only if it may be one of ours: its check is good, or it is among the keys without
+a check that can be verified here, whose digests are in memory. So random keys cost no query, however many come.
+
 Every gateway listens on its own database for revocations and changes of companies; NATS takes no part in it. A cached
 key is trusted for five seconds, and only while the listener works: its connection is probed four times a second, and
 from the moment it fails every request queries the database.
@@ -9,6 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sys
+from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,9 +34,17 @@ API_VERSION: Literal["v1"] = "v1"
 KEPT_SECONDS = 5.0
 KNOWN_MAX = 8192
 UNKNOWN_MAX = 4096
-# Lookups of unknown keys use at most this many pool connections, so random keys cannot starve known ones.
+# Look-ups of keys that this process has not read yet use at most this many pool connections: they cannot starve those
+# of known keys.
 STRANGERS_MAX = 3
-READ_SECONDS_MAX = 3.0
+# Within the deadline of every operation.
+READ_SECONDS_MAX = 4.0
+# Keys without a check can only become fewer, but a gateway of release 0.2.0 may still mint one during an upgrade.
+UNCHECKED_SECONDS = 60.0
+# The least time between two loads for keys of a ring that is not known here. After a long load it is ten times the
+# load's, within the limit of a request that waits.
+RELOAD_SECONDS, RELOAD_SECONDS_MAX = 1.0, 3.0
+KEY_CHARACTERS_MAX = 100
 PROBE_SECONDS = 0.25
 PROBE_SECONDS_MAX = 0.5
 RECONNECT_SECONDS = 0.2
@@ -59,26 +73,50 @@ class _Kept:
     until: float
 
 
-def digest(authorization: Sequence[str]) -> bytes | None:
-    """SHA-256 of the key in the Authorization headers of a request; None if no API key has that form.
+def presented(authorization: Sequence[str]) -> str | None:
+    """The key in the Authorization headers of a request; None if there is none, or none can be so long.
 
-    The scheme word is matched in any case; everything after the first space is the key. Keys are compared by their
-    digests alone, so that the response time reveals nothing about a key.
+    The scheme word is matched in any case; everything after the first space is the key.
     """
     if len(authorization) != 1:
         return None
     scheme, _, key = authorization[0].partition(" ")
-    if scheme.lower() != "bearer" or len(key) != rules.KEY_CHARACTERS or not key.isascii():
-        return None
-    return hashlib.sha256(key.encode()).digest()
+    return key if scheme.lower() == "bearer" and len(key) <= KEY_CHARACTERS_MAX and key.isascii() else None
+
+
+class _Digests:
+    """The keys without a check that can be verified here, by the first bytes of their digests: 8 bytes a key.
+
+    That two keys have the same first bytes is unlikely and costs a look-up.
+    """
+
+    def __init__(self, heads: bytes = b"") -> None:
+        """heads: those of `queries.unchecked_digests`."""
+        self._heads = array("Q", heads)
+        if sys.byteorder == "little":
+            self._heads.byteswap()
+
+    def __len__(self) -> int:
+        return len(self._heads)
+
+    def __contains__(self, digest: bytes) -> bool:
+        head = int.from_bytes(digest[: queries.DIGEST_HEAD_BYTES], "big")
+        place = bisect_left(self._heads, head)
+        return place < len(self._heads) and self._heads[place] == head
 
 
 class Keys:
-    """The cache of keys."""
+    """The cache of keys. They are compared by their digests alone: the response time reveals nothing about a key."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, checks: rules.KeyChecks) -> None:
         self.listening = False
         self._database = database
+        self._checks = checks
+        self._unchecked: _Digests | None = None
+        """None until they are loaded."""
+        self._next_load: asyncio.Future[None] | None = None
+        """The load of `_unchecked` that has not begun yet."""
+        self._load_at = 0.0
         self._known: dict[bytes, _Kept] = {}
         self._unknown: dict[bytes, float] = {}
         self._reading: dict[bytes, asyncio.Future[Caller | None]] = {}
@@ -86,25 +124,66 @@ class Keys:
         # Grows with every notice and whenever the listener connects or fails: a read that began before is not cached.
         self._epoch = 0
 
-    async def find(self, digest: bytes) -> Caller | None:
-        """The key with this digest; None if no such key exists. Raises DatabaseUnavailable after READ_SECONDS_MAX."""
+    async def find(self, key: str) -> Caller | None:
+        """The key; None if no such key exists. Raises DatabaseUnavailable after READ_SECONDS_MAX."""
+        digest = hashlib.sha256(key.encode()).digest()
         if self.listening:
             now = asyncio.get_running_loop().time()
-            kept = self._known.get(digest)
-            if kept is None:
+            cached = self._known.get(digest)
+            if cached is None:
                 if self._unknown.get(digest, 0.0) > now:
                     return None
-            elif kept.until > now:
-                return kept.caller
-        reading = self._reading.get(digest)
-        if reading is None:
-            reading = asyncio.ensure_future(self._read(digest))
-            self._reading[digest] = reading
+            elif cached.until > now:
+                return cached.caller
         try:
             async with asyncio.timeout(READ_SECONDS_MAX):
+                if digest not in self._known and not await self._may_be_ours(key, digest):
+                    return None
+                reading = self._reading.get(digest)
+                if reading is None:
+                    reading = self._reading[digest] = asyncio.ensure_future(self._read(digest))
                 return await asyncio.shield(reading)
         except TimeoutError:
             raise DatabaseUnavailable("the key was not read in time") from None
+
+    async def _may_be_ours(self, key: str, digest: bytes) -> bool:
+        """Whether a look-up may find the key. Costs a query only for a ring that is not known here, one a second."""
+        verdict = self._checks.verdict(key)
+        if verdict in ("good", "bad"):
+            return verdict == "good"
+        if self._unchecked is not None and digest in self._unchecked:
+            return True
+        if self._unchecked is None or verdict == "unknown ring":
+            # A gateway with another ring may have minted the key after the last load.
+            await self._loaded_from_now()
+        return self._unchecked is not None and digest in self._unchecked
+
+    async def _loaded_from_now(self) -> None:
+        """Returns when a load that began after this call has ended. Loads are RELOAD_SECONDS apart, shared by all."""
+        if self._next_load is None:
+            self._next_load = asyncio.ensure_future(self._load())
+            # The requests that wait may all have left when it fails.
+            self._next_load.add_done_callback(lambda load: load.cancelled() or load.exception())
+        await asyncio.shield(self._next_load)
+
+    async def _load(self) -> None:
+        loop = asyncio.get_running_loop()
+        if (wait := self._load_at - loop.time()) > 0:
+            await asyncio.sleep(wait)
+        self._next_load = None
+        begun = loop.time()
+        self._load_at = begun + RELOAD_SECONDS
+        self._unchecked = _Digests(await queries.unchecked_digests(self._database, self._checks.marks))
+        took = loop.time() - begun
+        self._load_at = begun + max(RELOAD_SECONDS, min(RELOAD_SECONDS_MAX, 10 * took))
+
+    async def load_unchecked(self) -> None:
+        """Loads the digests of keys without a verifiable check, and again while any exist, until cancelled."""
+        await self._loaded_from_now()
+        while True:
+            await asyncio.sleep(UNCHECKED_SECONDS)
+            if self._unchecked:
+                await self._loaded_from_now()
 
     async def _read(self, digest: bytes) -> Caller | None:
         task = asyncio.current_task()
@@ -160,8 +239,8 @@ class Keys:
             connection.add_termination_listener(on_end)
             await connection.add_listener(CHANNEL, self._on_notice)
             self._forget_reads()
-            for kept in self._known.values():
-                kept.until = 0.0
+            for cached in self._known.values():
+                cached.until = 0.0
             self._unknown.clear()
             self.listening = True
             LISTENING.set(1)
@@ -188,10 +267,10 @@ class Keys:
     def _on_notice(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
         kind, _, number = str(payload).partition(" ")
         self._forget_reads()
-        for kept in self._known.values():
-            named = kept.caller.api_key_id if kind == "key" else kept.caller.identity.company_id
+        for cached in self._known.values():
+            named = cached.caller.api_key_id if kind == "key" else cached.caller.identity.company_id
             if str(named) == number:
-                kept.until = 0.0
+                cached.until = 0.0
 
 
 def _caller(row: Record) -> Caller:

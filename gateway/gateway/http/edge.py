@@ -26,7 +26,7 @@ from gateway.http.cursors import Cursors
 from gateway.http.limits import REQUESTS_A_MINUTE, WINDOW_SECONDS, Limits
 from gateway.http.reference import Reference
 from gateway.http.replies import Refused, Reply
-from gateway.http.routes import Operation, resource_of
+from gateway.http.routes import PUBLIC, Operation, resource_of
 
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 64
 
@@ -108,7 +108,7 @@ class Edge:
         if operation is None:
             _refuse_verb(resource.allow)
         route[0] = operation.route.path
-        if operation.route.scope == "public":
+        if operation.scope == PUBLIC:
             filters.pairs(query, ())
             return self._reference.document
         caller = await self._caller(request)
@@ -140,8 +140,8 @@ class Edge:
     async def _caller(self, request: Request) -> Caller:
         """The authenticated caller. Raises Refusal for a missing or revoked key, an inactive company, or too many
         requests."""
-        digest = bearer.digest(request.headers.getall("Authorization", ()))
-        caller = None if digest is None else await self._keys.find(digest)
+        key = bearer.presented(request.headers.getall("Authorization", ()))
+        caller = None if key is None else await self._keys.find(key)
         if caller is None:
             raise Refused(*_UNAUTHORIZED)
         if caller.revoked:

@@ -11,19 +11,14 @@ from typing import Any, Literal
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from chassis.auth.access import OPENED_BY, asked_scope
 from gateway.http.filters import Filter, filters_of
 
 PREFIX = "/api/v1"
 READ_SECONDS, WRITE_SECONDS = 5.0, 10.0
 
-# The key scopes that open each kind of operation (spec 5.4); a public one needs no key.
-OPENED_BY = {
-    "public": frozenset[str](),
-    "any": frozenset({"read", "write", "webhook_only"}),
-    "read": frozenset({"read", "write"}),
-    "webhook_only": frozenset({"webhook_only", "write"}),
-    "write": frozenset({"write"}),
-}
+# The scope of an operation that needs no key.
+PUBLIC = "public"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,48 +26,48 @@ class Route:
     """One operation of the public API.
 
     rpc: CONTEXT.SERVICE/METHOD of its contract; empty if the gateway answers by itself. key_sentence: the message for a
-    write without an Idempotency-Key.
+    write without an Idempotency-Key. scope: that of an operation without RPC; an RPC's proto names its own.
     """
 
     method: str
     path: str
-    scope: str
     rpc: str = ""
     key_sentence: str = ""
+    scope: str = ""
 
 
 ROUTES = (
-    Route("GET", "/whoami", "any"),
-    Route("GET", "/openapi.json", "public"),
-    Route("GET", "/tickets", "read", "tickets.TicketsService/ListTickets"),
-    Route("POST", "/tickets", "write", "tickets.TicketsService/CreateTicket",
+    Route("GET", "/whoami", scope="any"),
+    Route("GET", "/openapi.json", scope=PUBLIC),
+    Route("GET", "/tickets", "tickets.TicketsService/ListTickets"),
+    Route("POST", "/tickets", "tickets.TicketsService/CreateTicket",
           "Creating a ticket needs an Idempotency-Key header; send a new key with each new ticket."),
-    Route("GET", "/tickets/{ticket_id}", "read", "tickets.TicketsService/GetTicket"),
-    Route("PATCH", "/tickets/{ticket_id}", "write", "tickets.TicketsService/ChangeTicketStatus",
+    Route("GET", "/tickets/{ticket_id}", "tickets.TicketsService/GetTicket"),
+    Route("PATCH", "/tickets/{ticket_id}", "tickets.TicketsService/ChangeTicketStatus",
           "Changing a ticket's status needs an Idempotency-Key header; send a new key with each change."),
-    Route("GET", "/properties", "read", "catalog.PropertiesService/ListProperties"),
-    Route("GET", "/properties/{property_id}", "read", "catalog.PropertiesService/GetProperty"),
-    Route("GET", "/units", "read", "catalog.UnitsService/ListUnits"),
-    Route("GET", "/units/{unit_id}", "read", "catalog.UnitsService/GetUnit"),
-    Route("POST", "/units/{unit_id}/notice", "write", "occupancy.ResidenciesService/RecordNotice",
+    Route("GET", "/properties", "catalog.PropertiesService/ListProperties"),
+    Route("GET", "/properties/{property_id}", "catalog.PropertiesService/GetProperty"),
+    Route("GET", "/units", "catalog.UnitsService/ListUnits"),
+    Route("GET", "/units/{unit_id}", "catalog.UnitsService/GetUnit"),
+    Route("POST", "/units/{unit_id}/notice", "occupancy.ResidenciesService/RecordNotice",
           "Recording a notice needs an Idempotency-Key header; send a new key with each new notice."),
-    Route("POST", "/units/{unit_id}/move-in", "write", "occupancy.ResidenciesService/RecordMoveIn",
+    Route("POST", "/units/{unit_id}/move-in", "occupancy.ResidenciesService/RecordMoveIn",
           "Recording a move-in needs an Idempotency-Key header; send a new key with each new move-in."),
-    Route("GET", "/assets", "read", "catalog.AssetsService/ListAssets"),
-    Route("GET", "/assets/{asset_id}", "read", "catalog.AssetsService/GetAsset"),
-    Route("GET", "/vendors", "read", "catalog.VendorsService/ListVendors"),
-    Route("GET", "/vendors/{vendor_id}", "read", "catalog.VendorsService/GetVendor"),
-    Route("GET", "/inspections", "read", "catalog.InspectionsService/ListInspections"),
-    Route("GET", "/inspections/{inspection_id}", "read", "catalog.InspectionsService/GetInspection"),
-    Route("GET", "/turns", "read", "occupancy.TurnsService/ListTurns"),
-    Route("GET", "/turns/{turn_id}", "read", "occupancy.TurnsService/GetTurn"),
-    Route("GET", "/meters", "read", "catalog.MetersService/ListMeters"),
-    Route("GET", "/meters/{meter_id}", "read", "catalog.MetersService/GetMeter"),
-    Route("GET", "/meters/{meter_id}/readings", "read", "catalog.MetersService/ListReadings"),
-    Route("GET", "/webhooks", "any", "webhooks.SubscriptionsService/ListSubscriptions"),
-    Route("POST", "/webhooks", "webhook_only", "webhooks.SubscriptionsService/CreateSubscription",
+    Route("GET", "/assets", "catalog.AssetsService/ListAssets"),
+    Route("GET", "/assets/{asset_id}", "catalog.AssetsService/GetAsset"),
+    Route("GET", "/vendors", "catalog.VendorsService/ListVendors"),
+    Route("GET", "/vendors/{vendor_id}", "catalog.VendorsService/GetVendor"),
+    Route("GET", "/inspections", "catalog.InspectionsService/ListInspections"),
+    Route("GET", "/inspections/{inspection_id}", "catalog.InspectionsService/GetInspection"),
+    Route("GET", "/turns", "occupancy.TurnsService/ListTurns"),
+    Route("GET", "/turns/{turn_id}", "occupancy.TurnsService/GetTurn"),
+    Route("GET", "/meters", "catalog.MetersService/ListMeters"),
+    Route("GET", "/meters/{meter_id}", "catalog.MetersService/GetMeter"),
+    Route("GET", "/meters/{meter_id}/readings", "catalog.MetersService/ListReadings"),
+    Route("GET", "/webhooks", "webhooks.SubscriptionsService/ListSubscriptions"),
+    Route("POST", "/webhooks", "webhooks.SubscriptionsService/CreateSubscription",
           "Creating a webhook subscription needs an Idempotency-Key header; send a new key with each subscription."),
-    Route("DELETE", "/webhooks/{sub_id}", "webhook_only", "webhooks.SubscriptionsService/DeleteSubscription"),
+    Route("DELETE", "/webhooks/{sub_id}", "webhooks.SubscriptionsService/DeleteSubscription"),
 )  # fmt: skip
 
 Kind = Literal["own", "list", "fetch", "write", "delete"]
@@ -94,7 +89,10 @@ class Operation:
     """The request's field that takes the id in the path; empty if the path has none."""
     filters: tuple[Filter, ...]
     allowed_query: tuple[str, ...]
+    scope: str
+    """The scope that it asks of a key: a key of `OPENED_BY`, or PUBLIC."""
     opened_by: frozenset[str]
+    """The scopes of the keys that open it."""
     deadline_seconds: float
 
 
@@ -107,9 +105,9 @@ class Resource:
 
 
 def _operation(route: Route) -> Operation:
-    opened_by = OPENED_BY[route.scope]
     if not route.rpc:
-        return Operation(route, "own", "", "", None, None, "", (), (), opened_by, READ_SECONDS)
+        opened_by = OPENED_BY.get(route.scope, frozenset())
+        return Operation(route, "own", "", "", None, None, "", (), (), route.scope, opened_by, READ_SECONDS)
     context, _, rpc = route.rpc.partition(".")
     service_name, _, method_name = rpc.partition("/")
     service = _contracts(context)[service_name]
@@ -120,6 +118,8 @@ def _operation(route: Route) -> Operation:
     fields = method.input_type.fields_by_name
     assert not id_field or id_field in fields, f"{route.path}: {method.full_name} takes no {id_field}"
     assert (kind == "write") == bool(route.key_sentence), f"{route.path}: writes, and they alone, have a key sentence"
+    scope = asked_scope(method)
+    assert scope and not route.scope, f"{route.path}: the proto of {method.full_name} names the scope"
     filters = filters_of(method.input_type) if kind == "list" else ()
     return Operation(
         route,
@@ -131,7 +131,8 @@ def _operation(route: Route) -> Operation:
         id_field,
         filters,
         ("limit", "cursor", *(one.name for one in filters)) if kind == "list" else (),
-        opened_by,
+        scope,
+        OPENED_BY[scope],
         WRITE_SECONDS if kind in ("write", "delete") else READ_SECONDS,
     )
 

@@ -110,7 +110,7 @@ async def test_a_body_that_comes_too_slowly_is_answered(api: Api) -> None:
     assert await connection.is_closed()
 
 
-async def test_a_body_that_nobody_reads_may_not_keep_the_connection(api: Api) -> None:
+async def test_an_unread_body_may_not_keep_the_connection(api: Api) -> None:
     connection = await api.connect()
     await connection.send(b"GET / HTTP/1.1\r\nHost: test\r\nContent-Length: 1000\r\n\r\n")
     assert (await connection.receive()).status == 200
@@ -203,7 +203,7 @@ async def test_headers_that_are_broken_off_are_answered(api: Api, answers: Answe
     assert answers.begun == 0
 
 
-async def test_too_long_a_line_is_told_apart_from_other_malformed_requests(api: Api) -> None:
+async def test_too_long_a_line_has_an_answer_of_its_own(api: Api) -> None:
     response = await api.get("//", X_Long="x" * (module.LINE_BYTES_MAX + 1))
     assert f"longer than {module.LINE_BYTES_MAX} bytes" in response.message
     assert "longer than" not in (await api.raw(b"nonsense\r\n\r\n")).message

@@ -17,7 +17,9 @@ rings = st.dictionaries(
 
 
 @given(rings, ids, bindings)
-def test_a_cursor_tells_the_id_that_it_was_issued_for(ring: dict[str, bytes], after_id: int, bound_to: bytes) -> None:
+def test_a_cursor_contains_the_id_that_it_was_issued_for(
+    ring: dict[str, bytes], after_id: int, bound_to: bytes
+) -> None:
     cursors = Cursors(ring)
     assert cursors.after_id(cursors.issue(after_id, bound_to), bound_to) == after_id
 

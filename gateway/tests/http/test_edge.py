@@ -6,13 +6,13 @@ from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts, first_id
 
 
-async def test_whoami_tells_company_and_key(api: Api, key: str, company_id: int) -> None:
+async def test_whoami_returns_company_and_key(api: Api, key: str, company_id: int) -> None:
     response = await api.get("/whoami", key)
     assert response.status == 200
     assert list(response.json) == ["api_version", "company", "key"]
     assert response.json["company"] == {"id": company_id, "name": "Maple Homes", "timezone": "UTC"}
     assert list(response.json["key"]) == ["id", "name", "prefix", "scope", "created_at"]
-    assert response.json["key"]["prefix"] == key[:11]
+    assert response.json["key"]["prefix"] == key[:17]
 
 
 async def test_a_record_passes_through_to_the_byte(api: Api, key: str, company_id: int, contexts: Contexts) -> None:

@@ -281,7 +281,7 @@ async def test_an_endless_body_is_answered_and_cut_off(api: Api, key: str) -> No
                 await asyncio.sleep(0)
 
 
-async def test_a_body_nobody_asked_for_is_skipped(api: Api, key: str) -> None:
+async def test_an_unexpected_body_is_skipped(api: Api, key: str) -> None:
     connection = await api.connect()
     for size in (1, 100_000, 300_000):
         await connection.send(api.bytes("GET", "/whoami", key, b"x" * size))
@@ -298,14 +298,14 @@ async def test_a_refused_write_does_not_need_its_body(api: Api) -> None:
     assert (await connection.receive()).status == 404
 
 
-async def test_a_client_is_told_to_continue_once_its_body_is_wanted(api: Api, key: str) -> None:
+async def test_a_client_is_asked_to_continue_once_its_body_is_wanted(api: Api, key: str) -> None:
     connection = await post(api, key, "Expect: 100-continue\r\nContent-Length: 2\r\n")
     assert await connection.reader.readexactly(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
     await connection.send(b"{}")
     assert (await connection.receive()).status == 201
 
 
-async def test_a_refused_client_is_not_told_to_continue_and_its_connection_ends(api: Api) -> None:
+async def test_a_refused_client_is_not_asked_to_continue_and_its_connection_ends(api: Api) -> None:
     connection = await post(api, "mk_none", "Expect: 100-continue\r\nContent-Length: 2\r\n")
     response = await connection.receive()
     assert (response.status, response.interim) == (401, ())

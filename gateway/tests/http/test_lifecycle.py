@@ -53,7 +53,7 @@ async def test_the_ports_open_when_every_service_serves(harness: GatewayHarness,
     assert await gateway.stop() == 0
 
 
-async def test_a_service_that_stays_away_keeps_the_ports_closed_no_longer_than_told(
+async def test_an_absent_service_keeps_the_ports_closed_no_longer_than_the_setting_says(
     harness: GatewayHarness, contexts: Contexts
 ) -> None:
     await contexts.say("svc-tickets", serving=False)
@@ -149,17 +149,10 @@ async def test_a_port_in_use_is_one_clear_line(harness: GatewayHarness, gateway:
 
 
 RING = "1:" + base64.b64encode(b"k" * 32).decode()
+BAD_RINGS = ["", "abc", "1:", "1:!!!", "1:c2hvcnQ=", f"{RING},{RING}", f"a b:{RING[2:]}", f":{RING[2:]}"]
 BAD_SETTINGS = {
-    "MAKEREADY_CURSOR_KEYS": [
-        "",
-        "abc",
-        "1:",
-        "1:!!!",
-        "1:c2hvcnQ=",
-        f"{RING},{RING}",
-        f"a b:{RING[2:]}",
-        f":{RING[2:]}",
-    ],
+    "MAKEREADY_CURSOR_KEYS": BAD_RINGS,
+    "MAKEREADY_KEY_CHECK_SECRETS": [*BAD_RINGS, f"ninechars:{RING[2:]}", f"a_b:{RING[2:]}"],
     "MAKEREADY_RATE_LIMIT_URL": ["postgres://x", "memory", "nonsense"],
     "MAKEREADY_API_PORT": ["0", "65536", "x", "-1"],
     "MAKEREADY_ADMIN_PORT": ["80x"],
@@ -177,12 +170,12 @@ BAD_SETTINGS = {
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name, values in BAD_SETTINGS.items() for value in values]
 )
-def test_a_bad_setting_is_told_by_name(harness: GatewayHarness, name: str, value: str) -> None:
+def test_a_bad_setting_is_named(harness: GatewayHarness, name: str, value: str) -> None:
     environment = harness.gateway(**{name: value}).environment
-    with pytest.raises(SettingsError) as told:
+    with pytest.raises(SettingsError) as refused:
         config.read(Environment(environment))
-    assert name in str(told.value) and str(told.value).endswith(".") and "\n" not in str(told.value)
-    assert not value or "RATE" in name or value not in str(told.value).split()
+    assert name in str(refused.value) and str(refused.value).endswith(".") and "\n" not in str(refused.value)
+    assert not value or "RATE" in name or value not in str(refused.value).split()
 
 
 def test_loopback_and_an_ingress_need_no_certificate(harness: GatewayHarness) -> None:
@@ -308,7 +301,7 @@ async def test_probes_lie_outside_the_namespace_and_need_no_key(api: Api) -> Non
         assert (await api.get(path)).status == 404
 
 
-async def test_the_administrator_port_has_one_page_that_asks_nobody_for_anything(gateway: Gateway) -> None:
+async def test_the_administrator_port_has_one_page_that_needs_no_service(gateway: Gateway) -> None:
     admin = Api(int(gateway.environment["MAKEREADY_ADMIN_PORT"]))
     for path in ("//", "//tickets/5"):
         page = await admin.get(path)

@@ -50,7 +50,7 @@ async def test_every_page_of_a_list_is_reached_once(
 
 
 @pytest.mark.parametrize(("text", "applied"), [("1", 1), ("007", 7), ("200", 200), ("201", 200), ("9" * 5000, 200)])
-async def test_limit_is_clamped_and_told(api: Api, key: str, text: str, applied: int) -> None:
+async def test_limit_is_clamped_and_returned(api: Api, key: str, text: str, applied: int) -> None:
     assert (await api.get(f"/tickets?limit={text}", key)).json["limit"] == applied
 
 
@@ -242,7 +242,7 @@ async def test_a_cursor_of_readings_works_with_its_own_meter_alone(api: Api, key
         assert refused(await api.get(f"{path}?cursor={cursor}", key)), path
 
 
-async def test_the_readings_of_a_meter_that_nobody_has_are_not_found(api: Api, key: str, company_id: int) -> None:
+async def test_the_readings_of_an_unknown_meter_are_not_found(api: Api, key: str, company_id: int) -> None:
     for entity_id in (first_id(company_id) + RECORDS, 0, 2**63, "x"):
         response = await api.get(f"/meters/{entity_id}/readings?limit=5", key)
         assert (response.status, response.code) == (404, "not_found")
@@ -263,7 +263,7 @@ async def test_what_is_no_cursor_of_ours_is_refused(api: Api, key: str, path: st
     assert refused(await api.get(f"{path}?cursor={text}", key))
 
 
-async def test_a_bad_cursor_is_told_after_bad_filters(api: Api, key: str) -> None:
+async def test_bad_filters_are_reported_before_a_bad_cursor(api: Api, key: str) -> None:
     assert (await api.get("/tickets?cursor=x&status=nonsense", key)).status == 422
     assert (await api.get("/tickets?cursor=x&limit=0", key)).code == "invalid_limit"
     assert (await api.get("/tickets?cursor=x&nonsense=1", key)).code == "invalid_request"

@@ -65,8 +65,8 @@ async def other(
     await asyncio.to_thread(install, wanted, folder)
     made = harness.gateway(PYTHONPATH=str(folder))
     program = [sys.executable, "-P", "-c", "import aiohttp; print(aiohttp.__version__, aiohttp.__file__)"]
-    told = await asyncio.to_thread(subprocess.check_output, program, env=made.environment, text=True)
-    version, file = told.split()
+    output = await asyncio.to_thread(subprocess.check_output, program, env=made.environment, text=True)
+    version, file = output.split()
     assert Path(file).is_relative_to(folder)
     assert version == oldest() if request.param == "oldest" else Version(version) in requirement().specifier
     made.start()
@@ -98,7 +98,7 @@ async def test_it_answers_what_its_parser_refuses(api: Api) -> None:
         assert await connection.is_closed()
 
 
-async def test_too_long_a_line_is_told_apart(api: Api) -> None:
+async def test_too_long_a_line_has_an_error_of_its_own(api: Api) -> None:
     assert "longer than" in (await api.get("/whoami", X_Long="x" * 10_000)).message
 
 

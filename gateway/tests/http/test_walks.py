@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.http.routes import OPENED_BY, OPERATIONS, Operation, resource_of
+from chassis.auth.access import OPENED_BY
+from gateway.http.routes import OPERATIONS, PUBLIC, Operation, resource_of
 from testkit.gateways import Operator
 from testkit.raw_http import Api, Response
 from testkit.stub_contexts import RECORDS, Contexts, first_id
 
 # All routes that need a key; test_reference.py tests the public one.
-ROUTES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.route.scope != "public"}
+ROUTES = {f"{one.route.method} {one.route.path}": one for one in OPERATIONS if one.scope != PUBLIC}
 every_route = pytest.mark.parametrize("operation", ROUTES.values(), ids=ROUTES)
 VERBS = (
     "GET HEAD OPTIONS TRACE POST PUT PATCH DELETE PROPFIND COPY LOCK MKCOL MOVE PURGE REPORT SEARCH LINK NOTIFY QUERY"
@@ -106,7 +107,9 @@ async def test_a_key_is_read_from_the_header_alone(api: Api, operation: Operatio
 
 
 @every_route
-async def test_a_revoked_key_is_told_so(api: Api, operation: Operation, keys: Keys, contexts: Contexts) -> None:
+async def test_a_revoked_key_is_answered_key_revoked(
+    api: Api, operation: Operation, keys: Keys, contexts: Contexts
+) -> None:
     response = await ask(api, operation, keys.revoked)
     assert (response.status, response.code) == (401, "key_revoked")
     assert not contexts.seen
@@ -184,7 +187,7 @@ async def test_verbs_are_those_of_the_contract_and_a_browser_is_allowed_none(
 
 
 @pytest.mark.parametrize("path", sorted({operation.route.path for operation in OPERATIONS}))
-async def test_any_other_verb_is_told_which_are_allowed(api: Api, keys: Keys, path: str) -> None:
+async def test_any_other_verb_is_answered_with_the_allowed_ones(api: Api, keys: Keys, path: str) -> None:
     allowed = [one.route.method for one in OPERATIONS if one.route.path == path]
     concrete = "/".join("1" if part.startswith("{") else part for part in path.split("/"))
     found = resource_of("/api/v1" + concrete)
@@ -228,7 +231,7 @@ IDS = {name: operation for name, operation in ROUTES.items() if operation.id_fie
 
 
 @pytest.mark.parametrize("operation", IDS.values(), ids=IDS)
-async def test_another_companys_record_answers_as_one_that_nobody_has(
+async def test_another_companys_record_answers_as_an_unknown_one(
     api: Api, operation: Operation, operator: Operator
 ) -> None:
     mine, theirs = await operator.company(), await operator.company()

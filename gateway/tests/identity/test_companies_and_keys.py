@@ -31,10 +31,10 @@ from testkit.revise import differences
 
 
 async def refused(operator: Operator, rpc: str, request: object) -> Refusal:
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(Refusal) as refusal:
         await operator(rpc, request)
-    assert told.value.message.endswith(".") and ". " not in told.value.message
-    return told.value
+    assert refusal.value.message.endswith(".") and ". " not in refusal.value.message
+    return refusal.value
 
 
 async def rows(database: Database, sql: str, *values: object) -> list[asyncpg.Record]:
@@ -70,7 +70,7 @@ async def test_a_timezone_is_an_iana_name(operator: Operator, company_id: int, t
         assert "IANA" in (await refused(operator, rpc, request)).message
 
 
-async def test_what_nobody_has_is_not_found(operator: Operator, company_id: int) -> None:
+async def test_an_unknown_record_is_not_found(operator: Operator, company_id: int) -> None:
     for rpc, request in (
         ("UpdateCompany", pb.UpdateCompanyRequest(company_id=900_000, active=True)),
         ("CreateAdministrator", pb.CreateAdministratorRequest(company_id=900_000, email="a@example.com")),
@@ -129,18 +129,18 @@ async def test_a_key_is_256_random_bits_and_stored_as_its_digest(
 ) -> None:
     email = await operator.administrator(company_id)
     key_id, key = await operator.minted(company_id, "read", email)
-    assert re.fullmatch(r"mk_[A-Za-z0-9_-]{43}", key) and len(key) == rules.KEY_CHARACTERS
+    assert re.fullmatch(r"mk_1[0-9a-f]{4}_[A-Za-z0-9_-]{43}[A-Za-z0-9_-]{16}", key)
     (row,) = await rows(database, "SELECT * FROM api_key WHERE id = $1", key_id)
     assert row["digest"] == hashlib.sha256(key.encode()).digest()
-    assert row["prefix"] == key[:11]
-    assert not [value for value in row.values() if isinstance(value, str) and key[11:] in value]
+    assert row["prefix"] == key[:17]  # mk_1abcd_ and 8 random characters
+    assert not [value for value in row.values() if isinstance(value, str) and key[17:] in value]
     audited = await rows(
         database,
         "SELECT action, after::text AS detail, actor, request_id FROM audit WHERE subject = 'key' AND subject_id = $1",
         key_id,
     )
     assert [(row["action"], row["actor"], row["request_id"]) for row in audited] == [("key.minted", "operator", "op-1")]
-    assert key[11:] not in audited[0]["detail"]
+    assert key[17:] not in audited[0]["detail"]
 
 
 async def test_keys_are_listed_and_revoked_once(operator: Operator, company_id: int, database: Database) -> None:
@@ -152,7 +152,7 @@ async def test_keys_are_listed_and_revoked_once(operator: Operator, company_id: 
         (first, pb.SCOPE_READ, email),
         (second, pb.SCOPE_WEBHOOK_ONLY, ""),
     ]
-    assert key not in str(listed) and listed[0].prefix == key[:11]
+    assert key not in str(listed) and listed[0].prefix == key[:17]
     revoked = (await operator("RevokeKey", pb.RevokeKeyRequest(key_id=first))).key
     again = (await operator("RevokeKey", pb.RevokeKeyRequest(key_id=first))).key
     assert revoked.HasField("revoked_at") and again == revoked
@@ -183,7 +183,7 @@ async def test_a_key_cannot_name_another_companys_administrator(
         )
 
 
-async def test_other_contexts_are_told_of_a_company_by_version(
+async def test_other_contexts_get_each_version_of_a_company(
     operator: Operator, company_id: int, database: Database
 ) -> None:
     for active in (False, False, True):
@@ -192,8 +192,8 @@ async def test_other_contexts_are_told_of_a_company_by_version(
         Event.FromString(row["message"])
         for row in await rows(database, "SELECT message FROM outbox WHERE subject = 'events.gateway.references'")
     ]
-    told = [one.references.companies[0] for one in sent if one.company_id == company_id]
-    assert sorted((one.version, one.active, one.name) for one in told) == [
+    published = [one.references.companies[0] for one in sent if one.company_id == company_id]
+    assert sorted((one.version, one.active, one.name) for one in published) == [
         (1, True, "Maple Homes"),
         (2, False, "Maple Homes"),
         (3, True, "Maple Homes"),
@@ -211,14 +211,14 @@ async def test_changes_of_one_company_at_once_leave_the_versions_in_order(
         Event.FromString(row["message"])
         for row in await rows(database, "SELECT message FROM outbox WHERE subject = 'events.gateway.references'")
     ]
-    told = {
+    names_by_version = {
         one.references.companies[0].version: one.references.companies[0].timezone
         for one in sent
         if one.company_id == company_id
     }
-    assert sorted(told) == list(range(1, len(told) + 1))
+    assert sorted(names_by_version) == list(range(1, len(names_by_version) + 1))
     (row,) = await rows(database, "SELECT version, timezone FROM company WHERE id = $1", company_id)
-    assert told[row["version"]] == row["timezone"]
+    assert names_by_version[row["version"]] == row["timezone"]
 
 
 async def test_the_tables_are_what_the_migrations_make(harness: object, database: Database) -> None:

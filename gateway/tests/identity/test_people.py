@@ -21,10 +21,10 @@ UNKNOWN = 2**62
 
 
 async def refusal(call: Any) -> tuple[int, str, str]:
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(Refusal) as refused:
         await call
-    assert told.value.message.endswith(".") and ". " not in told.value.message
-    return told.value.status, told.value.code, told.value.message
+    assert refused.value.message.endswith(".") and ". " not in refused.value.message
+    return refused.value.status, refused.value.code, refused.value.message
 
 
 async def member(operator: Operator, company_id: int) -> int:
@@ -57,7 +57,7 @@ async def test_a_token_names_the_person_the_company_and_one_service(
             TokenVerifier(identity_keys / "ring.jwks", "svc-catalog").verify(token)
 
 
-async def test_nobody_is_vouched_for_who_is_not_of_that_company(operator: Operator, company_id: int) -> None:
+async def test_no_token_is_issued_for_a_person_of_another_company(operator: Operator, company_id: int) -> None:
     other_id = await operator.company()
     email, staff_id = await operator.administrator(other_id), await member(operator, other_id)
     for unknown, known in (

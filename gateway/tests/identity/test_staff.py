@@ -38,7 +38,7 @@ async def stored(database: Database, company_id: int) -> dict[str, asyncpg.Recor
     return {row["external_id"]: row for row in rows}
 
 
-async def told(database: Database, company_id: int) -> list[tuple[int, str, str]]:
+async def published(database: Database, company_id: int) -> list[tuple[int, str, str]]:
     """The version, external_id and name of each published reference, in order."""
     async with database.connection() as connection:
         rows = await connection.raw.fetch("SELECT message FROM outbox ORDER BY event_id")
@@ -82,7 +82,7 @@ async def test_a_member_is_created_then_unchanged_then_changed(
     assert (after["id"], after["version"], after["name"], after["title"]) == (before["id"], 2, "Ada King", None)
     assert after["email"] == "ada@example.com", "a column that the file lacks stays"
     assert after["created_at"].isoformat() == "2020-02-29T00:00:00+00:00"
-    assert await told(database, company_id) == [(1, "S1", "Ada Byrne"), (2, "S1", "Ada King")]
+    assert await published(database, company_id) == [(1, "S1", "Ada Byrne"), (2, "S1", "Ada King")]
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ async def test_a_bad_row_is_rejected_by_field_and_its_neighbours_kept(
     assert set(await stored(database, company_id)) == {"before", "after"}
 
 
-async def test_a_dry_run_tells_the_same_and_changes_nothing(
+async def test_a_dry_run_reports_the_same_and_changes_nothing(
     operator: Operator, company_id: int, database: Database
 ) -> None:
     assert await put(operator, company_id, ADA, {"external_id": "S2"}, dry_run=True) == ["created", "rejected name"]
     assert await stored(database, company_id) == {}
-    assert await told(database, company_id) == []
+    assert await published(database, company_id) == []
 
 
 async def test_members_of_two_companies_may_bear_the_same_external_id(

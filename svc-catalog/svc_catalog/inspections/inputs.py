@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.records.bodies import Between, RecordId, Text
+from chassis.records.bodies import Between, PastInstant, RecordId, Text
 from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import ExternalId, Name, ShortText
 from svc_catalog.inspections import rules
@@ -31,7 +31,7 @@ class InspectionRow(msgspec.Struct, kw_only=True):
     compliance_type: ShortText | None = None
     kind: rules.InspectionKind | None = None
     engagement: Name | None = None
-    created_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None
 
 
 Label = Annotated[str, Text(longest=rules.LABEL_POINTS_MAX, blank=False)]

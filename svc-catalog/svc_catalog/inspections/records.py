@@ -33,29 +33,29 @@ class Inspection(msgspec.Struct, frozen=True, gc=False):
     entity_type: Literal["inspection"]
     entity_id: int
     inspection_number: int | None
-    """The number that staff see, of a sequence of the property; null where the inspection never got one."""
+    """The number that staff see, from a sequence of the property; null if the inspection never got one."""
     title: str | None
-    """What is inspected, in one line; null on legacy inspections."""
+    """The subject of the inspection in one line; null on legacy inspections."""
     inspection_type: str | None
     """The type of the template that it follows, for example General or Fire Alarm."""
     status: rules.InspectionStatus
-    """Where it stands. One that was finalized on the legacy plain-checklist path is Completed."""
+    """Its status. An inspection that was finalized on the legacy plain-checklist path is Completed."""
     result: rules.InspectionResult | None
-    """What came of it; null where neither applies."""
+    """Its result; null where neither applies."""
     property: Named
     """The property that is inspected."""
     unit: Named | None
-    """The unit that is inspected; null where it is the property or another part of it."""
+    """The unit that is inspected; null if the property or another part of it is."""
     scheduled_date: datetime.date | None
     """The day for which it is planned."""
     completed_date: datetime.date | None
     """The day on which it was done."""
     assignee: Assignee | None
-    """The member of staff who does it; null where nobody is named."""
+    """The member of staff who does it; null if none is assigned."""
     is_compliance_inspection: bool
-    """Whether a law or a contract asks for it."""
+    """Whether a law or a contract requires it."""
     compliance_type: str | None
-    """What asks for it, in the company's own words."""
+    """The law or contract that requires it, in the company's own words."""
     created_at: str
     external_id: str | None
     source: field_rules.Source

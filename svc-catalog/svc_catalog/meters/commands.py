@@ -60,17 +60,17 @@ class MeterCommandsService:
         own = dict(values)
         if own.get("is_active", True) is None:
             own["is_active"] = True
-        kept: Mapping[str, Any] = {} if before is None else dict(before)
-        property_id = own.get("property_id", kept.get("property_id"))
+        stored: Mapping[str, Any] = {} if before is None else dict(before)
+        property_id = own.get("property_id", stored.get("property_id"))
         if own.get("unit_id") is not None:
             unit = await find_unit(command, own["unit_id"])
             if unit["property_id"] != property_id:
                 raise invalid_request("The unit lies in another property.", "unit_id")
-        has_unit = (own["unit_id"] if "unit_id" in own else kept.get("unit_id")) is not None
-        if has_unit and "unit_id" not in own and property_id != kept["property_id"]:
+        has_unit = (own["unit_id"] if "unit_id" in own else stored.get("unit_id")) is not None
+        if has_unit and "unit_id" not in own and property_id != stored["property_id"]:
             raise invalid_request("The meter moves to another property; give its unit there.", "unit_id")
-        kept_scope = None if "scope" in own else kept.get("scope")
-        own["scope"] = rules.meter_scope(own.get("scope"), kept_scope, has_unit)
+        stored_scope = None if "scope" in own else stored.get("scope")
+        own["scope"] = rules.meter_scope(own.get("scope"), stored_scope, has_unit)
         return own
 
     async def RecordReading(self, request: pb.RecordReadingRequest, call: Call) -> pb.RecordReadingResponse:

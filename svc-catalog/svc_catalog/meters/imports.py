@@ -35,8 +35,8 @@ def _place(line: ImportRow[inputs.MeterRow], units: Mapping[str, Record]) -> Non
         raise invalid_request("The unit lies in another property.", "unit")
     if has_unit and row.unit is None and line.stored("property_id") != values["property_id"]:
         raise invalid_request("The meter moves to another property; give its unit there.", "unit")
-    kept = None if "scope" in line.given else line.stored("scope")
-    values["scope"] = rules.meter_scope(row.scope, kept, has_unit)
+    stored_scope = None if "scope" in line.given else line.stored("scope")
+    values["scope"] = rules.meter_scope(row.scope, stored_scope, has_unit)
 
 
 async def save_readings(connection: Connection, batch: Batch[inputs.ReadingRow]) -> References:

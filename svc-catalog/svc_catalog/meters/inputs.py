@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.records.bodies import Between, Text
+from chassis.records.bodies import Between, PastInstant, Text
 from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import ExternalId, Name, ShortText
 from svc_catalog.meters import rules
@@ -28,7 +28,7 @@ class MeterRow(msgspec.Struct, kw_only=True):
     meter_number: ShortText | None = None
     unit_of_measure: UnitOfMeasure | None = None
     is_active: bool | None = None
-    created_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None
 
 
 class ReadingRow(msgspec.Struct, kw_only=True):
@@ -42,7 +42,7 @@ class ReadingRow(msgspec.Struct, kw_only=True):
     unit_of_measure: UnitOfMeasure | None = None
     cost: Amount | None = None
     is_estimated: bool | None = None
-    created_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None
 
 
 METER_FIELDS = EditableFields(MeterRow, *MeterRow.__struct_fields__, ids=("property_id", "unit_id"))

@@ -24,13 +24,13 @@ class Meter(msgspec.Struct, frozen=True, gc=False):
     utility_type: rules.UtilityType
     """What it measures."""
     scope: rules.Scope
-    """What it measures it for: `master` is the whole property, `unit` one unit."""
+    """The part of the property that it measures: `master` is the whole property, `unit` one unit."""
     meter_number: str | None
     """The number on the meter."""
     unit_of_measure: str | None
-    """What it counts in, for example kWh; null if not on record."""
+    """The unit of its readings, for example kWh; null if not on record."""
     is_active: bool
-    """Whether it is still in use. Meters that are not go on being listed, with their readings."""
+    """Whether it is still in use. Inactive meters stay in the list, with their readings."""
     property: Named
     """The property that it belongs to."""
     unit: Named | None
@@ -44,7 +44,7 @@ class Meter(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reading(msgspec.Struct, frozen=True, gc=False):
-    """A reading: what one meter counted in one period."""
+    """A reading: the consumption that one meter measured in one period."""
 
     schema_version: Literal[1]
     entity_type: Literal["utility_reading"]
@@ -56,14 +56,14 @@ class Reading(msgspec.Struct, frozen=True, gc=False):
     period_end: str
     """The instant up to which it counts."""
     consumption: float
-    """How much was used in the period, in `unit_of_measure`; negative where more was given back than taken. A number
-    of up to fifteen digits is the one that was read."""
+    """The consumption in the period, in `unit_of_measure`; negative if more was fed back than drawn. Numbers of up to
+    fifteen digits are exact."""
     unit_of_measure: str | None
-    """What `consumption` counts in, for example kWh, as it was when the meter was read; null if not on record."""
+    """The unit of `consumption`, for example kWh, as it was when the meter was read; null if not on record."""
     cost: float | None
-    """What the period cost, in the company's currency; null if not on record."""
+    """The cost of the period, in the company's currency; null if not on record."""
     is_estimated: bool
-    """Whether the consumption was estimated and not read."""
+    """Whether the consumption was estimated rather than read."""
     created_at: str
     external_id: str | None
     source: str

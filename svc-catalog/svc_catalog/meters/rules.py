@@ -17,8 +17,8 @@ UNIT_OF_MEASURE_POINTS_MAX = 50
 AMOUNT_MAX = 10**15
 
 
-def meter_scope(said: str | None, kept: str | None, has_unit: bool) -> str:
-    """What a meter measures for. said: the new scope, kept: the stored one. Raises Refusal 400 if the scope and the
+def meter_scope(said: str | None, stored: str | None, has_unit: bool) -> str:
+    """What a meter measures for. said: the new scope. stored: the stored one. Raises Refusal 400 if the scope and the
     presence of a unit contradict each other."""
     if has_unit:
         if said not in (None, "unit"):
@@ -26,4 +26,4 @@ def meter_scope(said: str | None, kept: str | None, has_unit: bool) -> str:
         return "unit"
     if said == "unit":
         raise invalid_request("A meter with the scope unit needs a unit.", "unit")
-    return said or (kept if kept != "unit" else None) or "master"
+    return said or (stored if stored != "unit" else None) or "master"

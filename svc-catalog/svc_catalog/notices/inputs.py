@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.records.bodies import Text
+from chassis.records.bodies import PastInstant, Text
 from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import ExternalId
 from svc_catalog.notices import rules
@@ -23,7 +23,7 @@ class NoticeRow(msgspec.Struct, kw_only=True):
     when: Annotated[str, Text(longest=rules.WHEN_POINTS_MAX, blank=False)]
     unit: ExternalId | None = None
     area: Annotated[str, Text(longest=rules.AREA_POINTS_MAX, blank=False)] | None = None
-    created_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None
     published_at: datetime.datetime | None = None
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.records.bodies import Between, Text
+from chassis.records.bodies import Between, PastInstant, Text
 from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import Count, ExternalId, Name, ShortText
 from svc_catalog.places import rules
@@ -30,7 +30,7 @@ class PropertyRow(msgspec.Struct, kw_only=True):
     year_built: Year | None = None
     latitude: Annotated[float, Between(-90, 90)] | None = None
     longitude: Annotated[float, Between(-180, 180)] | None = None
-    created_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None
 
 
 class UnitRow(msgspec.Struct, kw_only=True):
@@ -46,7 +46,7 @@ class UnitRow(msgspec.Struct, kw_only=True):
     bedrooms: Annotated[int, Between(0, rules.ROOMS_MAX)] | None = None
     bathrooms: Annotated[float, Between(0, rules.ROOMS_MAX)] | None = None
     square_feet: Count | None = None
-    created_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None
 
 
 class AssetRow(msgspec.Struct, kw_only=True):
@@ -71,7 +71,7 @@ class AssetRow(msgspec.Struct, kw_only=True):
     installed_on: datetime.date | None = None
     warranty_expires_on: datetime.date | None = None
     expected_life_years: Annotated[int, Between(0, rules.LIFE_YEARS_MAX)] | None = None
-    created_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None
 
 
 PROPERTY_FIELDS = EditableFields(PropertyRow, *PropertyRow.__struct_fields__)

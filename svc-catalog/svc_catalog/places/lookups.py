@@ -32,7 +32,7 @@ async def find_asset(command: Command, asset_id: int) -> Record:
 
 
 async def _find(command: Command, noun: str, table: EditableTable, entity_id: int) -> Record:
-    row = await table.kept(command.connection, command.company_id, entity_id)
+    row = await table.stored(command.connection, command.company_id, entity_id)
     if row is None:
         raise no_such(noun)
     return row

@@ -71,7 +71,7 @@ class Property(msgspec.Struct, frozen=True, gc=False):
     construction_type: str | None
     """How it is built, in the company's own words, for example Wood frame."""
     unit_count: int | None
-    """How many units the property has by its records; the units listed here may be more or fewer."""
+    """The number of units on the property's own record; the API may list more or fewer units."""
     year_built: int | None
     """The year in which it was built."""
     latitude: float | None
@@ -96,13 +96,13 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     unit_number: str | None
     """The number on the door."""
     unit_status: rules.UnitStatus | None
-    """Whether somebody lives in it, and if not, how far it is from ready; null while nothing is known."""
+    """Whether it is occupied, and if not, whether it is ready; null if unknown."""
     property: Named
     """The property that it belongs to."""
     floorplan: Floorplan | None
     """The plan that it is built to; null if none is assigned."""
     building: Named | None
-    """The building that it is in; null if the property tells no buildings apart."""
+    """The building that it is in; null if the property's buildings are not recorded."""
     floor: Named | None
     """The floor that was declared for it."""
     created_at: str
@@ -110,14 +110,14 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     source: str
     """How the record was created, for example `import`."""
     projected_ready_on: datetime.date | None
-    """When the unit's active turn is expected to be ready; null without one. A projection: it says nothing of when
-    the unit was in fact made ready."""
+    """The day on which the unit's active turn is expected to be ready; null without one. It is a projection, and not
+    the day on which the unit became ready."""
     url: str
     """Link that opens the property's unit status view for a person."""
 
 
 class Asset(msgspec.Struct, frozen=True, gc=False):
-    """An asset: a piece of equipment that the company looks after. Retired ones are listed and fetched too."""
+    """An asset: a piece of equipment that the company maintains. Retired assets are included."""
 
     schema_version: Literal[1]
     entity_type: Literal["asset"]
@@ -141,7 +141,7 @@ class Asset(msgspec.Struct, frozen=True, gc=False):
     property: Named
     """The property that it belongs to."""
     location: Location | None
-    """Where it stands: a unit or another place; null if nobody said."""
+    """Its location: a unit or another place; null if not on record."""
     year: int | None
     """The year in which it was made."""
     installed_on: datetime.date | None

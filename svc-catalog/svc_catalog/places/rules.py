@@ -46,7 +46,7 @@ def check_place(values: Mapping[str, Any]) -> None:
     if named and not typed:
         raise invalid_request("A location that is no unit needs location_type.", "location_type")
     if typed and not named:
-        raise invalid_request("location_type tells of a location; name it in location.", "location_type")
+        raise invalid_request("location_type describes a location; name it in location.", "location_type")
 
 
 def check_asset_moves(values: Mapping[str, Any], property_id: int, has_place: bool) -> None:

@@ -76,14 +76,14 @@ class _Businesses:
     async def resolve(self, connection: Connection) -> None:
         """Sets the business of every good row, created if missing, and the vendor's nickname."""
         batch = self._batch
-        kept = {external_id: line for external_id, line in batch.good.items() if _keeps_business(line)}
+        keeping = {external_id: line for external_id, line in batch.good.items() if _keeps_business(line)}
         named = {line.row.legal_name or line.row.name for line in batch.good.values()}
-        ids = {line.stored("business_id") for line in kept.values()}
+        ids = {line.stored("business_id") for line in keeping.values()}
         rows = await q.businesses(connection, batch.company_id, ids, named, batch.good)
         names = {row.id: row.legal_name for row in rows}
         for external_id, line in batch.good.items():
             of_row = line.row.legal_name or line.row.name
-            self._legal_names[external_id] = names[line.stored("business_id")] if external_id in kept else of_row
+            self._legal_names[external_id] = names[line.stored("business_id")] if external_id in keeping else of_row
         batch.each(self._take_website)
         business_ids = await self._save(connection, {row.legal_name: row for row in rows})
         for external_id, line in batch.good.items():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.records.bodies import Between, Text
+from chassis.records.bodies import Between, PastInstant, Text
 from chassis.writes.editing import EditableFields
 from svc_catalog.field_types import Count, ExternalId, Name
 from svc_catalog.vendors import rules
@@ -27,8 +27,8 @@ class VendorRow(msgspec.Struct, kw_only=True):
     rating_count: Count | None = None
     is_active: bool | None = None
     property_visibility: rules.PropertyVisibility | None = None
-    onboarded_at: datetime.datetime | None = None
-    retired_at: datetime.datetime | None = None
+    onboarded_at: PastInstant | None = None
+    retired_at: PastInstant | None = None
     last_compliance_state: rules.ComplianceState | None = None
     insurance_expires_on: datetime.date | None = None
 

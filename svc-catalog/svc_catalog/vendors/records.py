@@ -23,13 +23,13 @@ class Business(msgspec.Struct, frozen=True, gc=False):
 
 
 class Vendor(msgspec.Struct, frozen=True, gc=False):
-    """A vendor: the company's relationship with a business that works for it. Inactive ones are shown like others."""
+    """A vendor: the company's relationship with a business that works for it. Inactive vendors are included."""
 
     schema_version: Literal[1]
     entity_type: Literal["vendor"]
     entity_id: int
     name: str
-    """What the company calls the vendor: its nickname, else the legal name of the business."""
+    """The company's name for the vendor: its nickname, or else the legal name of the business."""
     business: Business
     """The legal entity behind the vendor."""
     avg_rating: float | None
@@ -46,7 +46,7 @@ class Vendor(msgspec.Struct, frozen=True, gc=False):
     """When the relationship ended; null where it has not."""
     url: str
     last_compliance_state: rules.ComplianceState
-    """What the last hourly look at its insurance and papers found; `unknown` where nobody has looked yet."""
+    """The result of the last hourly check of its insurance and documents; `unknown` before the first check."""
 
 
 # The change of `vendor.hold` (spec 6.1).

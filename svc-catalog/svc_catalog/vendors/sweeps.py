@@ -88,7 +88,7 @@ class ComplianceSnapshots:
         served = await connection.row(q.ONE_VENDOR, company_id=company_id, entity_id=vendor_id)
         assert served is not None
         data = self._renderer.json(served)
-        kept = {**held.row, "version": held.version, "on_hold": True}
+        row = {**held.row, "version": held.version, "on_hold": True}
         events = [
             self._outbox.public(
                 VENDOR_HOLD,
@@ -99,7 +99,7 @@ class ComplianceSnapshots:
                 change=HELD,
             ),
             self._outbox.references(
-                q.VENDOR_REFERENCES.made_of([kept]), company_id=company_id, occurred_at=held.held_at
+                q.VENDOR_REFERENCES.made_of([row]), company_id=company_id, occurred_at=held.held_at
             ),
         ]
         await self._outbox.add_many(connection, events)

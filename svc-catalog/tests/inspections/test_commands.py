@@ -72,8 +72,8 @@ async def place(company: Any, database: Database) -> Place:
 
 
 async def causes(company: Any, database: Database) -> list[InspectionRowFailed]:
-    told = [event for _, event in await events(database, company.id)]
-    return [event.inspection_row_failed for event in told if event.HasField("inspection_row_failed")]
+    published = [event for _, event in await events(database, company.id)]
+    return [event.inspection_row_failed for event in published if event.HasField("inspection_row_failed")]
 
 
 async def test_an_inspection_is_planned_with_the_propertys_next_number(place: Place, database: Database) -> None:
@@ -110,7 +110,7 @@ async def test_an_update_changes_what_it_names(place: Place, database: Database)
     assert again == moved and len(await audited(database, place.company.id)) == 2
 
 
-async def test_a_row_that_fails_tells_all_that_its_ticket_needs_once(place: Place, database: Database) -> None:
+async def test_a_failed_row_publishes_once_all_that_its_ticket_needs(place: Place, database: Database) -> None:
     made = await place.schedule(*ROWS, unit_id=place.unit_id)
     inspection_id = made["entity_id"]
     door = (await place.rows(inspection_id))[0]
@@ -119,12 +119,12 @@ async def test_a_row_that_fails_tells_all_that_its_ticket_needs_once(place: Plac
     answer = await place.company.command(pb, "FailInspectionRow", **about, **details, photo_url="https://p.example/1")
     assert (answer.row.result, answer.row.note, answer.row.category) == ("failed", "It sticks.", "Doors/Windows")
     assert answer.row == (await place.rows(inspection_id))[0]
-    (told,) = await causes(place.company, database)
-    assert [(one.id, one.name) for one in told.places.properties] == [(place.property_id, "P1 Court")]
-    assert [(one.id, one.name) for one in told.places.units] == [(place.unit_id, "P1-1")]
-    assert [(one.id, one.name) for one in told.places.assets] == [(place.asset_id, "Boiler")]
-    told.ClearField("places")
-    assert told == InspectionRowFailed(
+    (cause,) = await causes(place.company, database)
+    assert [(one.id, one.name) for one in cause.places.properties] == [(place.property_id, "P1 Court")]
+    assert [(one.id, one.name) for one in cause.places.units] == [(place.unit_id, "P1-1")]
+    assert [(one.id, one.name) for one in cause.places.assets] == [(place.asset_id, "Boiler")]
+    cause.ClearField("places")
+    assert cause == InspectionRowFailed(
         inspection_id=inspection_id,
         row_id=door.row_id,
         property_id=place.property_id,
@@ -153,10 +153,10 @@ async def test_a_failed_row_alone_has_defaults_for_its_ticket(place: Place, data
     inspection_id = (await place.schedule("Door"))["entity_id"]
     (door,) = await place.rows(inspection_id)
     await place.company.command(pb, "FailInspectionRow", inspection_id=inspection_id, row_id=door.row_id)
-    (told,) = await causes(place.company, database)
-    assert (told.category, told.priority) == ("General", "Medium")
-    assert not any(told.HasField(name) for name in ("unit_id", "asset_id", "photo_url"))
-    assert not told.places.units and not told.places.assets
+    (cause,) = await causes(place.company, database)
+    assert (cause.category, cause.priority) == ("General", "Medium")
+    assert not any(cause.HasField(name) for name in ("unit_id", "asset_id", "photo_url"))
+    assert not cause.places.units and not cause.places.assets
 
 
 async def test_an_inspection_goes_from_scheduled_to_completed(place: Place, database: Database) -> None:

@@ -231,7 +231,7 @@ async def test_a_dry_run_reports_the_same_and_writes_nothing(company: Any, datab
     assert dry == await company.put("inspections", *rows) == ["created", "changed", "unchanged", "rejected result"]
 
 
-async def test_inspections_are_nobodys_replica(company: Any, database: Database) -> None:
+async def test_no_context_has_a_replica_of_inspections(company: Any, database: Database) -> None:
     await company.put("inspections", I)
     rows = await database.rows(Statement(select(schema.outbox.c.message)))
     events = [event for row in rows if (event := Event.FromString(row["message"])).company_id == company.id]

@@ -155,7 +155,7 @@ async def test_a_fetch_serves_what_the_list_does_to_the_byte(company: Any, elm: 
 
 
 @pytest.mark.parametrize("inspection_id", [0, -1, 2**63 - 1])
-async def test_an_id_that_nobody_has_is_not_found(company: Any, inspection_id: int) -> None:
+async def test_an_unknown_id_is_not_found(company: Any, inspection_id: int) -> None:
     with pytest.raises(Refusal) as refused:
         await fetch(company, inspection_id)
     assert (refused.value.status, refused.value.code) == (404, "not_found")

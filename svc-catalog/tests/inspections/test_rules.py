@@ -74,7 +74,7 @@ def test_only_what_is_open_and_served_becomes_stale(status: str, kind: str, enga
         (None, None, "Failed in an inspection: Door."),
     ],
 )
-def test_the_ticket_tells_where_the_row_failed_and_what_was_noted(
+def test_the_ticket_says_where_the_row_failed_and_what_was_noted(
     number: int | None, title: str | None, first: str
 ) -> None:
     assert rules.ticket_description(number, title, "Door", None) == first

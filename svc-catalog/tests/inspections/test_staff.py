@@ -75,7 +75,7 @@ async def test_staff_whom_the_replica_lacks_are_asked_of_the_gateway_once(
         await company.catalog("ImportInspections", pb.ImportInspectionsRequest(rows=sent), company.operator)
 
 
-async def test_a_blank_assignee_is_nobody(staffed: Staffed, company: Any) -> None:
+async def test_a_blank_assignee_is_null(staffed: Staffed, company: Any) -> None:
     theirs = type(company)(company.catalog, staffed.id)
     await theirs.put("properties", P)
     await staffed.hire("S1")

@@ -125,7 +125,7 @@ async def test_what_is_moved_before_its_morning_moves_and_afterwards_it_does_not
     assert await stale(database, company.id) == [inspection_id]
 
 
-async def test_several_replicas_after_days_of_outage_tell_of_each_once(database: Database) -> None:
+async def test_several_replicas_after_days_of_outage_announce_each_once(database: Database) -> None:
     companies = [
         await OverdueCompany(database).founded(timezone) for timezone in ("UTC", "Asia/Tokyo", "America/Chicago")
     ]
@@ -150,7 +150,7 @@ STEPS = st.lists(
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 20), min_size=4, max_size=4), STEPS)
-async def test_whatever_is_moved_and_however_long_nobody_sweeps_each_fires_once_when_its_morning_has_come(
+async def test_each_overdue_inspection_fires_once_whatever_is_moved_and_however_late_the_sweep(
     alone: Any, days: list[int], steps: list[tuple[str, int, int]]
 ) -> None:
     database: Database = alone.database
@@ -159,7 +159,7 @@ async def test_whatever_is_moved_and_however_long_nobody_sweeps_each_fires_once_
     company = await OverdueCompany(database).founded(timezone)
     ids = [await company.plans(MARCH + day * DAY) for day in days]
     scheduled = {one: MARCH + day * DAY for one, day in zip(ids, days, strict=True)}
-    is_open, told = set(ids), []
+    is_open, announced = set(ids), []
     now = utc("2031-03-01T00:00")
     for step, what, day in steps:
         if step == "sweep":
@@ -167,9 +167,9 @@ async def test_whatever_is_moved_and_however_long_nobody_sweeps_each_fires_once_
             await overdue_inspections(database).sweep(now)
             for one in ids:
                 morning = datetime.datetime.combine(scheduled[one] + DAY, datetime.time(6), ZoneInfo(timezone))
-                if one in is_open and one not in told and morning.timestamp() <= now.timestamp():
-                    told.append(one)
-            assert sorted(await stale(database, company.id)) == sorted(told)
+                if one in is_open and one not in announced and morning.timestamp() <= now.timestamp():
+                    announced.append(one)
+            assert sorted(await stale(database, company.id)) == sorted(announced)
         elif step == "move":
             scheduled[ids[what]] = MARCH + day * DAY
             await company.moves(ids[what], scheduled_date=scheduled[ids[what]])

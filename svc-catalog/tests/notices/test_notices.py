@@ -49,8 +49,8 @@ class Composer:
     async def events(self) -> list[dict[str, Any]]:
         """The company's public events, each checked against its schema."""
         url = self.company.catalog.service.database_url
-        told = [event async for event in checked_outbox(url, Event.FromString)]
-        return [event for event in told if event["company_id"] == self.company.id]
+        published = [event async for event in checked_outbox(url, Event.FromString)]
+        return [event for event in published if event["company_id"] == self.company.id]
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ async def audited(database: Database, notice_id: int) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("area", "count", "name", "told"),
+    ("area", "count", "name", "words"),
     [
         (None, 0, None, "All units"),
         (None, 1, "Unit 4", "Unit 4"),
@@ -85,8 +85,10 @@ async def audited(database: Database, notice_id: int) -> list[Any]:
         ("East building", 0, None, "East building"),
     ],
 )
-def test_whom_a_notice_is_for_is_told_in_words(area: str | None, count: int, name: str | None, told: str) -> None:
-    assert rules.audience(area, count, name) == told
+def test_the_audience_of_a_notice_is_described_in_words(
+    area: str | None, count: int, name: str | None, words: str
+) -> None:
+    assert rules.audience(area, count, name) == words
 
 
 async def test_a_notice_is_published_once_with_exactly_its_six_keys(
@@ -151,9 +153,7 @@ async def test_many_who_publish_at_once_publish_once(composer: Composer) -> None
     assert len(await composer.events()) == 1
 
 
-async def test_a_notice_tells_the_names_of_the_moment_that_it_is_published(
-    composer: Composer, units: list[int]
-) -> None:
+async def test_a_notice_has_the_names_at_the_moment_of_its_publication(composer: Composer, units: list[int]) -> None:
     notice = await composer("ComposeNotice", unit_id=units[1:2])
     company = composer.company
     await company.put("properties", {"external_id": "P1", "name": "Ash Court", "address": "1 Elm St"})
@@ -311,7 +311,7 @@ async def test_an_import_is_silent_and_changes_nothing_the_second_time(composer:
     assert {one.source for one in listed} == {"import"} and await composer.events() == []
 
 
-async def test_an_import_tells_of_what_it_publishes_where_it_is_asked_to(composer: Composer) -> None:
+async def test_an_import_of_published_notices_fires_events_only_on_request(composer: Composer) -> None:
     assert await put(composer, ROW, events=True) == ["created"] and await composer.events() == []
     for outcome in ("changed", "unchanged"):
         assert await put(composer, ROW | {"published_at": LONG_AGO, "unit": "U3"}, events=True) == [outcome]
@@ -345,7 +345,7 @@ async def test_a_row_that_is_no_notice_is_rejected_with_its_field(
 async def test_a_file_moves_a_notice_between_units_and_areas_while_it_is_composed(composer: Composer) -> None:
     steps = [({"unit": "U1"}, "Unit 1"), ({"area": "East"}, "East"), ({"unit": "U2"}, "Unit 2"), ({}, "Unit 2")]
     steps += [({"unit": ""}, "All units")]
-    for more, told in steps:
+    for more, words in steps:
         outcome = await put(composer, ROW | more)
         assert outcome in (["created"], ["changed"]) or (not more and outcome == ["unchanged"])
-        assert [one.unit for one in await composer("ListNotices")] == [told]
+        assert [one.unit for one in await composer("ListNotices")] == [words]

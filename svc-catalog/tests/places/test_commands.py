@@ -72,7 +72,7 @@ async def test_each_rpc_is_open_to_the_kinds_that_its_proto_names(company: Any, 
         pytest.fail("an empty request was taken")
 
 
-async def test_a_property_is_added_served_and_told(company: Any, database: Database) -> None:
+async def test_a_property_is_added_served_and_published(company: Any, database: Database) -> None:
     values = {
         "name": "Oak Hall",
         "address": "2 Oak St",
@@ -93,8 +93,13 @@ async def test_a_property_is_added_served_and_told(company: Any, database: Datab
     assert record["source"] == "staff"
     assert before <= datetime.datetime.fromisoformat(record["created_at"]) <= datetime.datetime.now(datetime.UTC)
     ((_, event),) = await events(database, company.id)
-    (told,) = event.references.properties
-    assert (told.id, told.version, told.name, told.external_id) == (record["entity_id"], 1, "Oak Hall", "P9")
+    (reference,) = event.references.properties
+    assert (reference.id, reference.version, reference.name, reference.external_id) == (
+        record["entity_id"],
+        1,
+        "Oak Hall",
+        "P9",
+    )
     assert event.request_id == "req-test"
 
 
@@ -107,7 +112,7 @@ async def test_what_a_change_leaves_out_stays_and_what_it_clears_is_null(company
     assert cleared == elm | {"year_built": 1900, "unit_count": 0, "external_id": None}
 
 
-async def test_a_rename_is_in_every_nested_object_and_told_by_version(
+async def test_a_rename_is_in_every_nested_object_and_published_by_version(
     company: Any, elm: Any, database: Database
 ) -> None:
     unit = await done(company, "AddUnit", property_id=elm["entity_id"], name="1")

@@ -281,7 +281,7 @@ async def test_a_fetch_serves_what_the_list_does_to_the_byte(company: Any, elm: 
 
 
 @pytest.mark.parametrize("entity_id", [0, -1, 2**63 - 1])
-async def test_an_id_that_nobody_has_is_not_found(company: Any, entity_id: int) -> None:
+async def test_an_unknown_id_is_not_found(company: Any, entity_id: int) -> None:
     for rpc, request, noun in (
         ("GetProperty", pb.GetPropertyRequest(property_id=entity_id), "property"),
         ("GetUnit", pb.GetUnitRequest(unit_id=entity_id), "unit"),

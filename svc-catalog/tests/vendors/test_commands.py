@@ -40,8 +40,10 @@ async def got(company: Any, vendor_id: int) -> bytes:
 
 async def references(company: Any, database: Database) -> list[dict[str, Any]]:
     """The references to vendors that svc-catalog published."""
-    told = [event.references.vendors for _, event in await events(database, company.id) if event.references.vendors]
-    return [MessageToDict(one, preserving_proto_field_name=True) for rows in told for one in rows]
+    published = [
+        event.references.vendors for _, event in await events(database, company.id) if event.references.vendors
+    ]
+    return [MessageToDict(one, preserving_proto_field_name=True) for rows in published for one in rows]
 
 
 async def holds(company: Any) -> list[tuple[int, str, str]]:
@@ -205,7 +207,7 @@ async def test_another_companys_vendor_is_not_there(company: Any, other: Any, da
     assert await audited(database, other.id) == []
 
 
-async def test_nobody_lists_another_companys_holds(company: Any, other: Any) -> None:
+async def test_another_companys_holds_are_not_listed(company: Any, other: Any) -> None:
     await company.command(pb, "HoldVendor", vendor_id=(await add(company))["entity_id"], reason="r")
     assert await holds(other) == []
 

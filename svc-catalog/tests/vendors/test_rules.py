@@ -51,7 +51,7 @@ def test_a_lapse_places_a_hold_on_the_day_after_the_last_one_insured() -> None:
     assert (held.on_hold, held.hold_reason, held.lapse_held_for) == (True, LAPSED, DAY)
 
 
-def test_whom_somebody_released_is_left_in_peace_until_the_next_lapse() -> None:
+def test_a_released_vendor_is_not_held_again_before_the_next_lapse() -> None:
     held = rules.take_snapshot(rules.record_insurance(VendorCompliance(), DAY, DAY), DAY + ONE)
     released = rules.release(held)
     assert not rules.take_snapshot(released, DAY + 9 * ONE).on_hold
@@ -102,7 +102,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_whatever_happens_a_lapse_holds_once_for_each_expiry_date_and_nobody_is_looked_at_for_nothing(
+def test_a_lapse_holds_once_for_each_expiry_date_and_no_vendor_is_checked_for_nothing(
     steps: list[tuple[str, object]],
 ) -> None:
     standing, today = VendorCompliance(), DAY

@@ -63,7 +63,7 @@ async def test_the_state_moves_day_by_day_where_the_company_is(database: Databas
     assert await held(company) == [vendor_id]
 
 
-async def test_a_lapse_is_told_of_with_the_vendor_as_its_get_serves_it(database: Database) -> None:
+async def test_the_event_of_a_lapse_has_the_vendor_as_its_get_serves_it(database: Database) -> None:
     company = await OverdueCompany(database).founded("America/Chicago")
     vendor_id = await company.insures(EXPIRES, external_id="V1", nickname="Ace")
     sweeps = compliance(database)
@@ -72,13 +72,13 @@ async def test_a_lapse_is_told_of_with_the_vendor_as_its_get_serves_it(database:
     assert await sweeps.sweep(utc("2031-03-09T06:00")) == {"vendor.compliance_changed": 1, "vendor.hold": 1}
     row = await database.row(queries.ONE_VENDOR, company_id=company.id, entity_id=vendor_id)
     assert row is not None
-    told = [event for _, event in await events(database, company.id)]
-    (event,) = [one.public for one in told if one.HasField("public")]
+    published = [event for _, event in await events(database, company.id)]
+    (event,) = [one.public for one in published if one.HasField("public")]
     assert (event.event, event.entity_id) == ("vendor.hold", vendor_id)
     assert event.data == VENDOR.renderer(LINKS).json(row)
     assert (await public(database, company.id))[0][1]["last_compliance_state"] == "noncompliant"
     assert (await public(database, company.id))[0][2] == HELD
-    ((reference,),) = [one.references.vendors for one in told if one.HasField("references")]
+    ((reference,),) = [one.references.vendors for one in published if one.HasField("references")]
     assert (reference.id, reference.name, reference.external_id, reference.on_hold) == (vendor_id, "Ace", "V1", True)
     assert (reference.company_id, reference.version) == (company.id, row[-1])
     ((actor, action, subject, subject_id, before, after, _),) = await audited(database, company.id)

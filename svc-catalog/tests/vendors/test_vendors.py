@@ -130,7 +130,7 @@ async def test_an_inactive_vendor_lists_and_fetches_to_the_same_bytes(company: A
 
 
 @pytest.mark.parametrize("vendor_id", [0, -1, 2**63 - 1])
-async def test_an_id_that_nobody_has_is_not_found(company: Any, vendor_id: int) -> None:
+async def test_an_unknown_id_is_not_found(company: Any, vendor_id: int) -> None:
     with pytest.raises(Refusal) as refused:
         await company.catalog("GetVendor", vendors_pb2.GetVendorRequest(vendor_id=vendor_id), company.caller)
     assert (refused.value.status, refused.value.code) == (404, "not_found")
@@ -140,15 +140,17 @@ async def test_an_id_that_nobody_has_is_not_found(company: Any, vendor_id: int) 
 # References
 
 
-async def test_vendors_are_told_of_and_answered_alike(company: Any, other: Any, database: Database) -> None:
+async def test_events_and_answers_have_the_same_vendor(company: Any, other: Any, database: Database) -> None:
     await company.put("vendors", V | {"legal_name": "Ace Inc."}, {"external_id": "V2", "name": "Bee"})
     await company.put("vendors", V | {"name": "Renamed"})
     found = await company.list("vendors")
     rows = await database.rows(Statement(select(schema.outbox.c.message).order_by(schema.outbox.c.recorded_at)))
     events = [event for row in rows if (event := Event.FromString(row["message"])).company_id == company.id]
-    told = [[MessageToDict(one, preserving_proto_field_name=True) for one in e.references.vendors] for e in events]
+    references = [
+        [MessageToDict(one, preserving_proto_field_name=True) for one in e.references.vendors] for e in events
+    ]
     first, second = ({"id": str(one["entity_id"]), "company_id": str(company.id)} for one in found)
-    assert told == [
+    assert references == [
         [
             first | {"version": "1", "name": "Ace Plumbing", "external_id": "V1"},
             second | {"version": "1", "name": "Bee", "external_id": "V2"},

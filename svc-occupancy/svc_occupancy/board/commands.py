@@ -128,15 +128,18 @@ class TurnBoardService:
             turn = await self.turns.lock(command, unit.turn.id)
             if unit.turn.move_out_date is None:
                 return pb.CancelNoticeResponse(document=turn.document)
-            at = command.next_instant(unit.turn.updated_at)
+            changes: list[tuple[str, Any, Any]] = []
+            if (status := unit.state.unit_status) != "Occupied":
+                changes.append(("status", status, "Occupied"))
+            if (ready_on := unit.turn.projected_ready_on) is not None:
+                changes.append(("schedule", ready_on, None))
+            instants = [command.next_instant(unit.turn.updated_at) for _ in range(max(1, len(changes)))]
             ended = dict.fromkeys(("move_out_date", "projected_ready_on", "vacated_on", *NOTICE_NAMES))
-            document = await self.turns.change(command, turn, ended, action="notice_cancelled", at=at)
+            document = await self.turns.change(command, turn, ended, action="notice_cancelled", at=instants[-1])
             await cancel_open_tasks(command, unit.turn.id)
             await _change_unit(command, unit, "Occupied", None)
-            if (status := unit.state.unit_status) != "Occupied":
-                await _publish(command, unit.turn.id, at, document, "status", status, "Occupied")
-            if (ready_on := unit.turn.projected_ready_on) is not None:
-                await _publish(command, unit.turn.id, at, document, "schedule", ready_on, None)
+            for at, (what, before, after) in zip(instants, changes, strict=False):
+                await _publish(command, unit.turn.id, at, document, what, before, after)
             return pb.CancelNoticeResponse(document=document)
 
         return await self._on_unit(call, request, request.unit_id, pb.CancelNoticeResponse, work)

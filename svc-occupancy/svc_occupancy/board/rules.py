@@ -14,7 +14,7 @@ def check_unit_status(status: UnitStatus, *, is_lived_in: bool, move_out_date: d
     if status in VACANT:
         return
     if not is_lived_in:
-        message = f"{status} needs an active turn: nobody is known to live in the unit; record the move-in instead."
+        message = f"{status} needs an active turn: the unit has no resident on record; record the move-in instead."
         raise invalid_request(message, "unit_status", 422)
     if status == "Notice" and move_out_date is None:
         message = "Notice needs a move_out_date on the unit's active turn; record the notice instead."

@@ -29,30 +29,30 @@ class NoticeCreate(msgspec.Struct, frozen=True, kw_only=True):
     move_out_date: datetime.date
     """The day on which the resident leaves or has left."""
     provider: Provider
-    """Short name of the system that tells this. Blanks around it are dropped, and it is kept in lower case."""
+    """Short name of the system that sends this. Surrounding blanks are removed, and it is stored in lower case."""
     ntv_reason_code: LongText | None = None
-    """Why the resident leaves, as a code of the provider's."""
+    """Why the resident leaves, as a code of the provider."""
     departure_destination_code: LongText | None = None
-    """Where the resident goes, as a code of the provider's."""
+    """Where the resident goes, as a code of the provider."""
     notes: LongText | None = None
-    """Whatever else is to be known of the departure."""
+    """Any other notes about the departure."""
     external_id: ExternalId | None = None
-    """Your own identifier of the notice. The turn keeps its own."""
+    """Your own identifier of the notice. It does not change the turn's `external_id`."""
 
 
 class PartyCreate(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who stands in the lease."""
+    """A party of the lease."""
 
     first_name: PartyName | None = None
     """The first name."""
     last_name: PartyName | None = None
     """The last name."""
     email: Email | None = None
-    """The e-mail address. It is kept and never shown."""
+    """The e-mail address. It is stored, and no response contains it."""
     phone: Phone | None = None
-    """The phone number. It is kept and never shown."""
+    """The phone number. It is stored, and no response contains it."""
     role: rules.PartyRole | None = None
-    """As what the party stands in the lease."""
+    """The party's role in the lease."""
     external_id: ExternalId | None = None
     """Your own identifier of the party."""
 
@@ -65,13 +65,13 @@ class MoveInCreate(msgspec.Struct, frozen=True, kw_only=True):
     lease_start_date: datetime.date
     """The lease's first day."""
     lease_end_date: datetime.date | None = None
-    """The lease's last day, not before its first; left out, the lease runs from month to month."""
+    """The lease's last day, not before its first. Without it, the lease runs from month to month."""
     predecessor_transition_id: RecordId | None = None
-    """The `entity_id` of the turn that this move-in ends: the unit's active one, for which a notice was recorded. Not
-    needed where its move_out_date has passed."""
+    """The `entity_id` of the turn that this move-in ends: the unit's active turn, for which a notice was recorded. It
+    is not needed if that turn's move_out_date has passed."""
     provider: Provider
-    """Short name of the system that tells this. Blanks around it are dropped, and it is kept in lower case."""
+    """Short name of the system that sends this. Surrounding blanks are removed, and it is stored in lower case."""
     external_id: ExternalId | None = None
     """Your own identifier of the residency: the turn's `external_id`."""
     parties: Annotated[list[PartyCreate], Between(1, rules.PARTIES_MAX)]
-    """Who stands in the lease; at least one leaseholder with first and last name."""
+    """The parties of the lease; at least one is a leaseholder with first and last name."""

@@ -30,7 +30,7 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
 
 
 class Party(msgspec.Struct, frozen=True, gc=False):
-    """Somebody who stands in a lease. E-mail address and phone number are kept and never shown."""
+    """A party of a lease. Its e-mail address and phone number are stored, but not part of this record."""
 
     id: int
     """The party's id."""
@@ -39,7 +39,7 @@ class Party(msgspec.Struct, frozen=True, gc=False):
     last_name: str | None
     """The last name, as it was sent."""
     role: rules.PartyRole | None
-    """As what the party stands in the lease; null where nothing was said."""
+    """The party's role in the lease; null if none was sent."""
     external_id: str | None
 
 
@@ -53,9 +53,9 @@ class OccupancyRecord(msgspec.Struct, frozen=True, gc=False):
     unit_id: int
     """The unit's id."""
     status: turn_rules.TransitionStatus
-    """The transition's status, as it is kept; a turn shows it in title case."""
+    """The transition's stored status; a turn has it in title case."""
     move_in_date: datetime.date | None
-    """The day on which the resident moved in or will; null where nobody has told."""
+    """The day on which the resident moved in or will move in; null if not on record."""
     move_out_date: datetime.date | None
     """The day on which the resident leaves or has left; null on a move-in."""
     occupancy_source: str | None
@@ -67,7 +67,7 @@ class OccupancyRecord(msgspec.Struct, frozen=True, gc=False):
     lease: Lease | None
     """The lease that the move-in created; null on a notice."""
     parties: list[Party]
-    """Who stands in the lease: leaseholders with first and last name first, then all others, otherwise in the order in
+    """The parties of the lease: leaseholders with first and last name first, then all others; otherwise in the order in
     which they were sent. `[]` on a notice."""
     url: str
     """Link that opens the unit's transitions for a person."""

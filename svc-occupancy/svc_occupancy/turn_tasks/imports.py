@@ -47,14 +47,14 @@ class TaskImport:
 
 def _set_status(line: ImportRow[TaskRow], moment: datetime.datetime) -> None:
     """Sets the columns of the status and of its instant. Raises Refusal with the field."""
-    told = line.row.status
-    status = (line.stored("status") or "open") if told is None else rules.kept_task(told)
+    given_status = line.row.status
+    status = (line.stored("status") or "open") if given_status is None else rules.stored_task_status(given_status)
     line.values["status"] = status
     for ending, column in _DONE.items():
         given = line.values.pop(column, None)
         if given is not None and status != ending:
-            shown = rules.shown_task(ending)
-            raise invalid_request(f"{column} belongs to status {shown} alone.", column)
+            only = rules.public_task_status(ending)
+            raise invalid_request(f"{column} belongs to status {only} alone.", column)
         line.values[column] = (given or line.stored(column) or moment) if status == ending else None
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.records.bodies import Text
+from chassis.records.bodies import PastInstant, Text
 from svc_occupancy.turn_tasks import rules
 from svc_occupancy.turns.inputs import ExternalId
 
@@ -20,7 +20,7 @@ class TaskRow(msgspec.Struct, kw_only=True):
     task_type: Annotated[str, Text(longest=rules.TASK_TYPE_POINTS_MAX, blank=False)]
     scheduled_date: datetime.date | None = None
     status: rules.ShownTaskStatus | None = None
-    completed_at: datetime.datetime | None = None
-    cancelled_at: datetime.datetime | None = None
-    created_at: datetime.datetime | None = None
-    updated_at: datetime.datetime | None = None
+    completed_at: PastInstant | None = None
+    cancelled_at: PastInstant | None = None
+    created_at: PastInstant | None = None
+    updated_at: PastInstant | None = None

@@ -32,5 +32,5 @@ STALE_TASK = Shape(
 
 
 def turn_task(task: StoredTask) -> turn_tasks_pb2.TurnTask:
-    renamed = {"task_id": task.id, "turn_id": task.transition_id, "status": rules.shown_task(task.status)}
+    renamed = {"task_id": task.id, "turn_id": task.transition_id, "status": rules.public_task_status(task.status)}
     return filled(turn_tasks_pb2.TurnTask, msgspec.structs.asdict(task) | renamed)

@@ -33,12 +33,12 @@ _SHOWN = dict(zip(TASK_STATUSES, SHOWN_TASK_STATUSES, strict=True))
 _KEPT = dict(zip(SHOWN_TASK_STATUSES, TASK_STATUSES, strict=True))
 
 
-def shown_task(status: TaskStatus) -> ShownTaskStatus:
+def public_task_status(status: TaskStatus) -> ShownTaskStatus:
     """A task's status as published, in title case."""
     return _SHOWN[status]
 
 
-def kept_task(status: ShownTaskStatus) -> TaskStatus:
+def stored_task_status(status: ShownTaskStatus) -> TaskStatus:
     """A task's status as stored."""
     return _KEPT[status]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from chassis.db.database import Connection
-from chassis.imports.importer import Batch, ImportRow
+from chassis.imports.importer import TICK, Batch, ImportRow
 from chassis.messaging.outbox import Outbox
 from chassis.records.shapes import Renderer
 from chassis.refusals import invalid_request
@@ -54,31 +55,38 @@ class TurnImport:
         day = instants.local_date(batch.moment, timezone)
         changed = [state for unit in units.values() if (state := unit.state(day)) is not None]
         replaced = [unit.replaced_id for unit in units.values() if unit.replaced_id is not None]
+        scheduled = [line for line in batch.good.values() if _is_scheduled(line)]
+        for line in scheduled:
+            line.instants = 2  # the unit's status may change too
         await import_queries.close(connection, batch.company_id, replaced)
         saved = await batch.save(connection, import_queries.TURNS, {"status": "active"})
         await unit_queries.save_states(connection, changed)
         if self._events:
             ids = {row["external_id"]: row["id"] for row in saved}
             happened = [change for state in changed for change in units[state.unit_id].changes(state, ids)]
-            await self._announce(connection, batch, [*happened, *_schedules(batch)])
+            await self._announce(connection, batch, [*happened, *map(_schedule, scheduled)])
         return references_of(changed)
 
     async def _announce(self, connection: Connection, batch: Batch[TurnRow], happened: Sequence[Change]) -> None:
         rows = await queries.turns(connection, batch.company_id, sorted({one.turn_id for one in happened}))
         turns = {row[0]: row for row in rows}
-        rows_of_events = [
-            self._outbox.public(
+        following = Counter(one.turn_id for one in happened)
+        rows_of_events = []
+        for one in happened:
+            following[one.turn_id] -= 1
+            # If the file changed the turn, its updated_at may be later than the batch's moment. It is the instant of
+            # the turn's last event; the one before is a tick earlier.
+            last = max(batch.moment, turns[one.turn_id][_UPDATED_AT])
+            event = self._outbox.public(
                 one.event,
                 company_id=batch.company_id,
                 entity_id=one.turn_id,
-                # If the file changed the turn, its updated_at may be later than the batch's moment.
-                occurred_at=max(batch.moment, turns[one.turn_id][_UPDATED_AT]),
+                occurred_at=last - following[one.turn_id] * TICK,
                 data=self._turns.json(turns[one.turn_id]),
                 change=events.change(one.field, one.before, one.after),
                 request_id=self._request_id,
             )
-            for one in happened
-        ]
+            rows_of_events.append(event)
         await self._outbox.add_many(connection, rows_of_events)
 
 
@@ -92,12 +100,14 @@ class Change(NamedTuple):
     after: Any
 
 
-def _schedules(batch: Batch[TurnRow]) -> Iterator[Change]:
-    """The changed ready dates of turns that existed before."""
-    for line in batch.good.values():
-        before, after = line.stored("projected_ready_on"), line.after("projected_ready_on")
-        if line.before is not None and before != after:
-            yield Change("turn.schedule_changed", line.before["id"], "projected_ready_on", before, after)
+def _is_scheduled(line: TurnLine) -> bool:
+    """Whether the row changes the ready date of a turn that existed before."""
+    return line.before is not None and line.before["projected_ready_on"] != line.after("projected_ready_on")
+
+
+def _schedule(line: TurnLine) -> Change:
+    before, after = line.stored("projected_ready_on"), line.after("projected_ready_on")
+    return Change("turn.schedule_changed", line.stored("id"), "projected_ready_on", before, after)
 
 
 def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.date) -> None:
@@ -110,7 +120,7 @@ def _check(line: TurnLine, property_ids: Mapping[int, int], morning: datetime.da
         raise invalid_request("A turn stays with the unit that it was first imported for.", "unit")
     values["property_id"] = property_ids[values["unit_id"]]
     if row.status is not None:
-        values["status"] = rules.kept(row.status)
+        values["status"] = rules.stored_status(row.status)
     if "occupancy_source" in line.given:
         values["occupancy_source"] = rules.provider(row.occupancy_source, "occupancy_source")
     names = ("move_out_date", "projected_ready_on", "occupancy_source", "occupancy_fed_at")
@@ -177,9 +187,9 @@ class _Unit:
             return None
         before = self._before.unit_status
         speaker = None if self._speaks is None else self._lines.get(self._speaks)
-        told = None if speaker is None else speaker.row.unit_status
-        status = unit_rules.unit_status_on_import(self._was, self._is, day, before, told)
+        given_status = None if speaker is None else speaker.row.unit_status
+        status = unit_rules.unit_status_on_import(self._was, self._is, day, before, given_status)
         after = self._before.became(status, unit_rules.unit_ready_on(self._is))
-        if after is not None and speaker is not None and told is not None and status != before:
+        if after is not None and speaker is not None and given_status is not None and status != before:
             speaker.touched = True
         return after

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.records.bodies import Text
+from chassis.records.bodies import PastInstant, Text
 from svc_occupancy.turns import rules
 from svc_occupancy.units import rules as unit_rules
 
@@ -26,5 +26,5 @@ class TurnRow(msgspec.Struct, kw_only=True):
     occupancy_source: str | None = None
     occupancy_fed_at: datetime.datetime | None = None
     unit_status: unit_rules.UnitStatus | None = None
-    created_at: datetime.datetime | None = None
-    updated_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None
+    updated_at: PastInstant | None = None

@@ -24,7 +24,7 @@ class Named(msgspec.Struct, frozen=True, gc=False):
 
 class Turn(msgspec.Struct, frozen=True, gc=False):
     """A turn: one transition of a unit, from a resident's move-in to the departure and the work after it. A first
-    move-in, from which nobody departed, is a turn too."""
+    move-in, before any departure, is a turn too."""
 
     schema_version: Literal[1]
     entity_type: Literal["turn"]
@@ -37,12 +37,12 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     unit: Named
     """The unit."""
     move_out_date: datetime.date | None
-    """The day on which the resident leaves or has left; null when nobody is departing."""
+    """The day on which the resident leaves or has left; null without a departure."""
     move_in_date: datetime.date | None
     """The day on which the resident moved in or will."""
     projected_ready_on: datetime.date | None
-    """When the unit is expected to be ready again; null when the turn has no move_out_date, or nobody has planned its
-    work yet."""
+    """The day on which the unit is expected to be ready again; null if the turn has no move_out_date, or its work is
+    not planned yet."""
     occupancy_source: str | None
     """The slug of the system that feeds this turn, in lower case; null when staff manage it."""
     occupancy_fed_at: str | None
@@ -59,7 +59,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
 TURN = Shape(
     Turn,
     tables.transition,
-    status=Computed(rules.shown, tables.transition.c.status),
+    status=Computed(rules.public_status, tables.transition.c.status),
     property=Nested(Named, schema.property_),
     unit=Nested(Named, schema.unit),
     url=Link("/turns/{entity_id}"),

@@ -28,12 +28,12 @@ _SHOWN: dict[TransitionStatus, TurnStatus] = dict(zip(TRANSITION_STATUSES, TURN_
 _KEPT: dict[TurnStatus, TransitionStatus] = dict(zip(TURN_STATUSES, TRANSITION_STATUSES, strict=True))
 
 
-def shown(status: TransitionStatus) -> TurnStatus:
+def public_status(status: TransitionStatus) -> TurnStatus:
     """A turn's status as published, in title case."""
     return _SHOWN[status]
 
 
-def kept(status: TurnStatus) -> TransitionStatus:
+def stored_status(status: TurnStatus) -> TransitionStatus:
     """A turn's status as stored."""
     return _KEPT[status]
 
@@ -56,7 +56,7 @@ def check_turn(
     if projected_ready_on is not None and move_out_date is None:
         raise invalid_request("projected_ready_on needs a move_out_date.", "projected_ready_on")
     if occupancy_fed_at is not None and occupancy_source is None:
-        raise invalid_request("occupancy_fed_at tells of a feed; name it in occupancy_source.", "occupancy_fed_at")
+        raise invalid_request("occupancy_fed_at describes a feed; name it in occupancy_source.", "occupancy_fed_at")
 
 
 def not_of_company(noun: str) -> Refusal:

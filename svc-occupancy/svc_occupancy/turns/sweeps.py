@@ -85,7 +85,7 @@ class Vacating:
         await unit_queries.save_states(connection, list(states.values()))
         references = references_of(states.values())
         happened = [self._outbox.references(references, company_id=company_id, occurred_at=at)]
-        shown = {row[0]: row for row in await queries.turns(connection, company_id, list(states))}
+        rows_by_id = {row[0]: row for row in await queries.turns(connection, company_id, list(states))}
         for turn in departed:
             if turn.id not in states:
                 continue
@@ -99,7 +99,7 @@ class Vacating:
                     company_id=company_id,
                     entity_id=turn.id,
                     occurred_at=saved[turn.id]["updated_at"],
-                    data=self._turns.json(shown[turn.id]),
+                    data=self._turns.json(rows_by_id[turn.id]),
                     change=events.change("unit_status", turn.unit_status, VACATED),
                 )
             )

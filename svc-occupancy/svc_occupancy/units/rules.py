@@ -66,16 +66,16 @@ def unit_status_on_import(
     now: ActiveTurn | None,
     day: datetime.date,
     before: UnitStatus | None,
-    told: UnitStatus | None,
+    in_file: UnitStatus | None,
 ) -> UnitStatus:
     """The status of a unit after a file changed its turns. was, now: its active turn before and after.
 
-    before: the unit's status, None if it has none yet. told: the file's status for the unit; Occupied and Notice
-    count only with an active turn. Without told, the status changes only if the active turn or its move_out_date
+    before: the unit's status, None if it has none yet. in_file: the file's status for the unit; Occupied and Notice
+    count only with an active turn. Without in_file, the status changes only if the active turn or its move_out_date
     changes, so the same file on another day changes nothing.
     """
-    if told is not None and (now is not None or told in VACANT):
-        return told
+    if in_file is not None and (now is not None or in_file in VACANT):
+        return in_file
     same = (was and was.key) == (now and now.key)
     if before is not None and same and (was and was.move_out_date) == (now and now.move_out_date):
         return before

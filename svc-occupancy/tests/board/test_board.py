@@ -18,7 +18,7 @@ from makeready.occupancy.v1 import turn_board_pb2
 from svc_occupancy import tables as t
 from svc_occupancy.units import rules as unit_rules
 
-from ..harness import Company, fired, told, until
+from ..harness import Company, fired, published, until
 
 LEAVES = {"external_id": "T1", "unit": "U1", "move_out_date": "2999-01-31"}
 
@@ -56,7 +56,7 @@ async def test_a_status_fires_with_the_active_turn_as_it_is_served(
         "2999-01-31",
     )
     await until(company.units, {"U1": ("Down", None)}, seconds=1.0)
-    (event,) = [one for one in await told(served, company) if one.HasField("public")]
+    (event,) = [one for one in await published(served, company) if one.HasField("public")]
     shown = await company.served_turn(turn_id)
     assert event.public.data == shown
     assert event.public.change == b'{"field":"unit_status","from":"Notice","to":"Down"}'
@@ -96,7 +96,7 @@ async def rows_of(served: Database, company: Company) -> list[Any]:
     """All rows of the company, except claims, and the number of its events."""
     tables = (t.transition, t.unit_state, t.turn_task, t.audit)
     found: list[Any] = [await served.rows(Statement(select(x).where(x.c.company_id == company.id))) for x in tables]
-    return [*found, len(await told(served, company))]
+    return [*found, len(await published(served, company))]
 
 
 async def test_what_changes_nothing_leaves_nothing(
@@ -144,11 +144,16 @@ async def test_a_notice_that_is_cancelled_leaves_the_resident_where_they_were(
     assert turn == json.loads(await company.served_turn(turn_id))
     changed = {name: turn[name] for name in ("updated_at", "occupancy_source", "occupancy_fed_at")}
     assert turn == before | changed
-    # The two events have one instant, so their order is open.
     assert set((await fired(served, company))[start:]) == {
         ("turn.status_changed", turn_id, "Notice", "Occupied"),
         ("turn.schedule_changed", turn_id, "2999-02-09", None),
     }
+    # Receivers order an object's events by occurred_at; the last one has the record's own instant.
+    public = [event for event in await published(served, company) if event.HasField("public")]
+    instant_of = {
+        event.public.event: instants.printed(event.occurred_at.ToDatetime(datetime.UTC)) for event in public[start:]
+    }
+    assert instant_of["turn.status_changed"] < instant_of["turn.schedule_changed"] == turn["updated_at"]
     tasks = await company.command("ListTasks", turn_id=turn_id)
     assert [(one.task_id, one.status) for one in tasks] == [
         (open_task.task_id, "Cancelled"),
@@ -177,7 +182,7 @@ async def test_what_the_board_refuses(company: Company, unit_id: int) -> None:
     async def status(name: str) -> tuple[int, str]:
         return await refusal(company, "SetUnitStatus", unit_id=unit_id, unit_status=name)
 
-    assert (await status("Occupied"))[0] == 422 and "nobody is known to live" in (await status("Notice"))[1]
+    assert (await status("Occupied"))[0] == 422 and "the unit has no resident on record" in (await status("Notice"))[1]
     assert (await status("Haunted")) == (422, f"unit_status must be one of: {', '.join(unit_rules.UNIT_STATUSES)}.")
     assert (await refusal(company, "CancelNotice", unit_id=unit_id))[0] == 422
     turn_id = (await company.move_in(unit_id))["entity_id"]

@@ -17,7 +17,7 @@ from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from svc_occupancy import tables as t
 
-from ..harness import Company, fired, told
+from ..harness import Company, fired, published
 
 LEFT, AFTER = "2980-03-11", "2980-03-13T12:00:00Z"
 
@@ -50,7 +50,7 @@ async def check_units(served: Database, company: Company) -> None:
     }
     states = {row["unit_id"]: row for row in await served.rows(of_company[t.unit_state])}
     turns = {row["id"]: row for row in await served.rows(of_company[t.transition])}
-    events = await told(served, company)
+    events = await published(served, company)
     references: dict[int, list[Any]] = {unit_id: [] for unit_id in states}
     for event in events:
         for one in event.references.unit_occupancies:
@@ -113,7 +113,7 @@ async def test_who_stays_or_moved_in_is_not_made_to_leave(going: Company, served
     await check_units(served, going)
 
 
-async def test_a_task_that_is_done_is_not_told_of_later(going: Company, served: Database) -> None:
+async def test_a_task_that_is_done_is_not_announced_later(going: Company, served: Database) -> None:
     places = await units_of(going, 1)
     ((_, turn_id),) = places.values()
     tasks = [
@@ -135,7 +135,7 @@ async def test_a_task_that_is_done_is_not_told_of_later(going: Company, served: 
         assert row["stale_at"] is None or row["stale_at"] <= (row["completed_at"] or row["cancelled_at"])
 
 
-async def test_a_unit_that_somebody_holds_is_waited_for(company: Company, served: Database) -> None:
+async def test_a_locked_unit_is_waited_for(company: Company, served: Database) -> None:
     places = await units_of(company, 1)
     ((unit_id, turn_id),) = places.values()
     async with served.transaction() as connection:

@@ -28,7 +28,7 @@ Fired = tuple[str, int, Any, Any]
 class Task:
     date: str | None
     is_open: bool = True
-    is_told: bool = False
+    is_announced: bool = False
 
 
 @dataclass
@@ -84,8 +84,8 @@ class Unit:
             if self.status in ("Occupied", "Notice"):
                 events += self.becomes("Vacant Not Ready")
         for task_id, task in self.tasks.items():
-            if task.is_open and not task.is_told and _has_come(task.date, now, zone):
-                task.is_told = True
+            if task.is_open and not task.is_announced and _has_come(task.date, now, zone):
+                task.is_announced = True
                 events.append(("turn.task.stale", task_id, None, None))
         return events
 

@@ -129,7 +129,7 @@ async def test_a_late_older_version_changes_nothing(database: Database) -> None:
     start = next(_numbers)
     consumer = taker(database)
     seen = []
-    for version, name in ((5, "new"), (4, "old"), (5, "new, told again"), (1, "first")):
+    for version, name in ((5, "new"), (4, "old"), (5, "new, sent again"), (1, "first")):
         house = PropertyReference(id=start, version=version, company_id=1, name=name)
         await consumer.store([event(properties=[house])], by="test")
         seen.append((await rows(database, t.property_))[start])
@@ -143,8 +143,8 @@ async def test_one_event_is_applied_once(database: Database) -> None:
 
 
 async def test_rows_that_are_not_kept_here_are_passed_over(database: Database) -> None:
-    told = References()
-    told.assets.add(id=1, version=1, company_id=1, property_id=1, name="Boiler")
-    told.staff.add(id=1, version=1, company_id=1, name="Ann")
-    passed = Event(event_id=str(uuid7()), company_id=1, references=told)
+    references = References()
+    references.assets.add(id=1, version=1, company_id=1, property_id=1, name="Boiler")
+    references.staff.add(id=1, version=1, company_id=1, name="Ann")
+    passed = Event(event_id=str(uuid7()), company_id=1, references=references)
     assert await taker(database).store([passed], by="test") == 1

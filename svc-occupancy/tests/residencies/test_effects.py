@@ -18,12 +18,12 @@ from svc_occupancy import tables as t
 from svc_occupancy.replicas import consumers
 from testkit.services import RunningService
 
-from ..harness import ANA, Company, move_in, told, until
+from ..harness import ANA, Company, move_in, published, until
 
 
 async def changes(served: Database, company: Company) -> list[tuple[Any, Any]]:
     """from and to of each `turn.status_changed`."""
-    found = [json.loads(event.public.change) for event in await told(served, company) if event.HasField("public")]
+    found = [json.loads(event.public.change) for event in await published(served, company) if event.HasField("public")]
     assert {one.pop("field") for one in found} <= {"unit_status"}
     return [(one["from"], one["to"]) for one in found]
 
@@ -32,7 +32,7 @@ async def states(served: Database, company: Company) -> list[tuple[int, str, str
     """The references to units that svc-catalog received: version, status and ready date."""
     return [
         (one.version, one.unit_status, one.projected_ready_on)
-        for event in await told(served, company)
+        for event in await published(served, company)
         for one in event.references.unit_occupancies
     ]
 
@@ -54,7 +54,7 @@ async def test_each_change_of_the_unit_is_an_event_with_the_turn_as_it_is_served
     await company.notice(unit_id, "2999-02-28")
     second = (await company.move_in(unit_id, predecessor_transition_id=first))["entity_id"]
     shown.append(await company.served_turn(second))
-    public = [event for event in await told(served, company) if event.HasField("public")]
+    public = [event for event in await published(served, company) if event.HasField("public")]
     assert [event.public.data for event in public] == shown
     assert [event.public.entity_id for event in public] == [first, first, second]
     assert [event.public.change for event in public] == [
@@ -117,9 +117,9 @@ async def test_a_status_that_stays_is_no_event_though_the_ready_date_goes(
     assert await changes(served, company) == []
     assert await states(served, company) == [(1, "Occupied", "2020-02-09"), (2, "Occupied", "")]
     await company.notice(unit_id)
-    before = await told(served, company)
+    before = await published(served, company)
     await company.notice(unit_id)
-    assert await told(served, company) == before
+    assert await published(served, company) == before
 
 
 async def test_a_notice_replaces_all_that_the_one_before_it_said(
@@ -138,9 +138,16 @@ async def test_a_notice_replaces_all_that_the_one_before_it_said(
     assert (await company.turn("R1"))["entity_id"] == turn_id
 
 
-async def test_a_turn_from_the_future_is_still_stamped_after_itself(company: Company, unit_id: int) -> None:
-    late = {"created_at": "2900-01-01T00:00:00Z", "updated_at": "2900-01-01T00:00:00.000005Z"}
-    await company.put("turns", {"external_id": "T1", "unit": "U1"} | late)
+async def test_a_turn_from_the_future_is_still_stamped_after_itself(
+    company: Company, unit_id: int, served: Database
+) -> None:
+    await company.put("turns", {"external_id": "T1", "unit": "U1"})
+    async with served.connection() as connection:  # an import refuses such instants, but earlier releases stored them
+        await connection.raw.execute(
+            "UPDATE transition SET created_at = '2900-01-01', updated_at = '2900-01-01T00:00:00.000005Z'"
+            " WHERE company_id = $1",
+            company.id,
+        )
     record = await company.notice(unit_id, "2020-01-31")
     assert record["occupancy_fed_at"] == "2900-01-01T00:00:00.000006Z"
     opened = await company.move_in(unit_id)
@@ -170,7 +177,7 @@ async def test_the_day_is_over_when_it_is_over_in_the_companys_timezone(found: A
 MAIL, PHONE = "very.private@residents.example", "+1 512 555 0199"
 
 
-async def test_mail_and_phone_are_kept_and_told_to_nobody(
+async def test_mail_and_phone_are_stored_and_in_no_answer(
     company: Company, unit_id: int, served: Database, occupancy: RunningService
 ) -> None:
     private = {"email": MAIL, "phone": PHONE}
@@ -191,7 +198,9 @@ async def test_mail_and_phone_are_kept_and_told_to_nobody(
             await company.write("RecordMoveIn", unit_id, move_in() | {"parties": parties})
         refusals.append(refused.value.message)
     ledger = await served.rows(Statement(select(t.idempotency).where(t.idempotency.c.company_id == company.id)))
-    shown = [reply.body for reply in replies] + [event.SerializeToString() for event in await told(served, company)]
+    shown = [reply.body for reply in replies] + [
+        event.SerializeToString() for event in await published(served, company)
+    ]
     shown += [(await company.page()).data, occupancy.log.read_bytes(), repr(ledger).encode(), repr(refusals).encode()]
     for text in shown:
         assert b"very.private" not in text and b"555 0199" not in text

@@ -112,11 +112,11 @@ async def _states_follow(served: Database, company: Company, events: list[Event]
         row["unit_id"]: row
         for row in await served.rows(Statement(select(t.unit_state).where(t.unit_state.c.company_id == company.id)))
     }
-    told: dict[int, list[Any]] = {unit_id: [] for unit_id in states}
+    published: dict[int, list[Any]] = {unit_id: [] for unit_id in states}
     for event in events:
         for one in event.references.unit_occupancies:
             if one.company_id == company.id:
-                told[one.id].append(one)
+                published[one.id].append(one)
     unit_of = {row["id"]: row["unit_id"] for row in rows}
     last: dict[int, Any] = dict.fromkeys(states, "Notice")
     public = [event for event in events if event.company_id == company.id and event.HasField("public")]
@@ -126,7 +126,7 @@ async def _states_follow(served: Database, company: Company, events: list[Event]
         last[unit_of[event.public.entity_id]] = change["to"]
     assert last == {unit_id: state["unit_status"] for unit_id, state in states.items()}
     for unit_id, state in states.items():
-        versions = sorted(told[unit_id], key=lambda one: one.version)
+        versions = sorted(published[unit_id], key=lambda one: one.version)
         assert [one.version for one in versions] == list(range(1, state["version"] + 1))
         assert versions[-1].unit_status == state["unit_status"]
         (active,) = [row for row in rows if row["unit_id"] == unit_id and row["status"] == "active"]

@@ -122,7 +122,7 @@ PARTIES = st.lists(
 
 
 @given(PARTIES)
-def test_named_leaseholders_come_first_and_nobody_else_changes_places(parties: list[Party]) -> None:
+def test_named_leaseholders_come_first_and_others_stay_in_order(parties: list[Party]) -> None:
     def is_first(party: Party) -> bool:
         return party.role == "leaseholder" and bool(
             (party.first_name or "").strip() and (party.last_name or "").strip()
@@ -163,7 +163,7 @@ assert CAPS == {"first_name": 80, "last_name": 80, "email": 150, "phone": 20, "e
     st.integers(1, 400),
     st.sampled_from("aß漢🚿\u0301 "),
 )
-def test_a_party_over_a_cap_is_told_its_index_field_and_cap(field: str, index: int, over: int, letter: str) -> None:
+def test_a_party_over_a_cap_is_named_by_index_field_and_cap(field: str, index: int, over: int, letter: str) -> None:
     parties = [dict(MOVE_IN["parties"][0]) for _ in range(20)]
     cap = CAPS[field]
     parties[index][field] = letter * cap if field != "email" else None
@@ -290,7 +290,7 @@ def test_a_move_in_is_refused_by_field(change: dict[str, Any], status: int, fiel
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**63, 10**400])
-def test_an_id_that_no_transition_can_have_is_one_that_nobody_has(number: int) -> None:
+def test_an_id_that_no_transition_can_have_is_an_unknown_id(number: int) -> None:
     wanted = bodies.check(MoveInCreate, MOVE_IN | {"predecessor_transition_id": number})
     assert residency_rules.named(wanted.predecessor_transition_id, ACTIVE_ID) == "other"
 

@@ -10,7 +10,7 @@ import pytest
 
 from chassis.db.database import Database
 
-from ..harness import Company, fired, told
+from ..harness import Company, fired, published
 
 AFTER = "2980-03-13T12:00:00Z"
 TASK = {"external_id": "K1", "turn": "T1", "task_type": "Paint"}
@@ -88,7 +88,7 @@ async def test_a_turn_is_the_file_s_own_else_the_newest_that_a_feed_made(company
 
 
 @pytest.mark.parametrize(("events", "expected"), [(False, []), (True, ["K1", "K2"])])
-async def test_what_is_overdue_on_import_counts_as_told_unless_events_are_asked_for(
+async def test_overdue_tasks_of_a_file_count_as_announced_without_events(
     company: Company, served: Database, events: bool, expected: list[str]
 ) -> None:
     rows = [
@@ -102,14 +102,14 @@ async def test_what_is_overdue_on_import_counts_as_told_unless_events_are_asked_
     await company.put("turn-tasks", rows[1] | {"scheduled_date": "2020-02-01"}, events=events)
     names = {one.task_id: name for name, one in (await tasks(company)).items()}
 
-    async def told_of() -> list[str]:
+    async def announced() -> list[str]:
         return sorted(names[one[1]] for one in await fired(served, company) if one[0] == "turn.task.stale")
 
     await company.sweep("2020-02-03T00:00:00Z")
-    assert await told_of() == expected
+    assert await announced() == expected
     await company.sweep(AFTER)
     await company.sweep(AFTER)
-    assert await told_of() == [*expected, "K4"]
+    assert await announced() == [*expected, "K4"]
 
 
 STATUSES = ("", "Occupied", "Notice", "Vacant Ready")
@@ -144,12 +144,12 @@ async def test_a_turn_that_a_file_makes_active_again_is_what_the_file_says_of_it
     assert await fired(served, company) == before
 
 
-async def test_a_departure_to_come_has_its_morning_whoever_told_of_it(company: Company, served: Database) -> None:
+async def test_a_future_departure_vacates_the_unit_whoever_recorded_it(company: Company, served: Database) -> None:
     await company.put("turns", {"external_id": "T2", "unit": "U2", "move_out_date": "2020-01-31"})
     row = {"external_id": "T2", "unit": "U2", "move_out_date": "2980-03-11"}
     assert await company.put("turns", row) == ["changed"]
     await company.sweep(AFTER)
-    (event,) = [one for one in await told(served, company) if one.HasField("public")]
+    (event,) = [one for one in await published(served, company) if one.HasField("public")]
     assert json.loads(event.public.change) == {"field": "unit_status", "from": "Notice", "to": "Vacant Not Ready"}
     # The file with that date is imported again: nothing is undone.
     assert await company.put("turns", row, events=True) == ["unchanged"]

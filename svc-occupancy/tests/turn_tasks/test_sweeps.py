@@ -6,17 +6,17 @@ import json
 
 from chassis.db.database import Database
 
-from ..harness import BEFORE_SIX, LEFT, SIX, Company, fired, lived_in, told
+from ..harness import BEFORE_SIX, LEFT, SIX, Company, fired, lived_in, published
 
 
-async def test_a_task_is_told_of_once_for_ever(going: Company, served: Database) -> None:
+async def test_a_task_is_announced_once_for_ever(going: Company, served: Database) -> None:
     _, turn_id = await lived_in(going, served, "2999-01-31")
     task = await going.command("AddTask", turn_id=turn_id, task_type="Paint", scheduled_date=LEFT)
     undated = await going.command("AddTask", turn_id=turn_id, task_type="Look")
     await going.sweep(BEFORE_SIX)
     assert await fired(served, going, "turn.status_changed") == []
     assert (await going.sweep(SIX))["turn.task.stale"] >= 1
-    (event,) = [one for one in await told(served, going) if one.public.event == "turn.task.stale"]
+    (event,) = [one for one in await published(served, going) if one.public.event == "turn.task.stale"]
     url = json.loads(await going.served_turn(turn_id))["url"]
     assert list(json.loads(event.public.data).items()) == [
         ("task_type", "Paint"),
@@ -35,7 +35,7 @@ async def test_a_task_is_told_of_once_for_ever(going: Company, served: Database)
     assert tasks[task.task_id].HasField("stale_at") and tasks[task.task_id].status == "Open"
 
 
-async def test_tasks_that_are_over_are_not_told_of_and_those_of_an_ended_turn_are(
+async def test_ended_tasks_are_not_announced_and_open_ones_of_an_ended_turn_are(
     going: Company, served: Database
 ) -> None:
     unit_id, turn_id = await lived_in(going, served, "2999-01-31")

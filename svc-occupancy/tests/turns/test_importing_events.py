@@ -19,7 +19,7 @@ _OUTBOX = Statement(select(t.outbox.c.message).order_by(t.outbox.c.event_id))
 STATUS, SCHEDULE = "turn.status_changed", "turn.schedule_changed"
 
 
-class Told:
+class Published:
     """The public events of a company, step by step."""
 
     def __init__(self, served: Database, company: Company) -> None:
@@ -42,6 +42,8 @@ class Told:
             assert list(change) == ["field", "from", "to"] and change["field"] == named
             external_id = json.loads(event.public.data)["external_id"]
             found.append((event.public.event, external_id, change["from"], change["to"]))
+        instants = [(event.public.entity_id, event.occurred_at.ToNanoseconds()) for event in public]
+        assert len(set(instants)) == len(instants), "two events of one turn share occurred_at"
         return sorted(found, key=lambda one: (one[1], one[0]))
 
 
@@ -49,17 +51,17 @@ TURN = {"external_id": "T1", "unit": "U1"}
 
 
 async def test_an_import_is_silent_unless_events_are_asked_for(company: Company, served: Database) -> None:
-    told = Told(served, company)
+    published = Published(served, company)
     await company.make_units("U1")
     await company.put("turns", TURN)
     await company.put("turns", TURN | {"move_out_date": "2999-01-31", "projected_ready_on": "2999-02-09"})
-    assert await told() == []
+    assert await published() == []
     await company.put("turns", TURN | {"move_out_date": "", "projected_ready_on": ""}, events=True, dry_run=True)
-    assert await told() == []
+    assert await published() == []
 
 
 async def test_each_change_of_a_unit_and_of_a_ready_date_is_an_event(company: Company, served: Database) -> None:
-    told = Told(served, company)
+    published = Published(served, company)
     await company.make_units("U1", "U2")
     steps: list[tuple[dict[str, str], list[tuple[Any, ...]]]] = [
         ({}, [(STATUS, "T1", None, "Occupied")]),
@@ -76,25 +78,25 @@ async def test_each_change_of_a_unit_and_of_a_ready_date_is_an_event(company: Co
     ]
     for change, expected in steps:
         await company.put("turns", TURN | change, events=True)
-        assert await told() == expected, change
+        assert await published() == expected, change
     new = {"external_id": "T2", "unit": "U2", "move_out_date": "2020-01-31", "projected_ready_on": "2020-02-09"}
     await company.put("turns", {"external_id": "T3", "unit": "U1"}, new, events=True)
-    assert await told() == [(STATUS, "T2", None, "Vacant Not Ready"), (STATUS, "T3", "Down", "Occupied")]
+    assert await published() == [(STATUS, "T2", None, "Vacant Not Ready"), (STATUS, "T3", "Down", "Occupied")]
 
 
 async def test_a_unit_without_an_active_turn_speaks_by_its_newest(company: Company, served: Database) -> None:
-    told = Told(served, company)
+    published = Published(served, company)
     await company.make_units("U1")
     old = {"external_id": "T0", "unit": "U1", "status": "Completed"}
     await company.put("turns", old, TURN, {"external_id": "T2", "unit": "U1", "status": "Cancelled"}, events=True)
-    assert await told() == [(STATUS, "T1", None, "Occupied")]
+    assert await published() == [(STATUS, "T1", None, "Occupied")]
     await company.put("turns", TURN | {"status": "Completed"}, events=True)
-    assert await told() == [(STATUS, "T2", "Occupied", "Vacant Not Ready")]
+    assert await published() == [(STATUS, "T2", "Occupied", "Vacant Not Ready")]
 
 
 async def test_a_rejected_row_is_no_event(company: Company, served: Database) -> None:
-    told = Told(served, company)
+    published = Published(served, company)
     await company.make_units("U1")
     rows = [TURN, {"external_id": "T2", "unit": "U1"}, {"external_id": "T3", "unit": "nowhere"}]
     assert await company.put("turns", *rows, events=True) == ["created", "rejected unit", "rejected unit"]
-    assert await told() == [(STATUS, "T1", None, "Occupied")]
+    assert await published() == [(STATUS, "T1", None, "Occupied")]

@@ -12,7 +12,7 @@ import pytest
 from chassis.db.database import Database
 from chassis.schedule import instants
 
-from ..harness import BEFORE_SIX, LEFT, SIX, Company, fired, lived_in, told, until
+from ..harness import BEFORE_SIX, LEFT, SIX, Company, fired, lived_in, published, until
 
 
 async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company, served: Database) -> None:
@@ -24,7 +24,7 @@ async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company,
     assert await fired(served, going) == before
     done = await going.sweep(SIX)
     assert done["unit.vacated"] == done["turn.status_changed"] >= 1
-    event = [one for one in await told(served, going) if one.HasField("public")][-1]
+    event = [one for one in await published(served, going) if one.HasField("public")][-1]
     assert event.public.data == await going.served_turn(turn_id)
     assert event.public.change == b'{"field":"unit_status","from":"Notice","to":"Vacant Not Ready"}'
     turn = json.loads(event.public.data)
@@ -40,14 +40,14 @@ async def test_a_unit_is_vacant_the_morning_after_and_not_before(going: Company,
         {"unit_status": "Notice"},
         {"unit_status": "Vacant Not Ready"},
     )
-    rows = len(await told(served, going))
+    rows = len(await published(served, going))
     for moment in (SIX, "2980-03-13T00:00:00Z", "2985-01-01T00:00:00Z"):
         await going.sweep(moment)
-    assert len(await told(served, going)) == rows
+    assert len(await published(served, going)) == rows
 
 
 @pytest.mark.parametrize("said", ["Vacant Ready", "Down"])
-async def test_what_somebody_has_said_of_the_unit_stays(going: Company, served: Database, said: str) -> None:
+async def test_a_status_that_a_person_set_stays(going: Company, served: Database, said: str) -> None:
     unit_id, turn_id = await lived_in(going, served)
     await going.command("SetUnitStatus", unit_id=unit_id, unit_status=said)
     turn, events = await going.served_turn(turn_id), await fired(served, going)

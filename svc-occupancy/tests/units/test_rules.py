@@ -37,7 +37,7 @@ def test_the_active_turn_makes_the_status_and_a_vacant_unit_keeps_the_boards(
 
 
 @given(turns, dates, st.none() | statuses)
-def test_somebody_lives_there_only_by_an_active_turn_that_has_not_ended(
+def test_a_unit_is_occupied_only_by_an_active_turn_that_has_not_ended(
     turn: Any, day: datetime.date, before: Any
 ) -> None:
     lives = turn is not None and (turn.move_out_date is None or turn.move_out_date >= day)
@@ -51,7 +51,7 @@ def test_a_status_once_derived_stays_that_day(turn: Any, day: datetime.date, bef
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "before", "told", "expected"),
+    ("was", "now", "before", "in_file", "expected"),
     [
         # the file's status holds, except for residents without a turn
         (None, RESIDES, None, "Down", "Down"),
@@ -75,16 +75,16 @@ def test_a_status_once_derived_stays_that_day(turn: Any, day: datetime.date, bef
         (None, None, "Down", None, "Down"),
     ],
 )
-def test_a_units_status_after_a_file(was: Any, now: Any, before: Any, told: Any, expected: str) -> None:
-    assert unit_rules.unit_status_on_import(was, now, DAY, before, told) == expected
+def test_a_units_status_after_a_file(was: Any, now: Any, before: Any, in_file: Any, expected: str) -> None:
+    assert unit_rules.unit_status_on_import(was, now, DAY, before, in_file) == expected
 
 
 @given(turns, turns, dates, dates, st.none() | statuses, st.none() | statuses)
 def test_the_same_file_on_another_day_changes_no_unit(
-    was: Any, now: Any, day: datetime.date, another: datetime.date, before: Any, told: Any
+    was: Any, now: Any, day: datetime.date, another: datetime.date, before: Any, in_file: Any
 ) -> None:
-    first = unit_rules.unit_status_on_import(was, now, day, before, told)
-    assert unit_rules.unit_status_on_import(now, now, another, first, told) == first
+    first = unit_rules.unit_status_on_import(was, now, day, before, in_file)
+    assert unit_rules.unit_status_on_import(now, now, another, first, in_file) == first
 
 
 @given(turns)

@@ -46,7 +46,9 @@ async def test_a_unit_shows_its_turns_within_a_second(company: Any) -> None:
 async def test_svc_catalog_takes_every_status_that_a_unit_may_have(company: Any) -> None:
     units = {f"U{number}": status for number, status in enumerate(unit_rules.UNIT_STATUSES)}
     await company.make_units(*units)
-    await company.put("turns", *({"external_id": u, "unit": u, "unit_status": told} for u, told in units.items()))
+    await company.put(
+        "turns", *({"external_id": u, "unit": u, "unit_status": occupancies} for u, occupancies in units.items())
+    )
     await until(company.units, {unit: (status, None) for unit, status in units.items()})
 
 
@@ -144,9 +146,9 @@ async def test_the_states_of_a_batch_come_in_one_event(
         await listener.catch_up()
     finally:
         await peer.close()
-    told = [[(one.version, one.unit_status) for one in event.references.unit_occupancies] for event in taken]
+    occupancies = [[(one.version, one.unit_status) for one in event.references.unit_occupancies] for event in taken]
     # A new resident in the unit changes nothing that svc-catalog serves.
-    assert told == [[(1, "Occupied"), (1, "Occupied")]]
+    assert occupancies == [[(1, "Occupied"), (1, "Occupied")]]
 
 
 async def test_two_imports_at_once_leave_one_active_turn(company: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from chassis.records.bodies import Between, RecordId, Text
+from chassis.records.bodies import Between, PastInstant, RecordId, Text
 from svc_tickets.maintenance import rules
 
 ShortText = Annotated[str, Text(longest=200)]
@@ -56,6 +56,6 @@ class PmTaskRow(msgspec.Struct, kw_only=True):
     repeat_days: Days | None = None
     repeat_months: Months | None = None
     status: rules.PmStatus | None = None
-    completed_at: datetime.datetime | None = None
-    cancelled_at: datetime.datetime | None = None
-    created_at: datetime.datetime | None = None
+    completed_at: PastInstant | None = None
+    cancelled_at: PastInstant | None = None
+    created_at: PastInstant | None = None

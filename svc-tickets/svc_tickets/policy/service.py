@@ -12,7 +12,7 @@ from chassis.writes.commands import CommandRunner
 from svc_tickets.policy import queries as q
 from svc_tickets.policy import rules
 
-NewThreshold = Callable[[Connection, int, int], Awaitable[None]]
+NewThreshold = Callable[[Connection, int, int, int], Awaitable[None]]
 
 
 async def update(
@@ -21,7 +21,7 @@ async def update(
     """Stores changes to the columns of `queries.Policy`, audited if they change anything; returns the whole policy.
 
     The same changes again have no effect, so they need no key. new_threshold: called in the transaction if the hours
-    change, with the company's id and the new hours. Raises Refusal 400 if the hours are out of bounds.
+    change, with the company's id, the old and the new hours. Raises Refusal 400 if the hours are out of bounds.
     """
     if not 1 <= changes.get("stale_after_hours", 1) <= rules.STALE_AFTER_HOURS_MAX:
         raise invalid_request(
@@ -34,7 +34,7 @@ async def update(
         if after != before:
             await q.save_policy(connection, company, **after)
             if after["stale_after_hours"] != before["stale_after_hours"]:
-                await new_threshold(connection, company, after["stale_after_hours"])
+                await new_threshold(connection, company, before["stale_after_hours"], after["stale_after_hours"])
             await commands.audit.add(
                 connection, call, company, "ticket_policy.updated", "ticket_policy", company, before, after
             )

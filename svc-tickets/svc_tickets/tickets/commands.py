@@ -132,8 +132,8 @@ class TicketCommandsService:
             columns = _staleness_after(locked, author, at)
             if columns:
                 await write.save_staleness(command.connection, command.company_id, locked.row["id"], columns)
-            told = {"comment_id": comment_id, "author": author}
-            await command.audit("ticket.commented", "ticket", locked.row["id"], {}, told)
+            after = {"comment_id": comment_id, "author": author}
+            await command.audit("ticket.commented", "ticket", locked.row["id"], {}, after)
             return pb.CommentOnTicketResponse(document=locked.document)
 
         return await self.commands.run(call, request, pb.CommentOnTicketResponse, work)

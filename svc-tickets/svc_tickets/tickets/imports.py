@@ -58,8 +58,8 @@ class _Changed:
     def status_change(self) -> StatusChange | None:
         """None if the file changes neither the status nor the cancellation reason."""
         before, after = state_of(self.before), state_of(self.after)
-        told = ("status", "cancellation_reason_code")
-        if all(getattr(before, name) == getattr(after, name) for name in told):
+        columns = ("status", "cancellation_reason_code")
+        if all(getattr(before, name) == getattr(after, name) for name in columns):
             return None
         row = self.after
         return StatusChange(row["company_id"], row["id"], row["version"], row["updated_at"], before, after)
@@ -206,11 +206,10 @@ def _changed(line: TicketLine, before: Record, batch: Batch[inputs.TicketRow]) -
     if after["status"] != before["status"]:
         # The fields of the old status are cleared, unless the file sets them.
         after |= {name: values.get(name) for name in _CLOSING}
-    instant = max(instant_after(batch.moment, before["updated_at"]), after["created_at"])
-    kept = {"updated_at": before["updated_at"]} if after["status"] == before["status"] else {"updated_at": instant}
-    after |= _closing({**after, **kept})
+    after |= _closing(after)
     if all(after[name] == before[name] for name in q.CHANGEABLE):
         return None
+    instant = max(instant_after(batch.moment, before["updated_at"]), after["created_at"])
     return after | {"updated_at": instant, "version": before["version"] + 1}
 
 
@@ -228,7 +227,6 @@ def _closing(ticket: Mapping[str, Any]) -> dict[str, Any]:
         ticket["completed_at"],
         ticket["cancelled_at"],
         ticket["cancellation_reason_code"],
-        ticket["updated_at"],
     )
     return {name: getattr(state, name) for name in _CLOSING}
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Annotated, ClassVar
 
 import msgspec
 
-from chassis.records.bodies import LongText, RecordId, Text
+from chassis.records.bodies import LongText, PastInstant, RecordId, Text
 from svc_tickets.tickets.rules import fields
 
 ShortText = Annotated[str, Text(longest=200)]
@@ -24,30 +23,30 @@ class TicketCreate(msgspec.Struct, kw_only=True):
     unit_id: RecordId
     """The unit that the ticket is for; it must be visible to the key."""
     title: Annotated[str, Text(longest=fields.TITLE_POINTS_MAX, over=422, blank=False)]
-    """What is the matter, in one line."""
+    """The problem, in one line."""
     category: fields.Category
     """The trade that the ticket is for."""
     asset_id: RecordId | None = None
     """The asset that the ticket is about; it must be on the unit's property."""
     description: LongText | None = None
-    """Everything there is to tell. Left out: empty."""
+    """The full report; empty if left out."""
     priority: fields.Priority | None = None
-    """How urgent it is. Left out: Medium."""
+    """How urgent it is; Medium if left out."""
 
 
 class StatusChange(msgspec.Struct, kw_only=True):
-    """The status that a ticket is to have, and what belongs to it."""
+    """The new status of a ticket, and the fields that belong to it."""
 
     unknown_keys_status: ClassVar[int] = 422
 
     status: fields.Status
-    """The status that the ticket is to have; every status can follow every other one."""
+    """The ticket's new status; every status can follow every other one."""
     note: LongText | None = None
-    """What was done, in 5 or more words. Needed with status Completed, refused with any other."""
+    """The work done, in 5 or more words. Required with status Completed, refused with any other."""
     cancellation_reason_code: fields.CancellationReason | None = None
-    """Why the ticket is cancelled. Needed with status Cancelled, refused with any other."""
+    """Why the ticket is cancelled. Required with status Cancelled, refused with any other."""
     cancellation_notes: LongText | None = None
-    """Why, in 5 or more words of one's own. Needed with cancellation_reason_code see_notes, refused with any other."""
+    """The reason in 5 or more words. Required with cancellation_reason_code see_notes, refused with any other."""
 
 
 class TicketRow(msgspec.Struct, kw_only=True):
@@ -72,10 +71,10 @@ class TicketRow(msgspec.Struct, kw_only=True):
     assignee: ShortText | None = None
     assigned_vendor: ShortText | None = None
     photo_url: Annotated[str, Text(longest=2000)] | None = None
-    created_at: datetime.datetime | None = None
-    updated_at: datetime.datetime | None = None
-    completed_at: datetime.datetime | None = None
-    cancelled_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None
+    updated_at: PastInstant | None = None
+    completed_at: PastInstant | None = None
+    cancelled_at: PastInstant | None = None
     cancellation_reason_code: fields.CancellationReason | None = None
     source: fields.Source | None = None
 
@@ -99,7 +98,7 @@ class TicketOpening(msgspec.Struct, kw_only=True):
 
 
 class Assignment(msgspec.Struct, kw_only=True):
-    """Who is to have a ticket; what is not given stays."""
+    """The new assignment of a ticket; fields that are left out stay."""
 
     assignee_id: RecordId | None = None
     vendor_id: RecordId | None = None

@@ -40,12 +40,11 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
     entity_type: Literal["ticket"]
     entity_id: int
     ticket_number: int | None
-    """The number that staff and residents see. Unique within one property only, so it finds a ticket together with
-    the property."""
+    """The number that staff and residents see. It is unique within one property only, so filter by property, too."""
     title: str
-    """What is the matter, in one line."""
+    """The problem, in one line."""
     description: str | None
-    """Everything that was reported."""
+    """The full report."""
     category: fields.Category
     """The trade that the ticket is for."""
     subcategory: str | None
@@ -53,35 +52,37 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
     priority: fields.Priority
     """How urgent it is."""
     status: fields.Status
-    """Where the ticket stands. Every status can follow every other one, also after Completed and Cancelled."""
+    """The ticket's status. Every status can follow every other one, Completed and Cancelled included."""
     property: Named
     """The property that the ticket belongs to."""
     unit: Named | None
     """The unit that the ticket is tied to; null for work elsewhere on the property."""
     unit_number: str | None
-    """The unit number that was typed in when the ticket was opened; it may name no unit that is on record."""
+    """The unit number as it was typed when the ticket was opened; it may match no unit on record."""
     room: str | None
     """The room where the work is, for example Kitchen."""
     room_instance: str | None
-    """Tells rooms of the same kind apart, for example 2 for the second bathroom."""
+    """Distinguishes rooms of the same kind, for example 2 for the second bathroom."""
     permission_to_enter: bool
-    """Whether the resident allows staff to enter while nobody is at home."""
+    """Whether the resident allows staff to enter when the home is empty."""
     preferred_access_time: str | None
     """When the resident would like the visit, in their own words."""
     assignee: Assignee | None
-    """The member of staff who has the ticket; null while nobody has."""
+    """The member of staff to whom the ticket is assigned; null if none is."""
     assigned_vendor: Named | None
-    """The vendor who has the ticket; null while none has."""
+    """The vendor to whom the ticket is assigned; null if none is."""
     photo_url: str | None
-    """Where a photo of the matter is."""
+    """The address of a photo of the problem."""
     created_at: str
     """When the ticket was opened."""
     updated_at: str
-    """When the ticket last changed; what `updated_since` looks at."""
+    """When the ticket last changed; `updated_since` compares this."""
     completed_at: str | None
-    """When it was completed; null unless status is Completed."""
+    """When it was completed; null unless status is Completed, and for a completed ticket that came in a file without
+    the instant."""
     cancelled_at: str | None
-    """When it was cancelled; null unless status is Cancelled."""
+    """When it was cancelled; null unless status is Cancelled, and for a cancelled ticket that came in a file without
+    the instant."""
     cancellation_reason_code: fields.CancellationReason | None
     """Why it was cancelled; null unless status is Cancelled."""
     external_id: str | None
@@ -167,8 +168,8 @@ def history_entry(row: HistoryRow) -> tickets_pb2.TicketChange:
 
 
 def comment(row: CommentRow) -> ticket_commands_pb2.TicketComment:
-    shown = ticket_commands_pb2.TicketComment(
+    comment_message = ticket_commands_pb2.TicketComment(
         comment_id=row.id or 0, kind=row.kind, body=row.body, author=row.author or "", actor=_actor_of(row)
     )
-    shown.created_at.FromDatetime(row.created_at)
-    return shown
+    comment_message.created_at.FromDatetime(row.created_at)
+    return comment_message

@@ -84,10 +84,10 @@ class TicketsService:
                 raise created_by_missing()
             place = await self._place(caller.company_id, wanted)
         except Refusal:
-            kept = await CREATE_TICKET.kept(self.database, claim)
-            if kept is None:
+            stored = await CREATE_TICKET.stored(self.database, claim)
+            if stored is None:
                 raise
-            return pb.CreateTicketResponse(reply=kept)
+            return pb.CreateTicketResponse(reply=stored)
         return pb.CreateTicketResponse(reply=await self._open(caller, wanted, place, claim, call.request_id))
 
     async def _place(self, company_id: int, wanted: inputs.TicketCreate) -> NumberedPlace:
@@ -187,5 +187,5 @@ class TicketsService:
             changes["photo_required_to_complete"] = request.photo_required_to_complete
         if request.HasField("stale_after_hours"):
             changes["stale_after_hours"] = request.stale_after_hours
-        kept = await policy.update(self.database, self.commands, call, changes, stale.restart)
-        return pb.UpdateTicketPolicyResponse(**kept)
+        stored = await policy.update(self.database, self.commands, call, changes, stale.restart)
+        return pb.UpdateTicketPolicyResponse(**stored)

@@ -71,8 +71,15 @@ ticket = Table(
     one_of("ticket", "category", fields.CATEGORIES),
     one_of("ticket", "source", fields.SOURCES),
     one_of("ticket", "cancellation_reason_code", fields.CANCELLATION_REASONS),
-    CheckConstraint("(status = 'Completed') = (completed_at IS NOT NULL)", name="ticket_completed_at"),
-    CheckConstraint("(status = 'Cancelled') = (cancelled_at IS NOT NULL)", name="ticket_cancelled_at"),
+    # Only a ticket of a file, which has an external_id, may be closed at an unknown time.
+    CheckConstraint(
+        "(status = 'Completed') = (completed_at IS NOT NULL) OR completed_at IS NULL AND external_id IS NOT NULL",
+        name="ticket_completed_at",
+    ),
+    CheckConstraint(
+        "(status = 'Cancelled') = (cancelled_at IS NOT NULL) OR cancelled_at IS NULL AND external_id IS NOT NULL",
+        name="ticket_cancelled_at",
+    ),
     CheckConstraint(
         "cancellation_reason_code IS NULL OR status = 'Cancelled'", name="ticket_reason_of_a_cancelled_one"
     ),

@@ -56,9 +56,9 @@ async def test_its_data_are_exactly_the_five_keys(service: RunningService, datab
         b'"url":"https://app.test/pm-tasks/%d"}' % task.pm_task_id
     )
     assert (event.public.change, event.company_id) == (b"", company.id)
-    (told,) = await pm.tasks()
-    assert told.stale_at.ToDatetime() == event.occurred_at.ToDatetime() > told.updated_at.ToDatetime()
-    assert told.updated_at == task.updated_at
+    (event_data,) = await pm.tasks()
+    assert event_data.stale_at.ToDatetime() == event.occurred_at.ToDatetime() > event_data.updated_at.ToDatetime()
+    assert event_data.updated_at == task.updated_at
 
 
 async def test_it_fires_on_the_morning_after_and_only_once(service: RunningService, database: Database) -> None:
@@ -197,7 +197,7 @@ async def test_inactive_and_unknown_companies_have_no_sweeps(service: RunningSer
     assert len(await stale(database, inactive)) == 1
 
 
-async def test_an_import_without_events_counts_what_is_overdue_as_told(
+async def test_an_import_without_events_counts_overdue_tasks_as_announced(
     service: RunningService, database: Database
 ) -> None:
     company = await new_company(database)
@@ -249,9 +249,9 @@ async def test_what_a_row_of_a_file_may_say(service: RunningService, database: D
     await pm.bring(good)
     (task,) = await pm.tasks()
     assert (task.unit, task.asset_id, task.source, task.external_id) == ("1A", company.id, "import", "G")
-    await pm.bring(good | {"status": "Completed", "completed_at": "2040-01-30"})
+    await pm.bring(good | {"status": "Completed", "completed_at": "2026-01-30"})
     (task,) = await pm.tasks()
-    assert (task.status, task.completed_at.ToDatetime()) == ("Completed", datetime.datetime(2040, 1, 30))
+    assert (task.status, task.completed_at.ToDatetime()) == ("Completed", datetime.datetime(2026, 1, 30))
     await pm.bring(good | {"unit": None, "area": "Roof", "status": "Open"})
     (task,) = await pm.tasks()
     assert (task.status, task.unit, task.HasField("completed_at")) == ("Open", "Roof", False)

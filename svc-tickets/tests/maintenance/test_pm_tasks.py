@@ -42,7 +42,7 @@ async def refused(answer: Any) -> tuple[int, str]:
     return refusal.value.status, refusal.value.message
 
 
-async def test_a_task_is_told_as_it_was_added(pm: Pm, company: Company) -> None:
+async def test_a_task_is_listed_as_it_was_added(pm: Pm, company: Company) -> None:
     task = await pm.add(**WHOLE)
     shown = {one.name: value for one, value in task.ListFields()}
     for name in ("created_at", "updated_at"):

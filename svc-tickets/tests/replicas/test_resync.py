@@ -128,7 +128,7 @@ async def make_company(owners: dict[str, RunningService]) -> int:
     return company_id
 
 
-async def test_an_owner_that_went_back_to_a_backup_counts_where_it_is_told_to(lost: Lost, company: int) -> None:
+async def test_a_restored_owner_overwrites_newer_versions_on_request(lost: Lost, company: int) -> None:
     await lost.rebuild("properties")
     mine = Statement(select(t.property_).where(t.property_.c.company_id == company, t.property_.c.external_id == "P0"))
     owned = await lost.database.row(mine)
@@ -174,7 +174,7 @@ async def test_each_rpc_is_open_to_its_kind_alone(lost: Lost, owners: dict[str, 
                 assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
 
 
-async def test_an_owner_tells_every_field_of_its_rows(company: int, owners: dict[str, RunningService]) -> None:
+async def test_an_owner_publishes_every_field_of_its_rows(company: int, owners: dict[str, RunningService]) -> None:
     service = Identity(SERVICE, "svc-tickets")
     for name, kinds in (
         ("gateway", ("companies", "staff")),
@@ -186,9 +186,9 @@ async def test_an_owner_tells_every_field_of_its_rows(company: int, owners: dict
                 answer = await owners[name].call(ReplicaSourceServiceStub(channel).ListReferences, request, service)
                 rows = getattr(answer.references, kind)
                 assert rows, kind
-                told = {one.name for row in rows for one, _ in row.ListFields()}
+                filled = {one.name for row in rows for one, _ in row.ListFields()}
                 fields = rows[0].DESCRIPTOR.fields
-                assert {one.name for one in fields if one.type != FieldDescriptor.TYPE_BOOL} <= told, kind
+                assert {one.name for one in fields if one.type != FieldDescriptor.TYPE_BOOL} <= filled, kind
 
 
 # In any order, twice, in any batches
@@ -202,9 +202,9 @@ def histories(draw: st.DrawFn) -> tuple[list[tuple[str, int]], list[tuple[int, i
     version, 0 if it is a page of a resync that overwrites)."""
     kinds, versions = st.sampled_from(("properties", "units")), st.integers(1, 4)
     rows = [(draw(kinds), draw(versions)) for _ in range(4)]
-    told = [(n, version) for n, (_, newest) in enumerate(rows) for version in range(1, newest + 1)]
-    again = draw(st.lists(st.sampled_from(told), max_size=6))
-    arriving = draw(st.permutations([*told, *again]))
+    stages = [(n, version) for n, (_, newest) in enumerate(rows) for version in range(1, newest + 1)]
+    again = draw(st.lists(st.sampled_from(stages), max_size=6))
+    arriving = draw(st.permutations([*stages, *again]))
     return rows, [(n, version, draw(st.integers(0, 3))) for n, version in arriving]
 
 
@@ -223,21 +223,23 @@ async def test_replicas_end_as_a_model_says_whatever_arrives_when_and_how_often(
         size = next(batches)
         batch, waiting = waiting[:size], waiting[size:]
         overwrite = batch[0][2] == 0
-        told = References()
+        references = References()
         offered: dict[int, tuple[int, str]] = {}
         for n, version, _ in batch:
             row_id = first_id + n
             name = f"v{version}"
             if rows[n][0] == "properties":
-                told.properties.add(id=row_id, version=version, company_id=company_id, name=name)
+                references.properties.add(id=row_id, version=version, company_id=company_id, name=name)
             else:
-                told.units.add(id=row_id, version=version, company_id=company_id, property_id=first_id + 9, name=name)
+                references.units.add(
+                    id=row_id, version=version, company_id=company_id, property_id=first_id + 9, name=name
+                )
             offered[row_id] = max(offered.get(row_id, (0, "")), (version, name))
         for row_id, newest in offered.items():
             if overwrite or newest[0] > model.get(row_id, (0, ""))[0]:
                 model[row_id] = newest
         async with lost.database.transaction() as connection:
-            await put_references(connection, [told], overwrite)
+            await put_references(connection, [references], overwrite)
     # The model may hold older versions after an overwrite; a final pass over the owner's rows brings the newest.
     assert await _stored(lost.database, company_id) == model
     last = References()

@@ -95,13 +95,13 @@ async def test_many_at_once_come_one_after_the_other(
     acts += [change(client, ticket_id, {"status": one}) for one in statuses]
     acts += [run_command(client, "AssignTicket", staff, ticket_id=ticket_id, assignee_id=30)]
     await asyncio.gather(*acts)
-    told = await history_of(client, operator, ticket_id)
-    assert [one.from_status for one in told] == ["Open", *(one.to_status for one in told[:-1])]
-    moves = [(one.from_status, one.to_status) for one in told]
+    history = await history_of(client, operator, ticket_id)
+    assert [one.from_status for one in history] == ["Open", *(one.to_status for one in history[:-1])]
+    moves = [(one.from_status, one.to_status) for one in history]
     changes = [json.loads(event.public.change) for event in (await events_of(database, ticket_id))[1:]]
     assert [(one["from"], one["to"]) for one in changes] == moves
     last = json.loads(await served(client, ticket_id))
-    assert last["status"] == told[-1].to_status and last["assignee"] == {"id": 30, "name": "Ada Byrne"}
+    assert last["status"] == history[-1].to_status and last["assignee"] == {"id": 30, "name": "Ada Byrne"}
 
 
 # Assignments
@@ -246,7 +246,7 @@ async def test_a_long_list_of_comments_comes_in_pages(
     assert found == list(range(1, 402))
 
 
-async def test_nobody_else_reads_the_comments(client: Any, ticket_id: int) -> None:
+async def test_other_kinds_of_actor_may_not_read_comments(client: Any, ticket_id: int) -> None:
     request = ticket_commands_pb2.ListTicketCommentsRequest(ticket_id=ticket_id)
     refused = await refusal_of(client("ListTicketComments", request, Identity(OPERATOR, "operator", 8)))
     assert (refused.status, refused.message) == (404, "The company has no ticket with that id.")
@@ -255,7 +255,7 @@ async def test_nobody_else_reads_the_comments(client: Any, ticket_id: int) -> No
 # Status
 
 
-async def test_staff_move_a_ticket_as_the_api_does_and_the_event_tells(
+async def test_staff_change_a_ticket_as_the_api_does_with_the_same_event(
     client: Any, staff: Any, operator: Any, administrator: Any, database: Database, ticket_id: int
 ) -> None:
     done = await run_command(client, "SetTicketStatus", staff, ticket_id=ticket_id, status="Completed", note=NOTE)
@@ -264,14 +264,14 @@ async def test_staff_move_a_ticket_as_the_api_does_and_the_event_tells(
     assert json.loads(done)["completed_at"] == json.loads(done)["updated_at"]
     assert json.loads(reopened)["completed_at"] is None
     assert json.loads(cancelled)["cancellation_reason_code"] == "duplicate_ticket"
-    told = (await events_of(database, ticket_id))[1:]
-    assert [event.public.data for event in told] == [done, reopened, cancelled]
-    assert [json.loads(event.public.change) for event in told] == [
+    published = (await events_of(database, ticket_id))[1:]
+    assert [event.public.data for event in published] == [done, reopened, cancelled]
+    assert [json.loads(event.public.change) for event in published] == [
         {"field": "status", "from": "Open", "to": "Completed"},
         {"field": "status", "from": "Completed", "to": "Open"},
         {"field": "status", "from": "Open", "to": "Cancelled"},
     ]
-    assert [event.occurred_at.ToJsonString() for event in told] == [
+    assert [event.occurred_at.ToJsonString() for event in published] == [
         json.loads(one)["updated_at"] for one in (done, reopened, cancelled)
     ]
     history = await history_of(client, staff, ticket_id)
@@ -295,8 +295,8 @@ async def test_staff_move_a_ticket_as_the_api_does_and_the_event_tells(
 
 async def test_the_history_names_a_key_of_the_api_too(client: Any, operator: Any, ticket_id: int) -> None:
     await change(client, ticket_id, {"status": "On Hold"})
-    (told,) = await history_of(client, operator, ticket_id)
-    assert (told.actor, told.api_key_id) == ("caller:1", 1)
+    (only,) = await history_of(client, operator, ticket_id)
+    assert (only.actor, only.api_key_id) == ("caller:1", 1)
 
 
 async def test_one_more_note_is_kept_without_an_event(

@@ -142,7 +142,7 @@ async def lossy(service: Any) -> AsyncIterator[LossyRoute]:
 
 
 @pytest.mark.parametrize("lost", ["before", "after"])
-async def test_a_connection_lost_around_the_commit_is_told_as_it_ended(
+async def test_a_connection_lost_around_the_commit_reports_the_true_outcome(
     client: Any, database: Database, operator: Any, lossy: LossyRoute, lost: str
 ) -> None:
     ticket_id, key = await opened(client), secrets.token_hex(8)

@@ -124,7 +124,7 @@ async def test_refusals_hold_no_key(client: Any, database: Database, nobody: Any
     assert not (await change(client, ticket_id, SENT["On Hold"], key)).replayed
 
 
-async def test_a_key_in_flight_is_told_so_at_once_while_the_first_waits_for_its_ticket(
+async def test_a_key_in_flight_is_refused_at_once_while_the_first_waits_for_its_ticket(
     client: Any, database: Database, operator: Any
 ) -> None:
     ticket_id, other, key = await opened(client), await opened(client), secrets.token_hex(8)
@@ -201,8 +201,8 @@ async def test_a_caller_that_leaves_at_any_moment_leaves_nothing_half_done(
             except Refusal as refused:  # the first one is still in progress
                 assert refused.code == "idempotency_in_progress"
         assert reply.body == await served(client, ticket_id)
-    told = await history_of(client, operator, ticket_id)
-    assert [one.to_status for one in told] == ["Completed", "Open"] * 60
+    history = await history_of(client, operator, ticket_id)
+    assert [one.to_status for one in history] == ["Completed", "Open"] * 60
     assert len(await events_of(database, ticket_id)) == 121
 
 

@@ -130,13 +130,13 @@ async def test_the_longest_note_is_kept_as_it_came(client: Any, operator: Any) -
 
 async def test_a_ticket_that_is_not_there_and_one_of_another_company_answer_alike(client: Any, stranger: Any) -> None:
     theirs = await opened(client, stranger, unit_id=200)
-    told = set()
+    messages = set()
     for ticket_id in (theirs, 10**15, 2**63 - 1, 0, -1):
         with pytest.raises(Refusal) as refused:
             await change(client, ticket_id, SENT["On Hold"])
         assert (refused.value.status, refused.value.code) == (404, "not_found")
-        told.add(refused.value.message)
-    assert len(told) == 1
+        messages.add(refused.value.message)
+    assert len(messages) == 1
     assert json.loads(await served(client, theirs, stranger))["status"] == "Open"
 
 
@@ -235,11 +235,11 @@ async def test_the_same_status_with_something_new_keeps_it_and_fires_nothing(
         "ticket.created",
         "ticket.status_changed",
     ]
-    told = [
+    published = [
         (one.from_status, one.to_status, one.cancellation_reason_code, one.note)
         for one in await history_of(client, operator, ticket_id)
     ]
-    assert told == [
+    assert published == [
         ("Open", "Cancelled", "duplicate_ticket", ""),
         ("Cancelled", "Cancelled", "see_notes", NOTE),
         ("Cancelled", "Cancelled", "see_notes", NOTE),
@@ -276,13 +276,13 @@ async def test_fifty_changes_of_one_ticket_at_once_come_one_after_the_other(
     wanted = [SENT[STATUSES[number % 5]] for number in range(50)]
     replies = await asyncio.gather(*(change(client, ticket_id, sent) for sent in wanted))
     assert [reply.status for reply in replies] == [200] * 50
-    told = await history_of(client, operator, ticket_id)
-    instants = [one.occurred_at.ToNanoseconds() for one in told]
+    history = await history_of(client, operator, ticket_id)
+    instants = [one.occurred_at.ToNanoseconds() for one in history]
     assert instants == sorted(set(instants)), "each later than the one before"
-    assert [one.version for one in told] == list(range(2, 2 + len(told)))
-    assert [one.from_status for one in told] == ["Open", *(one.to_status for one in told[:-1])]
+    assert [one.version for one in history] == list(range(2, 2 + len(history)))
+    assert [one.from_status for one in history] == ["Open", *(one.to_status for one in history[:-1])]
     last = json.loads(await served(client, ticket_id))
-    assert last["status"] == told[-1].to_status
-    moves = [(one.from_status, one.to_status) for one in told if one.from_status != one.to_status]
+    assert last["status"] == history[-1].to_status
+    moves = [(one.from_status, one.to_status) for one in history if one.from_status != one.to_status]
     changes = [json.loads(event.public.change) for event in (await events_of(database, ticket_id))[1:]]
     assert [(one["from"], one["to"]) for one in changes] == moves

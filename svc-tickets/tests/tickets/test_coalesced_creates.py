@@ -92,8 +92,8 @@ async def test_one_key_at_once_is_one_write(database: Database, places: None, nu
     _, *replies = await write_at_once(database, other, *same)
     fresh = [one for one in replies if isinstance(one, WriteReply) and not one.replayed]
     replayed = [one for one in replies if isinstance(one, WriteReply) and one.replayed]
-    told = [one for one in replies if isinstance(one, Refusal) and one.code == "idempotency_in_progress"]
-    assert len(fresh) == 1 and len(fresh) + len(replayed) + len(told) == 20
+    refused = [one for one in replies if isinstance(one, Refusal) and one.code == "idempotency_in_progress"]
+    assert len(fresh) == 1 and len(fresh) + len(replayed) + len(refused) == 20
     assert all(one.body == fresh[0].body for one in replayed)
     assert await stored(database, key) == (2, 2, 2)
 
@@ -139,7 +139,7 @@ async def test_a_lock_let_go_between_two_writes_of_one_key_leaves_the_ticket_of_
         answers = await CREATE_TICKET._write_several(several)
     done = 1 - held
     assert answers[held] is None and answers[done] == WriteReply(status=201, body=writes[done][1])
-    kept = await CREATE_TICKET.kept(database, writes[done][0])
+    kept = await CREATE_TICKET.stored(database, writes[done][0])
     assert kept is not None and kept.body == writes[done][1]
     ticket = select(t.ticket.c.id).where(t.ticket.c.title == literal_column(f"'Together {key}'"))
     assert json.loads(kept.body)["number"] == await database.value(Statement(ticket))

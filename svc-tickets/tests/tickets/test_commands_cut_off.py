@@ -41,5 +41,5 @@ async def test_a_change_cut_off_at_any_point_happens_once(
     assert len(await audited(client, administrator, "ticket", ticket_id)) == 1
     assert len(await history_of(client, staff, ticket_id)) == 1
     assert [kind for kind, *_ in await comments_of(client, staff, ticket_id)] == ["closing_note"]
-    told = [event.public.event for event in await events_of(database, ticket_id)]
-    assert told == ["ticket.created", "ticket.status_changed"]
+    published = [event.public.event for event in await events_of(database, ticket_id)]
+    assert published == ["ticket.created", "ticket.status_changed"]

@@ -156,7 +156,7 @@ async def test_a_key_without_administrator_creates_nothing(client: Any, nobody: 
     assert (refused.value.status, refused.value.code) == (422, "created_by_missing")
 
 
-async def test_an_earlier_use_of_the_key_is_told_before_a_missing_administrator(
+async def test_an_earlier_use_of_the_key_is_checked_before_a_missing_administrator(
     client: Any, nobody: Any, database: Database
 ) -> None:
     """A key whose administrator is gone still gets the stored reply."""

@@ -52,7 +52,7 @@ async def tell(own_nats: Any) -> AsyncIterator[Any]:
 
 
 def failed(row_id: int | None = None, **fields: Any) -> pb.Event:
-    told: dict[str, Any] = {
+    row: dict[str, Any] = {
         "inspection_id": 900,
         "row_id": row_id or next(_ids),
         "property_id": 10,
@@ -66,7 +66,7 @@ def failed(row_id: int | None = None, **fields: Any) -> pb.Event:
         event_id=str(uuid7()),
         company_id=7,
         request_id="req-row",
-        inspection_row_failed=pb.InspectionRowFailed(**told),
+        inspection_row_failed=pb.InspectionRowFailed(**row),
     )
     event.occurred_at.FromDatetime(datetime.datetime.now(datetime.UTC))
     return event
@@ -113,7 +113,7 @@ async def test_it_opens_a_ticket_that_says_what_failed_and_where(
     ]
 
 
-async def test_the_same_row_opens_one_however_often_it_is_told(tell: Any, database: Database) -> None:
+async def test_the_same_row_opens_one_ticket_however_often_it_is_published(tell: Any, database: Database) -> None:
     count = Statement(text("SELECT count(*) FROM ticket WHERE source = 'inspection'"))
     before = await database.value(count)
     first = failed()

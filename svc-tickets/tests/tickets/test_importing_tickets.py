@@ -27,6 +27,8 @@ from svc_tickets import tables as t
 from svc_tickets.replicas.consumer import put_references
 from testkit.services import RunningService
 
+from .changing import SENT, change, events_of
+
 pytestmark = pytest.mark.usefixtures("places")
 
 CREATED, CHANGED = common.IMPORT_OUTCOME_CREATED, common.IMPORT_OUTCOME_CHANGED
@@ -151,6 +153,9 @@ async def test_what_the_replicas_lack_is_asked_of_its_owners(client: Any, owners
         ({"property": "nowhere"}, "property"),
         ({"unit": "nowhere"}, "unit"),
         ({"created_at": "05/01/2015"}, "created_at"),
+        *(({name: "2999-01-01"}, name) for name in ("created_at", "updated_at")),
+        ({"completed_at": "2999-01-01", "status": "Completed"}, "completed_at"),
+        ({"cancelled_at": "2999-01-01", "status": "Cancelled"}, "cancelled_at"),
         ({"completed_at": "2015-01-05", "status": "Open"}, "completed_at"),
         ({"cancellation_reason_code": "see_notes", "status": "Open"}, "cancellation_reason_code"),
         ({"permission_to_enter": "perhaps"}, "permission_to_enter"),
@@ -239,3 +244,74 @@ async def test_an_owner_that_is_away_fails_the_batch_and_keeps_nothing(
     assert failed.value.code() == grpc.StatusCode.UNAVAILABLE
     there = Statement(select(func.count()).select_from(t.ticket).where(t.ticket.c.external_id == good["external_id"]))
     assert await database.value(there) == 0
+
+
+CLOSED = {"Completed": "completed_at", "Cancelled": "cancelled_at"}
+
+
+@pytest.mark.parametrize("status", CLOSED)
+async def test_a_closed_ticket_without_a_close_date_has_none(
+    client: Any, operator: Any, database: Database, status: str
+) -> None:
+    """The moment of the import is not when it was closed."""
+    column, other = CLOSED[status], next(one for name, one in CLOSED.items() if name != status)
+    one = row(status=status, created_at="2015-01-05", source="resident_portal")
+    assert [r.outcome for r in await imported(client, operator, [one])] == [CREATED]
+    ticket = await served(client, one["external_id"])
+    assert (ticket["status"], ticket["completed_at"], ticket["cancelled_at"]) == (status, None, None)
+    assert [r.outcome for r in await imported(client, operator, [one | {column: ""}])] == [UNCHANGED]
+    # A later file knows it, then one without the column, then one that clears it.
+    known = one | {column: "2015-03-18"}
+    for sent_row, expected in ((known, "2015-03-18T00:00:00.000000Z"), (one, "2015-03-18T00:00:00.000000Z")):
+        await imported(client, operator, [sent_row])
+        assert (await served(client, one["external_id"]))[column] == expected
+    assert [r.outcome for r in await imported(client, operator, [one | {column: ""}])] == [CHANGED]
+    ticket = await served(client, one["external_id"])
+    assert (ticket[column], ticket[other]) == (None, None)
+    # An open ticket that a file closes without a date has none either; with events, the event says so too.
+    opened_one = row(status="Open")
+    await imported(client, operator, [opened_one])
+    await imported(client, operator, [opened_one | {"status": status}], events=True)
+    ticket = await served(client, opened_one["external_id"])
+    assert (ticket["status"], ticket[column]) == (status, None)
+    event = (await events_of(database, ticket["entity_id"]))[-1]
+    assert json.loads(event.public.data) == ticket
+
+
+@pytest.mark.parametrize("status", CLOSED)
+async def test_a_ticket_closed_at_an_unknown_time_goes_on_like_any_other(
+    client: Any, operator: Any, database: Database, status: str
+) -> None:
+    async def closed() -> int:
+        one = row(status=status, created_at="2015-01-05", source="resident_portal")
+        if status == "Cancelled":
+            one["cancellation_reason_code"] = SENT["Cancelled"]["cancellation_reason_code"]
+        await imported(client, operator, [one])
+        ticket_id: int = (await served(client, one["external_id"]))["entity_id"]
+        return ticket_id
+
+    # Whoever asks for the status that it has already closes it now (spec 3.1): the API sets the instant.
+    ticket_id, column = await closed(), CLOSED[status]
+    reply = json.loads((await change(client, ticket_id, SENT[status])).body)
+    assert reply["status"] == status and reply[column] == reply["updated_at"]
+    again = json.loads((await change(client, ticket_id, SENT[status])).body)
+    assert again[column] == reply[column]
+    assert [one.public.event for one in await events_of(database, ticket_id)] == []
+    # Every other status follows, and comes back.
+    for after in SENT.keys() - {status}:
+        ticket_id = await closed()
+        moved = json.loads((await change(client, ticket_id, SENT[after])).body)
+        assert moved["status"] == after and moved[column] is None
+        assert (moved["completed_at"] is None) == (after != "Completed")
+        assert (moved["cancelled_at"] is None) == (after != "Cancelled")
+        back = json.loads((await change(client, ticket_id, SENT[status])).body)
+        assert back[column] == back["updated_at"]
+        changes = [json.loads(one.public.change) for one in await events_of(database, ticket_id)]
+        assert [(one["from"], one["to"]) for one in changes] == [(status, after), (after, status)]
+    # No sweep takes it for open, and a page by its status has it.
+    due = Statement(select(t.ticket.c.stale_due_at, t.ticket.c.quiet_since).where(t.ticket.c.id == await closed()))
+    found = await database.row(due)
+    assert found is not None and found["stale_due_at"] is None and found["quiet_since"] is not None
+    number = pb.TicketStatus.Value(f"TICKET_STATUS_{status.upper()}")
+    page = (await client("ListTickets", pb.ListTicketsRequest(limit=200, status=number))).page
+    assert None in {one[column] for one in json.loads(page.data)}

@@ -22,8 +22,8 @@ from .commands import audited, entry, open_ticket, opening, quiet_of
 pytestmark = pytest.mark.usefixtures("places")
 
 
-async def test_a_resident_opens_one_of_a_unit_with_all_there_is_to_tell(client: Any, staff: Any) -> None:
-    told = {
+async def test_a_resident_opens_a_ticket_of_a_unit_with_all_fields(client: Any, staff: Any) -> None:
+    fields = {
         "title": "Tap drips",
         "subcategory": "Kitchen tap",
         "priority": "High",
@@ -34,8 +34,8 @@ async def test_a_resident_opens_one_of_a_unit_with_all_there_is_to_tell(client: 
         "preferred_access_time": "mornings",
         "photo_url": "https://photos.test/1.jpg",
     }
-    ticket = await open_ticket(client, staff, unit_id=100, asset_id=500, by="OPENER_RESIDENT", **told)
-    assert {name: ticket[name] for name in told} == told
+    ticket = await open_ticket(client, staff, unit_id=100, asset_id=500, by="OPENER_RESIDENT", **fields)
+    assert {name: ticket[name] for name in fields} == fields
     assert ticket["unit"] == {"id": 100, "name": "Unit 1A", "external_id": "U1"} and ticket["unit_number"] == "1A"
     assert ticket["property"] == {"id": 10, "name": "Elm Court", "external_id": "P10"}
     assert (ticket["source"], ticket["status"]) == ("resident_portal", "Open")

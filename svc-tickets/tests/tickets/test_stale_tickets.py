@@ -15,6 +15,7 @@ from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.outbox import Outbox
 from chassis.schedule import instants
+from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
 from svc_tickets.tickets.queries.stale import restart
 from svc_tickets.tickets.records import TICKET
@@ -22,7 +23,7 @@ from svc_tickets.tickets.sweeps import StaleTickets
 from testkit.plans import statement_plan
 from testkit.services import RunningService
 
-from ..companies import Company, fired, import_tickets, new_company, sweep, tell
+from ..companies import Company, fired, import_filed, import_tickets, new_company, sweep, tell
 from .changing import SENT, change, opened, served
 from .commands import request_of
 
@@ -30,7 +31,7 @@ HOUR = datetime.timedelta(hours=1)
 THRESHOLD = 72 * HOUR
 # Far in the future, so that no real sweep of the service finds anything due.
 OPENED = datetime.datetime(2040, 1, 1, 9, tzinfo=datetime.UTC)
-FILED = {"source": "resident_portal", "created_at": OPENED.isoformat(), "updated_at": OPENED.isoformat()}
+FILED = {"source": "resident_portal"}
 
 
 async def state_of(database: Database, company: Company) -> list[Any]:
@@ -48,7 +49,7 @@ async def test_it_fires_once_the_threshold_has_passed_with_the_ticket_as_it_is_s
     service: RunningService, client: Any, database: Database
 ) -> None:
     company = await new_company(database)
-    await import_tickets(client, company, FILED | {"assignee": "S", "unit": "U"}, events=True)
+    await import_filed(client, database, company, OPENED, FILED | {"assignee": "S", "unit": "U"})
     before = await state_of(database, company)
     await sweep(service, OPENED + THRESHOLD - HOUR)
     assert await stale(database, company) == []
@@ -66,7 +67,7 @@ async def test_it_fires_again_at_each_further_threshold_and_once_for_all_that_an
     service: RunningService, client: Any, database: Database
 ) -> None:
     company = await new_company(database)
-    await import_tickets(client, company, FILED, events=True)
+    await import_filed(client, database, company, OPENED, FILED)
     fires_at = {72: 1, 143: 1, 144: 2, 145: 2, 500: 3, 503: 3, 504: 4}
     for hours, many in fires_at.items():
         for _ in range(2):
@@ -79,7 +80,7 @@ async def test_only_open_tickets_of_residents_fire(service: RunningService, clie
     rows = [FILED | {"source": source} for source in ("api", "staff", "inspection", "import")]
     rows += [FILED | {"status": "Completed"}, FILED | {"status": "Cancelled"}]
     rows += [FILED | {"status": status, "title": status} for status in ("In Progress", "On Hold")]
-    await import_tickets(client, company, *rows, events=True)
+    await import_filed(client, database, company, OPENED, *rows)
     await sweep(service, OPENED + THRESHOLD)
     statuses = {
         event.public.data.decode().split('"status":"')[1].split('"')[0] for event in await stale(database, company)
@@ -111,7 +112,7 @@ async def test_a_ticket_that_no_resident_filed_keeps_no_watch(client: Any, datab
     assert [row[3:] for row in await state_of(database, company)] == [(None, None)]
 
 
-async def test_an_import_without_events_counts_what_has_been_quiet_as_told(client: Any, database: Database) -> None:
+async def test_an_import_without_events_counts_stale_tickets_as_announced(client: Any, database: Database) -> None:
     company = await new_company(database)
     began = instants.now()
     await import_tickets(client, company, FILED | {"created_at": "2020-01-01", "updated_at": "2020-01-01"})
@@ -119,6 +120,68 @@ async def test_an_import_without_events_counts_what_has_been_quiet_as_told(clien
     assert quiet_since == datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
     assert began < due <= instants.now() + THRESHOLD
     assert (due - quiet_since) % THRESHOLD == datetime.timedelta()
+
+
+PHASES = ("2020-01-01T00:00:00Z", "2021-06-30T13:14:15.000016Z", "2026-03-29T01:30:00Z")
+
+
+async def imported_silently(client: Any, database: Database, company: Company) -> list[Any]:
+    """(quiet_since, stale_due_at) of old open tickets of residents, in various phases, imported without events."""
+    rows = [{"source": "resident_portal", "created_at": phase, "updated_at": phase} for phase in PHASES]
+    await import_tickets(client, company, *rows)
+    return [row[3:] for row in await state_of(database, company)]
+
+
+async def test_old_tickets_of_a_file_keep_their_phase_and_fire_one_by_one(client: Any, database: Database) -> None:
+    company = await new_company(database)
+    began = instants.now()
+    found = await imported_silently(client, database, company)
+    assert [instants.printed(since) for since, _ in found] == [
+        f"{phase[:19]}{phase[19:-1] or '.000000'}Z" for phase in PHASES
+    ]
+    for since, due in found:
+        assert (due - since) % THRESHOLD == datetime.timedelta() and began < due <= instants.now() + THRESHOLD
+    replica = _replica(database)
+    await replica.sweep(instants.now())
+    assert await stale(database, company) == []
+    for fired_before, due in enumerate(sorted(due for _, due in found)):
+        await replica.sweep(due - datetime.timedelta(microseconds=1))
+        assert len(await stale(database, company)) == fired_before
+        await replica.sweep(due)
+        assert len(await stale(database, company)) == fired_before + 1
+    # From then on each threshold, in the same phase.
+    assert [row[4] for row in await state_of(database, company)] == [due + THRESHOLD for _, due in found]
+
+
+@pytest.mark.parametrize("hours", [1, 24, 71, 96, 1000])
+async def test_a_new_threshold_starts_no_storm_of_what_was_announced(
+    client: Any, database: Database, hours: int
+) -> None:
+    """It counts from when the ticket became quiet, as always, but announces no multiple that is over."""
+    company = await new_company(database)
+    found, began = await imported_silently(client, database, company), instants.now()
+    await client("UpdateTicketPolicy", pb.UpdateTicketPolicyRequest(stale_after_hours=hours), company.operator)
+    for (since, _), row in zip(found, await state_of(database, company), strict=True):
+        assert (row[4] - since) % (hours * HOUR) == datetime.timedelta()
+        assert began < row[4] <= instants.now() + hours * HOUR
+    before = [row[4] for row in await state_of(database, company)]
+    await _replica(database).sweep(min(before) - datetime.timedelta(microseconds=1))
+    assert await stale(database, company) == []
+
+
+async def test_a_shorter_threshold_still_announces_a_silence_that_nobody_heard_of(
+    client: Any, database: Database
+) -> None:
+    company = await new_company(database)
+    since = instants.now() - 50 * HOUR
+    stamps = {name: instants.printed(since) for name in ("created_at", "updated_at")}
+    await import_tickets(client, company, {"source": "resident_portal"} | stamps)
+    assert (await state_of(database, company))[0][4] == since + THRESHOLD
+    await client("UpdateTicketPolicy", pb.UpdateTicketPolicyRequest(stale_after_hours=24), company.operator)
+    assert (await state_of(database, company))[0][4] == since + 24 * HOUR
+    await _replica(database).sweep(instants.now())
+    assert len(await stale(database, company)) == 1
+    assert (await state_of(database, company))[0][4] == since + 72 * HOUR
 
 
 async def test_an_import_with_events_leaves_it_to_the_next_sweep(
@@ -154,12 +217,12 @@ async def test_a_new_threshold_counts_from_when_the_ticket_fell_quiet(
     service: RunningService, client: Any, database: Database
 ) -> None:
     company = await new_company(database)
-    await import_tickets(client, company, FILED, FILED | {"status": "Completed"}, events=True)
+    await import_filed(client, database, company, OPENED, FILED, FILED | {"status": "Completed"})
     async with database.transaction() as connection:
         await connection.raw.execute(
             "INSERT INTO ticket_policy (company_id, stale_after_hours) VALUES ($1, 24)", company.id
         )
-        await restart(connection, company.id, 24)
+        await restart(connection, company.id, 72, 24)
     assert [row[4] for row in await state_of(database, company)] == [OPENED + 24 * HOUR, None]
     await sweep(service, OPENED + 60 * HOUR)
     await sweep(service, OPENED + 60 * HOUR)
@@ -172,7 +235,7 @@ async def test_the_policy_of_the_day_decides_under_the_lock(
 ) -> None:
     """After concurrent changes of the policy and the ticket, stale_due_at may still follow the old policy."""
     company = await new_company(database)
-    await import_tickets(client, company, FILED, events=True)
+    await import_filed(client, database, company, OPENED, FILED)
     async with database.connection() as connection:
         await connection.raw.execute(
             "INSERT INTO ticket_policy (company_id, stale_after_hours) VALUES ($1, 100)", company.id
@@ -188,7 +251,7 @@ async def test_inactive_and_unknown_companies_have_no_sweeps(
 ) -> None:
     inactive, unknown = await new_company(database), await new_company(database, known=False)
     for company in (inactive, unknown):
-        await import_tickets(client, company, FILED, events=True)
+        await import_filed(client, database, company, OPENED, FILED)
     await tell(database, inactive.id, 2, "UTC", active=False)
     await sweep(service, OPENED + THRESHOLD)
     assert await stale(database, inactive) == await stale(database, unknown) == []
@@ -206,7 +269,7 @@ def _replica(database: Database) -> StaleTickets:
 async def test_several_replicas_at_once_fire_each_once(client: Any, database: Database) -> None:
     company = await new_company(database)
     for _ in range(3):
-        await import_tickets(client, company, *[FILED] * 120, events=True)
+        await import_filed(client, database, company, OPENED, *[FILED] * 120)
     replicas = [_replica(database) for _ in range(4)]
     done = await asyncio.gather(*(replica.sweep(OPENED + THRESHOLD) for replica in replicas))
     events = await stale(database, company)
@@ -236,10 +299,10 @@ async def test_what_waited_while_it_fired_happened_after_it(
             waiting.append(asyncio.create_task(act))
             await waits(database, len(waiting))
     await asyncio.gather(*waiting)
-    told = [(await fired(database, company, f"ticket.{name}"))[0] for name in ("stale", "status_changed")]
+    fired_at = [(await fired(database, company, f"ticket.{name}"))[0] for name in ("stale", "status_changed")]
     # The order of the instants is the order of the commits.
-    assert [json.loads(event.public.data)["status"] for event in told] == ["Open", "In Progress"]
-    assert told[0].occurred_at.ToNanoseconds() < told[1].occurred_at.ToNanoseconds()
+    assert [json.loads(event.public.data)["status"] for event in fired_at] == ["Open", "In Progress"]
+    assert fired_at[0].occurred_at.ToNanoseconds() < fired_at[1].occurred_at.ToNanoseconds()
 
 
 async def waits(database: Database, count: int) -> None:
@@ -255,7 +318,7 @@ async def waits(database: Database, count: int) -> None:
 async def test_what_a_sweep_costs_grows_with_what_is_stale(database: Database, client: Any) -> None:
     """The cost grows neither with the table nor with the companies' other tickets."""
     company = await new_company(database)
-    await import_tickets(client, company, *[FILED] * 5, events=True)
+    await import_filed(client, database, company, OPENED, *[FILED] * 5)
     async with database.connection() as connection:
         await connection.raw.execute(
             "INSERT INTO ticket (company_id, ticket_number, title, category, priority, status, property_id,"

@@ -14,7 +14,7 @@ THRESHOLDS = st.integers(1, 8760)
 HOUR = datetime.timedelta(hours=1)
 
 
-def test_only_what_a_resident_filed_and_nobody_closed_goes_stale() -> None:
+def test_only_open_tickets_of_residents_go_stale() -> None:
     can = {(source, status) for source in fields.SOURCES for status in fields.STATUSES}
     can = {pair for pair in can if staleness.may_go_stale(*pair)}
     assert can == {("resident_portal", status) for status in ("Open", "In Progress", "On Hold")}
@@ -46,7 +46,7 @@ def test_it_is_never_due_before_it_was_quiet_for_a_threshold(
 
 
 @given(MOMENTS, THRESHOLDS, st.lists(st.timedeltas(datetime.timedelta(0), datetime.timedelta(days=30)), max_size=20))
-def test_a_sweep_tells_once_of_all_that_passed_since_the_last(
+def test_a_sweep_announces_once_all_that_passed_since_the_last(
     quiet_since: datetime.datetime, hours: int, steps: list[datetime.timedelta]
 ) -> None:
     """At any rhythm, sweeps announce as often as they find that a new multiple has passed."""

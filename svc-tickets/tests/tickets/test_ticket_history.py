@@ -29,7 +29,7 @@ from .commands import run_command
 pytestmark = pytest.mark.usefixtures("places")
 
 
-async def test_it_tells_when_what_why_and_who(client: Any, operator: Any) -> None:
+async def test_an_entry_has_instant_change_reason_and_actor(client: Any, operator: Any) -> None:
     ticket_id = await opened(client)
     assert await history_of(client, operator, ticket_id) == []
     await change(client, ticket_id, SENT["In Progress"])
@@ -98,8 +98,8 @@ async def test_what_a_file_changes_belongs_to_it_too(client: Any, database: Data
     ):
         assert await imported(client, operator, row | changes) == common.IMPORT_OUTCOME_CHANGED
     await change(client, ticket_id, SENT["Completed"])
-    told = await history_of(client, operator, ticket_id)
-    assert [(one.from_status, one.to_status, one.cancellation_reason_code, one.api_key_id) for one in told] == [
+    history = await history_of(client, operator, ticket_id)
+    assert [(one.from_status, one.to_status, one.cancellation_reason_code, one.api_key_id) for one in history] == [
         ("On Hold", "Cancelled", "duplicate_ticket", 1),
         ("Cancelled", "Cancelled", "resolved_independently", 0),
         ("Cancelled", "Cancelled", "", 0),
@@ -107,8 +107,10 @@ async def test_what_a_file_changes_belongs_to_it_too(client: Any, database: Data
         ("Completed", "Open", "", 0),
         ("Open", "Completed", "", 1),
     ]
-    assert [one.version for one in told] == [2, 4, 5, 6, 8, 9], "each is a version of the ticket, not all are changes"
-    instants = [one.occurred_at.ToNanoseconds() for one in told]
+    assert [one.version for one in history] == [2, 4, 5, 6, 8, 9], (
+        "each is a version of the ticket, not all are changes"
+    )
+    instants = [one.occurred_at.ToNanoseconds() for one in history]
     assert instants == sorted(set(instants))
 
 
@@ -121,9 +123,9 @@ async def test_changes_and_imports_of_one_ticket_at_once_lose_nothing(
     work = [change(client, ticket_id, SENT[fields.STATUSES[number % 5]]) for number in range(20)]
     files = [imported(client, operator, row | {"status": fields.STATUSES[n % 3], "room": str(n)}) for n in range(20)]
     await asyncio.gather(*(one for pair in zip(work, files, strict=True) for one in pair))
-    told = await history_of(client, operator, ticket_id)
-    assert [one.from_status for one in told] == ["Open", *(one.to_status for one in told[:-1])]
-    assert told[-1].to_status == json.loads(await served(client, ticket_id))["status"]
+    history = await history_of(client, operator, ticket_id)
+    assert [one.from_status for one in history] == ["Open", *(one.to_status for one in history[:-1])]
+    assert history[-1].to_status == json.loads(await served(client, ticket_id))["status"]
 
 
 CHANGES = st.one_of(
@@ -165,11 +167,11 @@ async def test_no_sequence_breaks_what_always_holds(
             actor = "staff:30" if by_command else "caller:1"
             expected.append((before["status"], after["status"], code, note, after["updated_at"], actor))
         shown.append(after)
-    told = [
+    history = [
         (one.from_status, one.to_status, one.cancellation_reason_code, one.note, printed_of(one.occurred_at), one.actor)
         for one in await history_of(client, operator, ticket_id)
     ]
-    assert told == expected
+    assert history == expected
     moves = [entry for entry in expected if entry[0] != entry[1]]
     created, *events = await events_of(database, ticket_id)
     assert created.public.event == "ticket.created" and len(events) == len(moves)

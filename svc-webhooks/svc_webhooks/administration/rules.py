@@ -49,5 +49,5 @@ def no_such_event() -> Refusal:
 def secret_just_rotated() -> Refusal:
     """For the slower of two concurrent rotations: the faster one returned the secret that signs from now on."""
     return invalid_request(
-        "The secret was rotated by somebody else at this moment; rotate again if need be.", status=422
+        "Another administrator rotated the secret at this moment; rotate again if need be.", status=422
     )

@@ -117,11 +117,11 @@ class Partitions:
         Several processes may call it at once. Raises HeldUp if a long statement is in the way; the next call finishes a
         drop that was begun.
         """
-        kept, days = first_day_kept(now), 0
+        first_day, days = first_day_kept(now), 0
         while True:
             async with queries.changing(self._database, queries.PATIENT_SECONDS) as connection:
                 found = await queries.day_sets(connection)
-                over = next((one for one in found if one.is_left or one.until <= kept), None)
+                over = next((one for one in found if one.is_left or one.until <= first_day), None)
                 if over is None:
                     return days
                 await self._drop(connection, over)

@@ -25,8 +25,8 @@ class Pool:
     def take(self, endpoints: Iterable[Endpoint], name: str) -> Connection | None:
         """The most recently used connection to one of `endpoints`, for this name."""
         for endpoint in endpoints:
-            while kept := self._by_key.get((endpoint, name)):
-                connection = kept[-1]
+            while idle := self._by_key.get((endpoint, name)):
+                connection = idle[-1]
                 self._forget(connection)
                 if not connection.closed:
                     return connection
@@ -72,7 +72,7 @@ class Pool:
     def _forget(self, connection: Connection) -> None:
         del self._idle[connection]
         key = connection.endpoint, connection.name
-        kept = self._by_key[key]
-        kept.remove(connection)
-        if not kept:
+        idle = self._by_key[key]
+        idle.remove(connection)
+        if not idle:
             del self._by_key[key]

@@ -41,14 +41,14 @@ class Names(Generic[Read]):
         self._resolve = resolve
         self._read = read
         self._permits = asyncio.Semaphore(LOOKUPS_MAX)
-        self._kept: dict[str, tuple[float, Read]] = {}
+        self._cache: dict[str, tuple[float, Read]] = {}
         self._asking: dict[str, asyncio.Task[Read]] = {}
 
     async def find(self, host: str) -> Read:
         """Raises NoAddress, ResolverFault, and the errors of `read`."""
-        kept = self._kept.get(host)
-        if kept is not None and kept[0] > time.monotonic():
-            return kept[1]
+        cached = self._cache.get(host)
+        if cached is not None and cached[0] > time.monotonic():
+            return cached[1]
         task = self._asking.get(host)
         if task is None:
             task = asyncio.create_task(self._look_up(host))
@@ -69,9 +69,9 @@ class Names(Generic[Read]):
         if not addresses:
             raise NoAddress
         found = self._read(addresses)
-        if len(self._kept) >= KEPT_MAX:
-            self._kept.clear()
-        self._kept[host] = (time.monotonic() + KEPT_SECONDS, found)
+        if len(self._cache) >= KEPT_MAX:
+            self._cache.clear()
+        self._cache[host] = (time.monotonic() + KEPT_SECONDS, found)
         return found
 
     async def _addresses(self, host: str) -> Sequence[str]:

@@ -25,8 +25,8 @@ class SubscriptionCreate(msgspec.Struct, kw_only=True):
     """
 
     destination_url: Annotated[str, Text(longest=URL_CHARACTERS_MAX)]
-    """Where deliveries go: an https URL on port 443 whose host is public. Not http, no other port, no private or
-    loopback address."""
+    """The URL that receives deliveries: https on port 443, with a public host. Other schemes and ports, and private or
+    loopback addresses, are refused."""
     events: list[str] | None = None
     """The events to deliver. They are stored sorted, each once."""
 
@@ -38,12 +38,12 @@ class Subscription(msgspec.Struct, kw_only=True):
     entity_type: Literal["webhook_subscription"] = "webhook_subscription"
     entity_id: int
     destination_url: str
-    """Where deliveries go."""
+    """The URL that receives deliveries."""
     events: Sequence[rules.EventKey]
     """The events that are delivered, sorted, each once."""
     health: rules.Health
-    """How the subscription as a whole fares: `retrying` after a failed attempt, `dead_lettered` after repeated failures
-    (its deliveries go on being attempted), `paused` by an administrator; `healthy` again with the next success."""
+    """The health of the subscription as a whole: `retrying` after a failed attempt, `dead_lettered` after repeated
+    failures (deliveries are still attempted), `paused` by an administrator; `healthy` after the next success."""
     secret_prefix: str
     """The first characters of the signing secret, to tell secrets apart."""
     created_at: str
@@ -55,14 +55,14 @@ class NewSubscription(Subscription, kw_only=True):
     """A webhook subscription that was just created, with its signing secret."""
 
     secret: str | msgspec.UnsetType = msgspec.UNSET
-    """The signing secret. Shown this once: it is absent from replays and lists, so keep it."""
+    """The signing secret. Store it: replays and lists do not contain it."""
 
 
 class AdministeredSubscription(Subscription, kw_only=True):
     """A webhook subscription as an administrator sees it."""
 
     paused_at: str | None
-    """Since when its deliveries wait; null unless it is paused."""
+    """The instant since which its deliveries wait; null unless it is paused."""
     failures_in_a_row: int
     """Attempts that failed since the last success or resume."""
 

@@ -61,7 +61,7 @@ class SubscriptionsService:
         same = bodies.canonical({"destination_url": wanted.destination_url, "events": events})
         claim = idempotency.claim(caller, request.idempotency_key, "POST /webhooks", same)
         # Before the destination is checked: a replay must not depend on what the name resolves to now.
-        reply = await queries.CREATE_SUBSCRIPTION.kept(self.database, claim)
+        reply = await queries.CREATE_SUBSCRIPTION.stored(self.database, claim)
         if reply is None:
             await self._check(wanted.destination_url)
             reply = await self._create(self.vault, caller.company_id, wanted.destination_url, events, claim)
@@ -100,14 +100,14 @@ class SubscriptionsService:
             c.source: "api",
         }
         row = {column.name: value for column, value in values.items()}
-        shown = self.renderer.of_values(values)
-        kept = _encode(shown)
-        reply = await queries.CREATE_SUBSCRIPTION.write(self.database, claim, 201, kept, {subscription: row})
-        if reply.body != kept:
+        record = self.renderer.of_values(values)
+        body = _encode(record)
+        reply = await queries.CREATE_SUBSCRIPTION.write(self.database, claim, 201, body, {subscription: row})
+        if reply.body != body:
             return reply
         # The body has this call's own id, so this call created the subscription, even if the connection failed on the
         # way.
-        with_secret = records.NewSubscription(**msgspec.structs.asdict(shown), secret=secret)
+        with_secret = records.NewSubscription(**msgspec.structs.asdict(record), secret=secret)
         return WriteReply(status=201, body=_encode(with_secret))
 
     async def DeleteSubscription(

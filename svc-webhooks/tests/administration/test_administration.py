@@ -233,13 +233,13 @@ async def test_the_new_secret_is_in_no_log_and_in_no_row(
     assert rest not in service.webhooks.log.read_text()
 
 
-async def test_of_many_rotations_at_once_each_secret_told_did_sign_and_the_last_one_does(
+async def test_of_many_rotations_at_once_each_returned_secret_signed_and_the_last_one_does(
     administrator: Administrator, client: Client, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
     sub_id = await administrator.subscribe()
     answers = await asyncio.gather(*(administrator.rotate(sub_id) for _ in range(12)), return_exceptions=True)
-    told = [answer for answer in answers if isinstance(answer, tuple)]
-    assert told
+    answered = [answer for answer in answers if isinstance(answer, tuple)]
+    assert answered
     for answer in answers:
         if isinstance(answer, BaseException):
             assert isinstance(answer, Refusal) and answer.status == 422 and "rotate again" in answer.message
@@ -247,7 +247,7 @@ async def test_of_many_rotations_at_once_each_secret_told_did_sign_and_the_last_
     await tickets.ticket_created(client.company_id)
     await client.sweep()
     (request,) = receivers["receiver.test"].requests
-    signing = [secret for _, secret in told if signs(request, secret)]
+    signing = [secret for _, secret in answered if signs(request, secret)]
     assert [secret[:12] for secret in signing] == [listed["secret_prefix"]]
 
 
@@ -499,7 +499,7 @@ async def test_an_event_is_shown_with_its_bytes_and_each_subscriptions_attempts(
     assert await client.deliveries(bad) == [second]
 
 
-async def test_an_event_that_nobody_subscribed_to_is_shown_without_deliveries(
+async def test_an_event_without_subscribers_has_no_deliveries(
     administrator: Administrator, client: Client, tickets: Producer
 ) -> None:
     event_id = await tickets.ticket_created(client.company_id)

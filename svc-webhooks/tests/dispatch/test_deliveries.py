@@ -268,7 +268,7 @@ async def test_a_bad_certificate_gets_nothing(
     assert attempt.error == "certificate"
 
 
-async def test_slow_receivers_end_at_the_deadline_and_delay_nobody(
+async def test_slow_receivers_end_at_the_deadline_and_delay_no_other(
     client: Client, tickets: Producer, receivers: dict[str, Receiver]
 ) -> None:
     receivers["receiver.test"].answer = _by_path({"/hang": hanging, "/trickle": trickling, "/huge": gigabyte})
@@ -369,7 +369,7 @@ async def test_after_the_days_were_dropped_events_are_stored_as_before(
         assert len(await client.deliveries(sub_id)) == 1
 
 
-async def test_an_operator_is_told_that_a_long_statement_holds_up_the_drop_of_a_day(
+async def test_an_operator_sees_that_a_long_statement_delays_the_drop_of_a_day(
     client: Client, tickets: Producer, database: Database
 ) -> None:
     await subscribe(client)

@@ -154,7 +154,7 @@ async def test_a_subscription_has_so_many_requests_under_way_and_no_more(
     assert max(endpoints.most_under_way.values()) <= dispatch_sweep.OF_A_SUBSCRIPTION_MAX
 
 
-async def test_endpoints_that_fail_at_once_or_are_late_hold_nobody_up(
+async def test_endpoints_that_fail_or_are_late_delay_no_other(
     scheduler: Scheduler, client: Client, database: Database, endpoints: Endpoints
 ) -> None:
     await subscribed(
@@ -194,7 +194,7 @@ async def test_what_is_due_longest_goes_first(
     assert {0, 1, 2} <= set(first[: dispatch_sweep.OF_A_SUBSCRIPTION_MAX])
 
 
-async def test_an_attempt_that_cannot_be_recorded_keeps_nobody_from_theirs(
+async def test_an_attempt_that_cannot_be_recorded_delays_no_other(
     scheduler: Scheduler, client: Client, database: Database, endpoints: Endpoints
 ) -> None:
     worn_out, *_ = await subscribed(database, client.company_id, [*urls("answers", 1), *urls("late", 1)])

@@ -18,7 +18,7 @@ from ..receivers import Authority, Received, Receiver, answering
 URL = "https://receiver.test/a-path-that-is-nobody-elses-business"
 
 
-def told(name: str, **labels: str) -> float:
+def sample(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(f"makeready_webhooks_{name}", labels) or 0.0
 
 
@@ -43,11 +43,11 @@ async def test_who_waits_and_for_how_long_and_when_a_sweep_was_through(
         )
     async with dispatcher(database, authority.file, hosts) as scheduler:
         watching = asyncio.create_task(scheduler.watch())
-        await until(lambda: told("subscriptions_due") == 3)
-        assert 3600 <= told("oldest_due_seconds") < 3900
+        await until(lambda: sample("subscriptions_due") == 3)
+        assert 3600 <= sample("oldest_due_seconds") < 3900
         await scheduler.sweep(now())
-        assert time.time() - told("sweep_timestamp_seconds") < 60
-        await until(lambda: told("subscriptions_due") == told("oldest_due_seconds") == 0)
+        assert time.time() - sample("sweep_timestamp_seconds") < 60
+        await until(lambda: sample("subscriptions_due") == sample("oldest_due_seconds") == 0)
         watching.cancel()
         await asyncio.wait({watching})
 
@@ -61,7 +61,7 @@ async def test_claims_that_another_dispatcher_may_have_are_counted(
     monkeypatch: pytest.MonkeyPatch,
     before: str,
 ) -> None:
-    lost = told("claims_lost_total", before=before)
+    lost = sample("claims_lost_total", before=before)
     if before == "sending":
         monkeypatch.setattr("svc_webhooks.dispatch.sender.BEGIN_SECONDS_MAX", -1.0)
     hosts = {"receiver.test": ("127.0.0.1", receivers["receiver.test"].port)}
@@ -75,7 +75,7 @@ async def test_claims_that_another_dispatcher_may_have_are_counted(
 
         receivers["receiver.test"].answer = answer
         assert (await sweep.Sweep(scheduler.database, scheduler.attempts, now()).run()).attempted == 0
-    assert told("claims_lost_total", before=before) == lost + 1
+    assert sample("claims_lost_total", before=before) == lost + 1
 
 
 async def test_no_url_and_no_event_becomes_a_label(

@@ -159,7 +159,7 @@ async def test_plans_that_were_made_when_little_was_stored_serve_as_well(
     await database.close()
 
 
-async def test_the_backlog_is_told_by_the_oldest_of_each(waiting: Database) -> None:
+async def test_the_backlog_is_measured_by_the_oldest_of_each(waiting: Database) -> None:
     plan = await statement_plan(waiting, queries._BACKLOG, BY_INDEX, now=now(all_due=True))
     assert plan.rows_met <= (DAYS + 2) * SUBSCRIPTIONS and plan.whole_tables in ([], ["subscription"])
     many, since = await queries.backlog(waiting, now(all_due=True))

@@ -29,7 +29,7 @@ def test_everything_is_kept_from_30_to_31_days(instant: datetime.datetime) -> No
 
 
 @given(instants, st.one_of(instants, st.integers(-2, 2)))
-def test_what_is_told_to_go_is_what_goes(instant: datetime.datetime, now: datetime.datetime | int) -> None:
+def test_the_reported_counts_are_the_deleted_rows(instant: datetime.datetime, now: datetime.datetime | int) -> None:
     event_id = made(instant)
     if isinstance(now, int):  # close to the limit, in microseconds
         now = expires_at(event_id) + datetime.timedelta(microseconds=now)

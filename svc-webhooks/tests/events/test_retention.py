@@ -177,7 +177,7 @@ async def test_detaching_adds_no_constraint_to_what_others_write_to(
     assert await partitions.drop(NOON) == 1
 
 
-async def test_a_long_query_holds_up_the_drop_and_nobody_else(database: Database) -> None:
+async def test_a_long_query_delays_the_drop_and_nothing_else(database: Database) -> None:
     partitions = await stored(database, OVER, TODAY)
     reader = await asyncpg.connect(database.url)
     await reader.execute("BEGIN; SELECT count(*) FROM delivery")

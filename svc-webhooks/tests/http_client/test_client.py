@@ -351,7 +351,7 @@ async def test_the_next_address_is_tried_where_one_refuses(
             assert (await out.post("https://two.example.com/", b"{}", {})).succeeded
 
 
-async def test_the_system_resolver_tells_a_missing_name_from_its_own_failure() -> None:
+async def test_the_system_resolver_distinguishes_a_missing_name_from_its_own_failure() -> None:
     async with http_client(None, {}) as out:
         with pytest.raises((DestinationRefused, ResolverFault)):
             await out.check("https://makeready-no-such-name.com/")

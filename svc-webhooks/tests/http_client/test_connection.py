@@ -13,7 +13,7 @@ from ..receivers import HOST, Authority, Received, answering, disconnecting, rec
 from ..wire import URL, Resolver, http_client
 
 
-async def test_an_attempt_tells_how_long_each_step_took_and_where_it_went(authority: Authority) -> None:
+async def test_an_attempt_records_the_time_of_each_step_and_the_address(authority: Authority) -> None:
     async def slowly(request: Received, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.1)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")

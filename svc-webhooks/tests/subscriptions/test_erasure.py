@@ -93,7 +93,7 @@ async def test_a_short_history_is_gone_when_the_delete_is_answered(
     assert await total(database) == 10
 
 
-async def test_a_long_history_goes_after_the_answer_and_nobody_sees_the_rest(
+async def test_a_long_history_is_erased_after_the_answer_and_the_rest_is_invisible(
     client: Client, database: Database, tickets: Producer
 ) -> None:
     sub_id = await with_history(database, client, tickets, LONG)

@@ -88,7 +88,7 @@ async def test_a_key_without_an_administrator_may_create(client: Client) -> None
     assert (await client.create(who=caller(client.company_id, administrator_id=None)))[0] == 201
 
 
-async def test_a_key_in_flight_is_told_so(client: Client, database: Database) -> None:
+async def test_a_key_in_flight_is_refused(client: Client, database: Database) -> None:
     await client.create(key="warm")
     claim = idempotency.claim(caller(client.company_id), "one", "POST /webhooks", b"")
     async with database.transaction() as connection:
@@ -218,7 +218,7 @@ async def test_a_delete_takes_the_history_along(client: Client, database: Databa
         await client.delete(sub_id)
 
 
-async def test_a_replay_after_the_delete_still_tells_what_was_created(client: Client) -> None:
+async def test_a_replay_after_the_delete_still_returns_the_created_record(client: Client) -> None:
     sub_id = (await client.create(key="one"))[1]["entity_id"]
     await client.delete(sub_id)
     _, body, replayed = await client.create(key="one")

@@ -157,7 +157,7 @@ async def test_several_at_once_leave_each_secret_sealed_once(client: Client, dat
     assert {tuple(one.keys_needed) for one in done} == {()}
 
 
-async def test_another_key_under_the_same_id_is_told(client: Client, database: Database) -> None:
+async def test_another_key_under_the_same_id_is_reported(client: Client, database: Database) -> None:
     await client.create()
     done = await vault_service(database, Vault({"k1": NEW})).ResealSecrets(pb.ResealSecretsRequest(), CALL)
     assert (done.resealed, done.unopened, list(done.keys_needed)) == (0, 1, [])

@@ -64,7 +64,7 @@ def add(verbs: Commands) -> None:
         verbs,
         "retry",
         "attempt parked deliveries once more",
-        description="Attempts each parked delivery once, now, and tells how that ended; one that fails is parked "
+        description="Attempts each parked delivery once, now, and prints the result; one that fails is parked "
         "again. With --all-parked, all of a subscription get one attempt each from the next sweep. Exit status 1 "
         "where one could not be attempted; an attempt that fails is none of that.",
     )
@@ -90,15 +90,15 @@ async def list_deliveries(operator: Operator, arguments: argparse.Namespace) -> 
         if len(page) < request.limit:
             break
         before = page[-1].event_id
-    shown = found[: arguments.limit]
-    next_before = shown[-1].event_id if len(found) > len(shown) else None
+    first = found[: arguments.limit]
+    next_before = first[-1].event_id if len(found) > len(first) else None
     rows = [
-        (one.event_id, shapes.STATES[one.state], shapes.last(one.attempts), shapes.due(one), one.event) for one in shown
+        (one.event_id, shapes.STATES[one.state], shapes.last(one.attempts), shapes.due(one), one.event) for one in first
     ]
     text = table(("EVENT ID", "STATE", "LAST", "DUE (UTC)", "EVENT"), rows, "No deliveries.")
     if next_before:
         text += f"\nMore follow with --before {next_before}"
-    return Answer({"deliveries": [shapes.delivery(one) for one in shown], "next_before": next_before}, text)
+    return Answer({"deliveries": [shapes.delivery(one) for one in first], "next_before": next_before}, text)
 
 
 async def list_parked(operator: Operator, arguments: argparse.Namespace) -> Answer:

@@ -23,19 +23,19 @@ def add(verbs: Commands) -> None:
         "event",
         "svc-webhooks",
         pb.DESCRIPTOR.services_by_name["AdministrationService"].methods_by_name["GetEvent"],
-        "tell everything about one event",
+        "show everything about one event",
         ("event_id",),
         description="Tells what happened and when, and for each subscription that the event was meant for, every "
         "attempt: when and why it was made, milliseconds until the connection stood (CONN), TLS was agreed upon (TLS), "
         "the first byte came (FIRST) and the end (TOTAL MS), what the receiver answered, and what came next.",
         company=False,
         flags={"--body": "also the bytes that are sent"},
-        answer=_told,
+        answer=_answer,
     )
     add_commands(verbs, telling)
 
 
-def _told(found: pb.GetEventResponse, arguments: argparse.Namespace) -> Answer:
+def _answer(found: pb.GetEventResponse, arguments: argparse.Namespace) -> Answer:
     value: dict[str, Any] = {
         "event_id": found.event_id,
         "event": found.event,
@@ -94,9 +94,9 @@ def _delivery(one: pb.Delivery) -> Iterator[str]:
 
 def _short(excerpt: str) -> str:
     """The text in quotes, escaped for a terminal, and cut to one line."""
-    shown = printable(excerpt[:EXCERPT_POINTS_MAX])
-    is_whole = len(shown) <= EXCERPT_POINTS_MAX and len(excerpt) <= EXCERPT_POINTS_MAX
-    return f'"{shown}"' if is_whole else f'"{shown[: EXCERPT_POINTS_MAX - 1]}…"'
+    printed = printable(excerpt[:EXCERPT_POINTS_MAX])
+    is_whole = len(printed) <= EXCERPT_POINTS_MAX and len(excerpt) <= EXCERPT_POINTS_MAX
+    return f'"{printed}"' if is_whole else f'"{printed[: EXCERPT_POINTS_MAX - 1]}…"'
 
 
 def _state(one: pb.Delivery) -> str:

@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
             _RPCS["RotateSecret"],
             "give a subscription a new signing secret",
             ("sub_id",),
-            description="Makes a new signing secret and tells it once. The old one stops working at once, without an "
+            description="Makes a new signing secret and prints it once. The old one stops working at once, without an "
             "overlap: have the receiver take the new one, or hold deliveries back with `webhooks pause` meanwhile.",
             company=False,
             answer=_rotated,
@@ -124,7 +124,7 @@ def _rotated(answer: pb.RotateSecretResponse, _arguments: argparse.Namespace) ->
     value = {"sub_id": found["entity_id"], "secret": answer.secret, "secret_prefix": found["secret_prefix"]}
     text = (
         f"{answer.secret}\n\n"
-        f"This is the signing secret of subscription {found['entity_id']} from now on, told this once.\n"
+        f"This is the signing secret of subscription {found['entity_id']} from now on, shown only now.\n"
         "The one before signs nothing any more."
     )
     return Answer(value, text)

@@ -20,7 +20,7 @@ COMPANY = "Makeready Demo"
 EMAIL = "demo.administrator@example.com"
 SCOPES = ("read", "write", "webhook_only")
 # demo.json: the addresses and keys. demo-story.json: the version of the data and the day that they count from.
-PROGRESS, DONE, TOLD = "demo-progress.json", "demo.json", "demo-story.json"
+PROGRESS, DONE, STORY = "demo-progress.json", "demo.json", "demo-story.json"
 
 
 def load(state: State, settings: Settings, say: Callable[[str], None], check: Callable[[], None]) -> None:
@@ -33,15 +33,15 @@ def load(state: State, settings: Settings, say: Callable[[str], None], check: Ca
     if done and not {"company_id", "keys", "administrator"} <= done.keys():
         raise LocalError(f"{state.folder / DONE} is damaged; without it the demo company is loaded anew")
     is_new = not done or is_of_another_database(done, settings)
-    if is_new and state.read(TOLD) and not state.read(PROGRESS):
-        state.remove(TOLD)
-    told = state.read(TOLD)
-    day = story.day_of(told.get("day"))
+    if is_new and state.read(STORY) and not state.read(PROGRESS):
+        state.remove(STORY)
+    recorded = state.read(STORY)
+    day = story.day_of(recorded.get("day"))
     rows = story.rows(day)
     version = story.fingerprint(rows)
-    if is_new or told.get("version") != version:
+    if is_new or recorded.get("version") != version:
         say("Loading the demo company ..." if is_new else "Bringing the demo company up to date ...")
-        state.write(TOLD, {"day": day.isoformat()})
+        state.write(STORY, {"day": day.isoformat()})
         with Commands(state, check) as commands:
             if is_new:
                 done = _found(state, commands)
@@ -52,7 +52,7 @@ def load(state: State, settings: Settings, say: Callable[[str], None], check: Ca
             raise LocalError(f"the demo company cannot be loaded: {rejected[0]}")
         for line in rejected:  # people have worked with it: its records need not fit any more
             say(f"Left as it is in the demo company: {line}.")
-        state.write(TOLD, {"day": day.isoformat(), "version": version})
+        state.write(STORY, {"day": day.isoformat(), "version": version})
     # Ports and addresses of this start.
     state.write(DONE, {"base_url": settings.api_url, "admin_url": settings.admin_url, **_without_addresses(done)})
     state.remove(PROGRESS)

@@ -54,13 +54,13 @@ class Commands:
             self._process.stdin.flush()
         except OSError:
             raise self._ended(words) from None
-        told = json.loads(self._line(words))
+        reply = json.loads(self._line(words))
         try:
-            answer = json.loads(told["out"])
+            answer = json.loads(reply["out"])
         except ValueError:
             answer = None
-        if told["status"] not in (0, 3) or not isinstance(answer, dict):
-            raise _failed(words, _last(told["err"] or told["out"]) or f"exit status {told['status']}")
+        if reply["status"] not in (0, 3) or not isinstance(answer, dict):
+            raise _failed(words, _last(reply["err"] or reply["out"]) or f"exit status {reply['status']}")
         return answer
 
     def _line(self, words: Sequence[str]) -> bytes:

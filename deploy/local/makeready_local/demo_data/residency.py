@@ -25,10 +25,10 @@ _HAD_ANOTHER_ONE_IN = 3
 
 def rows(units: Collection[Row], written: Collection[Row]) -> Iterator[Row]:
     """Turns of the units that the written rows do not cover, with days counted from the story's day."""
-    told = {row["unit"] for row in written if row["status"] != "Cancelled"}
+    with_turns = {row["unit"] for row in written if row["status"] != "Cancelled"}
     for unit in units:
         name = unit["external_id"]
-        if name not in told and not name.startswith(_NEVER_RENTED):
+        if name not in with_turns and not name.startswith(_NEVER_RENTED):
             yield from _lived_in(unit)
 
 

@@ -47,9 +47,9 @@ def today() -> datetime.date:
     return datetime.datetime.now(ZoneInfo(TIMEZONE)).date()
 
 
-def day_of(kept: str | None) -> datetime.date:
+def day_of(stored: str | None) -> datetime.date:
     """The day of a story that has begun, else today."""
-    return datetime.date.fromisoformat(kept) if kept else today()
+    return datetime.date.fromisoformat(stored) if stored else today()
 
 
 def rows(day: datetime.date) -> dict[str, list[Row]]:
@@ -81,9 +81,9 @@ def _by_age(found: list[Row]) -> list[Row]:
     return sorted(found, key=lambda row: str(row["created_at"]))
 
 
-def fingerprint(told: dict[str, list[Row]]) -> str:
+def fingerprint(tables: dict[str, list[Row]]) -> str:
     """A digest that identifies this version of the story."""
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(tables).encode()).hexdigest()
 
 
 def _written(kind: str) -> list[Row]:

@@ -17,7 +17,7 @@ def main() -> int:
     from makeready_local.webhook_demo.story import Story  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(prog="make demo", description="Shows signed deliveries, a failure and its retry.")
-    parser.add_argument("--once", action="store_true", help="end when the story is told")
+    parser.add_argument("--once", action="store_true", help="end after the story")
     arguments = parser.parse_args()
     signals = Signals()
     installation: Installation | None = None

@@ -40,8 +40,8 @@ class Installation:
         self.demo: dict[str, Any] = {}
         """The content of `demo.json`: addresses and keys."""
 
-    def start(self, settings: Mapping[str, str], tell: Callable[[str], None]) -> None:
-        """Returns once the demo company is loaded. tell: called with each progress line. Raises LocalError."""
+    def start(self, settings: Mapping[str, str], progress: Callable[[str], None]) -> None:
+        """Returns once the demo company is loaded. progress: called with each progress line. Raises LocalError."""
         program = [sys.executable, "-P", "-m", "makeready_local"]
         log = self.folder / "output"
         environment = {**self._environment, **settings}
@@ -49,16 +49,16 @@ class Installation:
             "Makeready", program, log=log, orphan_signal=signal.SIGTERM, environment=environment, folder=Path.cwd()
         )
         deadline = time.monotonic() + START_SECONDS
-        told = 0
+        printed = 0
         while not (self.state / "demo.json").exists():
             self.check()
             if time.monotonic() > deadline:
                 raise LocalError(f"Makeready was not ready within {START_SECONDS} s: {self._child.last_words()}")
             lines = log.read_text(errors="replace").splitlines()
-            for line in lines[told:]:
+            for line in lines[printed:]:
                 if line.endswith("..."):
-                    tell(line)
-            told = len(lines)
+                    progress(line)
+            printed = len(lines)
             time.sleep(0.05)
         self.demo = json.loads((self.state / "demo.json").read_text())
 

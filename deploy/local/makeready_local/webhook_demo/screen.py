@@ -17,15 +17,15 @@ class Screen:
         self._colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
     def title(self, text: str) -> None:
-        say("\n" + self.shown(text, "strong"))
+        say("\n" + self.styled(text, "strong"))
 
     def text(self, text: str) -> None:
         say(text)
 
     def step(self, what: str, outcome: str = "", kind: str = "") -> None:
         """Prints a step and its result. kind: one of COLOURS, or none."""
-        since = self.shown(f"{time.monotonic() - self._began:6.1f} s", "dim")
-        say(f"{since}  {self.shown(f'{what:<22}{outcome}'.rstrip(), kind)}")
+        since = self.styled(f"{time.monotonic() - self._began:6.1f} s", "dim")
+        say(f"{since}  {self.styled(f'{what:<22}{outcome}'.rstrip(), kind)}")
 
-    def shown(self, text: str, kind: str) -> str:
+    def styled(self, text: str, kind: str) -> str:
         return f"\033[{COLOURS[kind]}m{text}\033[0m" if self._colours and kind else text

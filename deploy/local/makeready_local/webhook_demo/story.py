@@ -60,7 +60,7 @@ class Story:
         destination = {"destination_url": f"https://{HOST}/hooks", "events": EVENTS}
         subscription = self._call("POST", "/webhooks", "webhook_only", destination)
         receiver.secret = subscription["secret"]
-        self._screen.step("", f"subscription {subscription['entity_id']}; its secret is told this once", "dim")
+        self._screen.step("", f"subscription {subscription['entity_id']}; its secret is returned this once", "dim")
         _, units = self._installation.call("GET", "/units?limit=1", "read")
         opening = {"unit_id": units["data"][0]["entity_id"], "title": "Kitchen tap drips", "category": "Plumbing"}
         ticket = self._call("POST", "/tickets", "write", opening)
@@ -80,7 +80,7 @@ class Story:
             raise LocalError(f"the subscription is {health} after a success")
 
         words = ("ticket", "status", str(self._installation.demo["company_id"]), str(ticket["entity_id"]))
-        self._screen.title("Staff put it on hold from the command line: it is told of, whoever does it")
+        self._screen.title("Staff put it on hold from the command line: the event fires, whoever makes the change")
         self._installation.makeready(*words, "--status", DESK_STATUS)
         self._screen.step("makeready", f'{" ".join(words)} --status "{DESK_STATUS}"')
         self._arrival(receiver, REFUSED, 200)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from asyncpg import Record
-from sqlalchemy import BigInteger, LargeBinary, Text, bindparam, func, insert, select, update
+from sqlalchemy import BigInteger, LargeBinary, Text, all_, bindparam, func, insert, literal, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
 from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement
 from gateway.identity.administrators.tables import administrator
 from gateway.identity.companies.tables import company
+from gateway.identity.keys import rules
 from gateway.identity.keys.tables import api_key
 
 _company_id = bindparam("company_id", type_=BigInteger)
@@ -40,6 +43,32 @@ _KEY_BY_DIGEST = Statement(
 async def key_by_digest(database: Database, digest: bytes) -> Record | None:
     """The key with this SHA-256, revoked or not, and its company."""
     return await database.row(_KEY_BY_DIGEST, digest=digest)
+
+
+DIGEST_HEAD_BYTES = 8
+_UNCHECKED_DIGESTS = Statement(
+    select(
+        func.coalesce(
+            func.string_agg(
+                func.substring(api_key.c.digest, 1, DIGEST_HEAD_BYTES),
+                aggregate_order_by(literal(b"", LargeBinary), api_key.c.digest),
+            ),
+            literal(b"", LargeBinary),
+        )
+    ).where(
+        # A prefix is the key's mark and the visible random characters.
+        func.left(api_key.c.prefix, -rules.VISIBLE_CHARACTERS) != all_(bindparam("marks", type_=ARRAY(Text)))
+    )
+)
+
+
+async def unchecked_digests(database: Database, marks: Sequence[str]) -> bytes:
+    """The first DIGEST_HEAD_BYTES of the SHA-256 of each key whose check can't be verified here, in ascending order.
+
+    marks: those of the keys whose check can. The others are of release 0.2.0, or of a ring that is not known here.
+    """
+    found: bytes = await database.value(_UNCHECKED_DIGESTS, marks=list(marks))
+    return found
 
 
 _NEW_KEY = Statement(

@@ -27,9 +27,10 @@ _SCOPE_NUMBERS = {scope: pb.Scope.ValueType(number) for number, scope in SCOPES.
 class KeysService:
     """API keys (spec 5). A key is returned once, when it is minted; its SHA-256 is stored."""
 
-    def __init__(self, database: Database, audit: Audit) -> None:
+    def __init__(self, database: Database, audit: Audit, checks: rules.KeyChecks) -> None:
         self.database = database
         self.audit = audit
+        self.checks = checks
 
     async def MintKey(self, request: pb.MintKeyRequest, call: Call) -> pb.MintKeyResponse:
         scope = SCOPES.get(request.scope)
@@ -37,7 +38,7 @@ class KeysService:
             raise invalid_request(f"The scope must be one of: {', '.join(rules.SCOPES)}.", status=422)
         name = checked(identity_rules.name, request.name) if request.name else scope
         email = checked(identity_rules.email, request.administrator_email) if request.administrator_email else ""
-        key = rules.new_key()
+        key = self.checks.new_key()
         async with self.database.transaction() as connection:
             if not may_administer(call, request.company_id):
                 raise no_company()
@@ -57,7 +58,7 @@ class KeysService:
                 request.company_id,
                 administrator_id=administrator_id,
                 name=name,
-                prefix=key[: rules.KEY_PREFIX_CHARACTERS],
+                prefix=rules.visible(key),
                 digest=hashlib.sha256(key.encode()).digest(),
                 scope=scope,
             )

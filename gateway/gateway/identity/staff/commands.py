@@ -101,9 +101,9 @@ def _audited(row: Record) -> Mapping[str, Any]:
 
 
 def _reference(row: Record) -> References:
-    told = References()
-    told.staff.add(**{name: row[name] for name in ("id", "version", "company_id", "name", "external_id")})
-    return told
+    references = References()
+    references.staff.add(**{name: row[name] for name in ("id", "version", "company_id", "name", "external_id")})
+    return references
 
 
 def _shown(row: Record) -> pb.Staff:

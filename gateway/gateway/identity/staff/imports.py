@@ -14,16 +14,16 @@ async def save(connection: Connection, batch: Batch[StaffRow]) -> References:
     """Saves a batch's rows; returns the references to publish."""
     batch.each(_normalize_email)
     await batch.lock_existing(connection, queries.STAFF)
-    told = References()
+    references = References()
     for row in await batch.save(connection, queries.STAFF, {}):
-        told.staff.add(
+        references.staff.add(
             id=row["id"],
             version=row["version"],
             company_id=batch.company_id,
             name=row["name"],
             external_id=row["external_id"],
         )
-    return told
+    return references
 
 
 def _normalize_email(line: ImportRow[StaffRow]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Annotated
 
 import msgspec
 
-from chassis.records.bodies import Text
+from chassis.records.bodies import PastInstant, Text
 from gateway.identity import rules
 
 
@@ -27,4 +26,4 @@ class StaffRow(msgspec.Struct, kw_only=True):
     name: Annotated[str, Text(longest=rules.NAME_POINTS_MAX, blank=False)]
     email: Annotated[str, Text(longest=rules.EMAIL_POINTS_MAX)] | None = None
     title: Annotated[str, Text(longest=rules.NAME_POINTS_MAX)] | None = None
-    created_at: datetime.datetime | None = None
+    created_at: PastInstant | None = None

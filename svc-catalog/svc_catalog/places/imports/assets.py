@@ -36,7 +36,7 @@ def _locate(line: ImportRow[inputs.AssetRow], units_named: Mapping[str, Record])
     row, values = line.row, line.values
     if row.location is None:
         if row.location_type is not None:
-            raise invalid_request("location_type tells of a location; name it in location.", "location_type")
+            raise invalid_request("location_type describes a location; name it in location.", "location_type")
         if "location" in line.given:
             values |= {"unit_id": None, "location_id": None}
         elif line.moves("property_id") and (line.stored("unit_id") or line.stored("location_id")):

@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, Interval, case, func, literal_column, select,
 
 from chassis.db.database import Connection
 from chassis.db.rows import UpdateMany
-from chassis.db.statements import Statement, param
+from chassis.db.statements import CLOCK, Statement, param
 from svc_tickets.policy.rules import STALE_AFTER_HOURS
 from svc_tickets.policy.tables import ticket_policy
 from svc_tickets.tickets import tables as t
@@ -34,7 +34,13 @@ def _restart() -> Statement:
         .with_for_update(key_share=True)
         .cte("held")
     )
-    threshold = param("stale_after_hours", BigInteger) * literal_column("interval '1 hour'", Interval)
+    hour = literal_column("interval '1 hour'", Interval)
+    before, threshold = (param(name, BigInteger) * hour for name in ("hours_before", "stale_after_hours"))
+    quiet_since = t.ticket.c.quiet_since
+    # The due time lies more than one old threshold after quiet_since only if a multiple of it has been announced.
+    is_announced = t.ticket.c.stale_due_at - before > quiet_since
+    until = case((is_announced, func.greatest(quiet_since, CLOCK)), else_=quiet_since)
+    passed = func.floor(func.extract("epoch", until - quiet_since) / func.extract("epoch", threshold))
     return Statement(
         update(t.ticket)
         .where(
@@ -42,16 +48,22 @@ def _restart() -> Statement:
             t.ticket.c.id == held.c.id,
             t.ticket.c.stale_due_at.is_not(None),
         )
-        .values(stale_due_at=t.ticket.c.quiet_since + threshold)
+        .values(stale_due_at=quiet_since + (passed + 1) * threshold)
     )
 
 
 _RESTART = _restart()
 
 
-async def restart(connection: Connection, company_id: int, stale_after_hours: int) -> None:
-    """Recomputes when the company's open tickets become stale, from quiet_since and a new threshold."""
-    await connection.execute(_RESTART, company_id=company_id, stale_after_hours=stale_after_hours)
+async def restart(connection: Connection, company_id: int, hours_before: int, stale_after_hours: int) -> None:
+    """Recomputes when the company's open tickets become stale, from quiet_since and the old and the new threshold.
+
+    A ticket that was not announced yet is due one new threshold after quiet_since, even if that has passed. One whose
+    silence is announced, or counts as announced since its import, waits for the next multiple that lies ahead.
+    """
+    await connection.execute(
+        _RESTART, company_id=company_id, hours_before=hours_before, stale_after_hours=stale_after_hours
+    )
 
 
 def due(_day: Any, now: Any) -> tuple[Any, ...]:

@@ -27,9 +27,8 @@ def state_on_import(
     completed_at: datetime.datetime | None,
     cancelled_at: datetime.datetime | None,
     cancellation_reason_code: str | None,
-    updated_at: datetime.datetime,
 ) -> TicketState:
-    """The state that an import row describes. A closed ticket without an instant closed when it was last updated.
+    """The state that an import row describes. A closed ticket may lack the instant: the file did not know it.
 
     Raises Refusal, with the field, if a field belongs to another status.
     """
@@ -39,12 +38,7 @@ def state_on_import(
         raise invalid_request("cancelled_at belongs to status Cancelled alone.", "cancelled_at")
     if cancellation_reason_code is not None and status != "Cancelled":
         raise invalid_request("cancellation_reason_code belongs to status Cancelled alone.", "cancellation_reason_code")
-    return TicketState(
-        status,
-        (completed_at or updated_at) if status == "Completed" else None,
-        (cancelled_at or updated_at) if status == "Cancelled" else None,
-        cancellation_reason_code,
-    )
+    return TicketState(status, completed_at, cancelled_at, cancellation_reason_code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +113,8 @@ def change_status(
     has_photo: bool,
 ) -> Changed:
     """Every status can follow every status, itself included. The fields of the old status are cleared; the history
-    retains them. The instant lies after the last change, even if the clock does not.
+    retains them. The instant lies after the last change, even if the clock does not. A closed ticket of a file that
+    did not know when gets the instant of the first request for its status (spec 3.1).
 
     Raises Refusal if the company requires a photo of a completed ticket.
     """
@@ -130,8 +125,6 @@ def change_status(
             422,
         )
     moved = wanted.status != before.status
-    if not moved and wanted.comment is None and wanted.cancellation_reason_code == before.cancellation_reason_code:
-        return Changed(before, None, False)
     at = max(clock, updated_at + datetime.timedelta(microseconds=1))
     state = TicketState(
         wanted.status,
@@ -139,4 +132,6 @@ def change_status(
         (before.cancelled_at or at) if wanted.status == "Cancelled" else None,
         wanted.cancellation_reason_code,
     )
+    if state == before and wanted.comment is None:
+        return Changed(before, None, False)
     return Changed(state, at, moved)

@@ -77,7 +77,7 @@ async def subscriptions_due(
     database: Database, now: datetime.datetime, after_id: int, rows: int
 ) -> list[DueSubscription]:
     """Ascending by id."""
-    async with database.transaction(BY_INDEX) as connection:
+    async with database.transaction(BY_INDEX, writes=False) as connection:
         return await _SUBSCRIPTIONS_DUE.rows(connection, now=now, after_id=after_id, rows=rows)
 
 
@@ -90,7 +90,7 @@ _BACKLOG = Statement(
 
 async def backlog(database: Database, now: datetime.datetime) -> tuple[int, datetime.datetime | None]:
     """The number of subscriptions with a due delivery, and since when the longest waiting one is due."""
-    async with database.transaction(BY_INDEX) as connection:
+    async with database.transaction(BY_INDEX, writes=False) as connection:
         row = await connection.row(_BACKLOG, now=now)
     assert row is not None
     return row[0], row[1]

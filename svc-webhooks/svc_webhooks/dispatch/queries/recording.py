@@ -63,7 +63,7 @@ def _record_attempts() -> Statement:
         .with_for_update(read=True, key_share=True)
         .cte("alive")
     )
-    kept = (
+    columns = (
         "event_id", "subscription_id", "number", "cause", "started_at", "duration_milliseconds", "connect_milliseconds",
         "tls_milliseconds", "first_byte_milliseconds", "address", "status", "error", "response_excerpt", "state",
         "due_at",
@@ -86,13 +86,13 @@ def _record_attempts() -> Statement:
             settled_at=case((text("made.state <> 'waiting'"), func.now())),
         )
         .returning(
-            *(made.c[name] for name in kept), (alive.c.failures_in_a_row > literal_column("0")).label("has_failures")
+            *(made.c[name] for name in columns), (alive.c.failures_in_a_row > literal_column("0")).label("has_failures")
         )
         .cte("moved")
     )
-    record = insert(attempt).from_select(kept, select(*(moved.c[name] for name in kept)), include_defaults=False)
-    told = (moved.c.event_id, moved.c.subscription_id, moved.c.has_failures)
-    return Statement(select(*told).add_cte(record.cte("recorded")))
+    record = insert(attempt).from_select(columns, select(*(moved.c[name] for name in columns)), include_defaults=False)
+    returned = (moved.c.event_id, moved.c.subscription_id, moved.c.has_failures)
+    return Statement(select(*returned).add_cte(record.cte("recorded")))
 
 
 _RECORD_ATTEMPTS = _record_attempts()

@@ -47,8 +47,8 @@ def _store_events() -> Statement:
         },
     )
     offered = select(*rows.c).cte("offered")  # it is used three times
-    kept = ("event_id", "company_id", "event", "entity_id", "occurred_at", "request_id", "body")
-    stored = insert(event).from_select(kept, select(*(offered.c[name] for name in kept)), include_defaults=False)
+    columns = ("event_id", "company_id", "event", "entity_id", "occurred_at", "request_id", "body")
+    stored = insert(event).from_select(columns, select(*(offered.c[name] for name in columns)), include_defaults=False)
     # KEY SHARE: the subscription can't be deleted between the match and the commit, but its health may change.
     matching = (
         select(subscription.c.id, subscription.c.company_id, subscription.c.events)

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!makeready/common/v1/options.proto\x12\x13makeready.common.v1\x1a google/protobuf/descriptor.proto*\xb4\x01\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12!\n\x10KIND_INTEGRATION\x10\x01\x1a\x0b\xc2\xbb\x18\x07gateway\x12\x10\n\x0cKIND_SERVICE\x10\x02\x12\x1f\n\rKIND_OPERATOR\x10\x03\x1a\x0c\xc2\xbb\x18\x08operator\x12\x1b\n\nKIND_STAFF\x10\x04\x1a\x0b\xc2\xbb\x18\x07gateway\x12#\n\x12KIND_ADMINISTRATOR\x10\x05\x1a\x0b\xc2\xbb\x18\x07gateway:L\n\x07\x61llowed\x12\x1e.google.protobuf.MethodOptions\x18\xb5\x87\x03 \x03(\x0e\x32\x19.makeready.common.v1.Kind:2\n\x05label\x12!.google.protobuf.EnumValueOptions\x18\xb6\x87\x03 \x01(\t:3\n\x06issuer\x12!.google.protobuf.EnumValueOptions\x18\xb8\x87\x03 \x01(\t:1\n\x08requires\x12\x1d.google.protobuf.FieldOptions\x18\xb7\x87\x03 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!makeready/common/v1/options.proto\x12\x13makeready.common.v1\x1a google/protobuf/descriptor.proto*\xb4\x01\n\x04Kind\x12\x14\n\x10KIND_UNSPECIFIED\x10\x00\x12!\n\x10KIND_INTEGRATION\x10\x01\x1a\x0b\xc2\xbb\x18\x07gateway\x12\x10\n\x0cKIND_SERVICE\x10\x02\x12\x1f\n\rKIND_OPERATOR\x10\x03\x1a\x0c\xc2\xbb\x18\x08operator\x12\x1b\n\nKIND_STAFF\x10\x04\x1a\x0b\xc2\xbb\x18\x07gateway\x12#\n\x12KIND_ADMINISTRATOR\x10\x05\x1a\x0b\xc2\xbb\x18\x07gateway*\x8d\x02\n\nAskedScope\x12\x1b\n\x17\x41SKED_SCOPE_UNSPECIFIED\x10\x00\x12=\n\x0f\x41SKED_SCOPE_ANY\x10\x01\x1a(\xb2\xbb\x18\x03\x61ny\xda\xbb\x18\x04read\xda\xbb\x18\x0cwebhook_only\xda\xbb\x18\x05write\x12/\n\x10\x41SKED_SCOPE_READ\x10\x02\x1a\x19\xb2\xbb\x18\x04read\xda\xbb\x18\x04read\xda\xbb\x18\x05write\x12G\n\x18\x41SKED_SCOPE_WEBHOOK_ONLY\x10\x03\x1a)\xb2\xbb\x18\x0cwebhook_only\xda\xbb\x18\x0cwebhook_only\xda\xbb\x18\x05write\x12)\n\x11\x41SKED_SCOPE_WRITE\x10\x04\x1a\x12\xb2\xbb\x18\x05write\xda\xbb\x18\x05write:L\n\x07\x61llowed\x12\x1e.google.protobuf.MethodOptions\x18\xb5\x87\x03 \x03(\x0e\x32\x19.makeready.common.v1.Kind:P\n\x05scope\x12\x1e.google.protobuf.MethodOptions\x18\xb9\x87\x03 \x01(\x0e\x32\x1f.makeready.common.v1.AskedScope:2\n\x08services\x12\x1e.google.protobuf.MethodOptions\x18\xba\x87\x03 \x03(\t:2\n\x05label\x12!.google.protobuf.EnumValueOptions\x18\xb6\x87\x03 \x01(\t:3\n\x06issuer\x12!.google.protobuf.EnumValueOptions\x18\xb8\x87\x03 \x01(\t:6\n\topened_by\x12!.google.protobuf.EnumValueOptions\x18\xbb\x87\x03 \x03(\t:1\n\x08requires\x12\x1d.google.protobuf.FieldOptions\x18\xb7\x87\x03 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,6 +40,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_KIND'].values_by_name["KIND_STAFF"]._serialized_options = b'\302\273\030\007gateway'
   _globals['_KIND'].values_by_name["KIND_ADMINISTRATOR"]._loaded_options = None
   _globals['_KIND'].values_by_name["KIND_ADMINISTRATOR"]._serialized_options = b'\302\273\030\007gateway'
+  _globals['_ASKEDSCOPE'].values_by_name["ASKED_SCOPE_ANY"]._loaded_options = None
+  _globals['_ASKEDSCOPE'].values_by_name["ASKED_SCOPE_ANY"]._serialized_options = b'\262\273\030\003any\332\273\030\004read\332\273\030\014webhook_only\332\273\030\005write'
+  _globals['_ASKEDSCOPE'].values_by_name["ASKED_SCOPE_READ"]._loaded_options = None
+  _globals['_ASKEDSCOPE'].values_by_name["ASKED_SCOPE_READ"]._serialized_options = b'\262\273\030\004read\332\273\030\004read\332\273\030\005write'
+  _globals['_ASKEDSCOPE'].values_by_name["ASKED_SCOPE_WEBHOOK_ONLY"]._loaded_options = None
+  _globals['_ASKEDSCOPE'].values_by_name["ASKED_SCOPE_WEBHOOK_ONLY"]._serialized_options = b'\262\273\030\014webhook_only\332\273\030\014webhook_only\332\273\030\005write'
+  _globals['_ASKEDSCOPE'].values_by_name["ASKED_SCOPE_WRITE"]._loaded_options = None
+  _globals['_ASKEDSCOPE'].values_by_name["ASKED_SCOPE_WRITE"]._serialized_options = b'\262\273\030\005write\332\273\030\005write'
   _globals['_KIND']._serialized_start=93
   _globals['_KIND']._serialized_end=273
+  _globals['_ASKEDSCOPE']._serialized_start=276
+  _globals['_ASKEDSCOPE']._serialized_end=545
 # @@protoc_insertion_point(module_scope)

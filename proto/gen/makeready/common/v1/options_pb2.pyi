@@ -53,15 +53,46 @@ KIND_ADMINISTRATOR: Kind.ValueType  # 5
 """An administrator of a company, whom the gateway vouches for."""
 Global___Kind: _TypeAlias = Kind  # noqa: Y015
 
+class _AskedScope:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AskedScopeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AskedScope.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ASKED_SCOPE_UNSPECIFIED: _AskedScope.ValueType  # 0
+    ASKED_SCOPE_ANY: _AskedScope.ValueType  # 1
+    ASKED_SCOPE_READ: _AskedScope.ValueType  # 2
+    ASKED_SCOPE_WEBHOOK_ONLY: _AskedScope.ValueType  # 3
+    ASKED_SCOPE_WRITE: _AskedScope.ValueType  # 4
+
+class AskedScope(_AskedScope, metaclass=_AskedScopeEnumTypeWrapper):
+    """AskedScope is the scope that an RPC asks of an integration's key (spec 5.4). Each label is the scope's name."""
+
+ASKED_SCOPE_UNSPECIFIED: AskedScope.ValueType  # 0
+ASKED_SCOPE_ANY: AskedScope.ValueType  # 1
+ASKED_SCOPE_READ: AskedScope.ValueType  # 2
+ASKED_SCOPE_WEBHOOK_ONLY: AskedScope.ValueType  # 3
+ASKED_SCOPE_WRITE: AskedScope.ValueType  # 4
+Global___AskedScope: _TypeAlias = AskedScope  # noqa: Y015
+
 ALLOWED_FIELD_NUMBER: _builtins.int
+SCOPE_FIELD_NUMBER: _builtins.int
+SERVICES_FIELD_NUMBER: _builtins.int
 LABEL_FIELD_NUMBER: _builtins.int
 ISSUER_FIELD_NUMBER: _builtins.int
+OPENED_BY_FIELD_NUMBER: _builtins.int
 REQUIRES_FIELD_NUMBER: _builtins.int
 allowed: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, _containers.RepeatedScalarFieldContainer[Global___Kind.ValueType]]
 """The kinds that may call the RPC. A service does not start while one of its RPCs names none."""
+scope: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, Global___AskedScope.ValueType]
+"""The scope that the RPC asks of an integration. An RPC has one if, and only if, it allows KIND_INTEGRATION."""
+services: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, _containers.RepeatedScalarFieldContainer[_builtins.str]]
+"""The services that may call the RPC as a service. An RPC has some if, and only if, it allows KIND_SERVICE."""
 label: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.EnumValueOptions, _builtins.str]
 """How the public API spells the value, for example "In Progress"."""
 issuer: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.EnumValueOptions, _builtins.str]
 """For a Kind: the only issuer that may vouch for it. Every service may vouch for a kind without an issuer."""
+opened_by: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.EnumValueOptions, _containers.RepeatedScalarFieldContainer[_builtins.str]]
+"""For an AskedScope: the scopes of the keys that may call."""
 requires: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.FieldOptions, _builtins.str]
 """The other filter without which this one is refused, for example ticket_number without property_id."""

@@ -26,7 +26,7 @@ from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_o
 from makeready.events.v1 import events_pb2 as makeready_dot_events_dot_v1_dot_events__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/events/v1/replicas.proto\x12\x13makeready.events.v1\x1a!makeready/common/v1/options.proto\x1a makeready/events/v1/events.proto\"\'\n\x05Place\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\n\n\x02id\x18\x02 \x01(\x03\"P\n\x15ListReferencesRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12)\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place\"M\n\x16ListReferencesResponse\x12\x33\n\nreferences\x18\x01 \x01(\x0b\x32\x1f.makeready.events.v1.References\"\x15\n\x13ListReplicasRequest\"G\n\x14ListReplicasResponse\x12/\n\x05kinds\x18\x01 \x03(\x0b\x32 .makeready.events.v1.ReplicaKind\"*\n\x0bReplicaKind\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\"d\n\x16RebuildReplicasRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12)\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place\x12\x11\n\toverwrite\x18\x03 \x01(\x08\"Q\n\x17RebuildReplicasResponse\x12\x0c\n\x04rows\x18\x01 \x01(\x03\x12(\n\x04next\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place2\x8b\x01\n\x14ReplicaSourceService\x12s\n\x0eListReferences\x12*.makeready.events.v1.ListReferencesRequest\x1a+.makeready.events.v1.ListReferencesResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x02\x32\xf8\x01\n\x0fReplicasService\x12m\n\x0cListReplicas\x12(.makeready.events.v1.ListReplicasRequest\x1a).makeready.events.v1.ListReplicasResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x03\x12v\n\x0fRebuildReplicas\x12+.makeready.events.v1.RebuildReplicasRequest\x1a,.makeready.events.v1.RebuildReplicasResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/events/v1/replicas.proto\x12\x13makeready.events.v1\x1a!makeready/common/v1/options.proto\x1a makeready/events/v1/events.proto\"\'\n\x05Place\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\n\n\x02id\x18\x02 \x01(\x03\"P\n\x15ListReferencesRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12)\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place\"M\n\x16ListReferencesResponse\x12\x33\n\nreferences\x18\x01 \x01(\x0b\x32\x1f.makeready.events.v1.References\"\x15\n\x13ListReplicasRequest\"G\n\x14ListReplicasResponse\x12/\n\x05kinds\x18\x01 \x03(\x0b\x32 .makeready.events.v1.ReplicaKind\"*\n\x0bReplicaKind\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\"d\n\x16RebuildReplicasRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12)\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place\x12\x11\n\toverwrite\x18\x03 \x01(\x08\"Q\n\x17RebuildReplicasResponse\x12\x0c\n\x04rows\x18\x01 \x01(\x03\x12(\n\x04next\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place2\xcb\x01\n\x14ReplicaSourceService\x12\xb2\x01\n\x0eListReferences\x12*.makeready.events.v1.ListReferencesRequest\x1a+.makeready.events.v1.ListReferencesResponse\"G\x90\x02\x01\xaa\xbb\x18\x01\x02\xd2\xbb\x18\x0bsvc-catalog\xd2\xbb\x18\rsvc-occupancy\xd2\xbb\x18\x0bsvc-tickets\xd2\xbb\x18\x0csvc-webhooks2\xf8\x01\n\x0fReplicasService\x12m\n\x0cListReplicas\x12(.makeready.events.v1.ListReplicasRequest\x1a).makeready.events.v1.ListReplicasResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x03\x12v\n\x0fRebuildReplicas\x12+.makeready.events.v1.RebuildReplicasRequest\x1a,.makeready.events.v1.RebuildReplicasResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,7 +34,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.events.v1.replica
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_REPLICASOURCESERVICE'].methods_by_name['ListReferences']._loaded_options = None
-  _globals['_REPLICASOURCESERVICE'].methods_by_name['ListReferences']._serialized_options = b'\220\002\001\252\273\030\001\002'
+  _globals['_REPLICASOURCESERVICE'].methods_by_name['ListReferences']._serialized_options = b'\220\002\001\252\273\030\001\002\322\273\030\013svc-catalog\322\273\030\rsvc-occupancy\322\273\030\013svc-tickets\322\273\030\014svc-webhooks'
   _globals['_REPLICASSERVICE'].methods_by_name['ListReplicas']._loaded_options = None
   _globals['_REPLICASSERVICE'].methods_by_name['ListReplicas']._serialized_options = b'\220\002\001\252\273\030\001\003'
   _globals['_REPLICASSERVICE'].methods_by_name['RebuildReplicas']._loaded_options = None
@@ -56,7 +56,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REBUILDREPLICASRESPONSE']._serialized_start=572
   _globals['_REBUILDREPLICASRESPONSE']._serialized_end=653
   _globals['_REPLICASOURCESERVICE']._serialized_start=656
-  _globals['_REPLICASOURCESERVICE']._serialized_end=795
-  _globals['_REPLICASSERVICE']._serialized_start=798
-  _globals['_REPLICASSERVICE']._serialized_end=1046
+  _globals['_REPLICASOURCESERVICE']._serialized_end=859
+  _globals['_REPLICASSERVICE']._serialized_start=862
+  _globals['_REPLICASSERVICE']._serialized_end=1110
 # @@protoc_insertion_point(module_scope)

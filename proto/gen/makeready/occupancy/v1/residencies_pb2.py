@@ -26,7 +26,7 @@ from makeready.common.v1 import documents_pb2 as makeready_dot_common_dot_v1_dot
 from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(makeready/occupancy/v1/residencies.proto\x12\x16makeready.occupancy.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"M\n\x13RecordNoticeRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"F\n\x14RecordNoticeResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"M\n\x13RecordMoveInRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"F\n\x14RecordMoveInResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply2\xfe\x01\n\x12ResidenciesService\x12s\n\x0cRecordNotice\x12+.makeready.occupancy.v1.RecordNoticeRequest\x1a,.makeready.occupancy.v1.RecordNoticeResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x01\x12s\n\x0cRecordMoveIn\x12+.makeready.occupancy.v1.RecordMoveInRequest\x1a,.makeready.occupancy.v1.RecordMoveInResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(makeready/occupancy/v1/residencies.proto\x12\x16makeready.occupancy.v1\x1a#makeready/common/v1/documents.proto\x1a!makeready/common/v1/options.proto\"M\n\x13RecordNoticeRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"F\n\x14RecordNoticeResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply\"M\n\x13RecordMoveInRequest\x12\x0f\n\x07unit_id\x18\x01 \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x02 \x01(\t\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"F\n\x14RecordMoveInResponse\x12.\n\x05reply\x18\x01 \x01(\x0b\x32\x1f.makeready.common.v1.WriteReply2\x86\x02\n\x12ResidenciesService\x12w\n\x0cRecordNotice\x12+.makeready.occupancy.v1.RecordNoticeRequest\x1a,.makeready.occupancy.v1.RecordNoticeResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x12w\n\x0cRecordMoveIn\x12+.makeready.occupancy.v1.RecordMoveInRequest\x1a,.makeready.occupancy.v1.RecordMoveInResponse\"\x0c\x90\x02\x02\xaa\xbb\x18\x01\x01\xc8\xbb\x18\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'makeready.occupancy.v1.resi
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RESIDENCIESSERVICE'].methods_by_name['RecordNotice']._loaded_options = None
-  _globals['_RESIDENCIESSERVICE'].methods_by_name['RecordNotice']._serialized_options = b'\220\002\002\252\273\030\001\001'
+  _globals['_RESIDENCIESSERVICE'].methods_by_name['RecordNotice']._serialized_options = b'\220\002\002\252\273\030\001\001\310\273\030\004'
   _globals['_RESIDENCIESSERVICE'].methods_by_name['RecordMoveIn']._loaded_options = None
-  _globals['_RESIDENCIESSERVICE'].methods_by_name['RecordMoveIn']._serialized_options = b'\220\002\002\252\273\030\001\001'
+  _globals['_RESIDENCIESSERVICE'].methods_by_name['RecordMoveIn']._serialized_options = b'\220\002\002\252\273\030\001\001\310\273\030\004'
   _globals['_RECORDNOTICEREQUEST']._serialized_start=140
   _globals['_RECORDNOTICEREQUEST']._serialized_end=217
   _globals['_RECORDNOTICERESPONSE']._serialized_start=219
@@ -46,5 +46,5 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RECORDMOVEINRESPONSE']._serialized_start=370
   _globals['_RECORDMOVEINRESPONSE']._serialized_end=440
   _globals['_RESIDENCIESSERVICE']._serialized_start=443
-  _globals['_RESIDENCIESSERVICE']._serialized_end=697
+  _globals['_RESIDENCIESSERVICE']._serialized_end=705
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,137 @@
+"""Who may call which RPC: every RPC of the contracts, every kind of caller, every service, every scope.
+
+`App` itself answers, over gRPC with real tokens. The tables are written out here, so that they don't follow from the
+protos' options.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.descriptor import MethodDescriptor
+
+from chassis.auth.identity import ADMINISTRATOR, INTEGRATION, KINDS, OPERATOR, SERVICE, STAFF, Identity
+from makeready.common.v1 import options_pb2
+from makeready_local.services import NAMES
+from testkit.plugin import PostgresServer
+from testkit.services import Keys, RunningService
+
+from .every_rpc import NAME, services
+
+CONSUMERS = {"svc-catalog", "svc-occupancy", "svc-tickets", "svc-webhooks"}
+# The RPCs that services call as themselves, and those services.
+AS_SERVICE = {
+    "OutboxService/ListEventIds": CONSUMERS,
+    "OutboxService/BatchGetEvents": CONSUMERS,
+    "OutboxService/ConfirmEvents": CONSUMERS,
+    "ReplicaSourceService/ListReferences": CONSUMERS,
+    "ReferencesService/BatchGetReferences": {"svc-occupancy", "svc-tickets"},
+    "StaffService/BatchGetStaff": {"svc-catalog", "svc-tickets"},
+}
+# The RPCs of the public API by the scope that they ask for (spec 4 and 5.4), and the scopes of keys that open them.
+AS_INTEGRATION = {
+    "TicketsService/CreateTicket": "write",
+    "TicketsService/ChangeTicketStatus": "write",
+    "ResidenciesService/RecordNotice": "write",
+    "ResidenciesService/RecordMoveIn": "write",
+    "SubscriptionsService/ListSubscriptions": "any",
+    "SubscriptionsService/CreateSubscription": "webhook_only",
+    "SubscriptionsService/DeleteSubscription": "webhook_only",
+    "MetersService/ListReadings": "read",
+} | {
+    f"{service}/{rpc}": "read"
+    for service, one, many in (
+        ("TicketsService", "Ticket", "Tickets"),
+        ("PropertiesService", "Property", "Properties"),
+        ("UnitsService", "Unit", "Units"),
+        ("AssetsService", "Asset", "Assets"),
+        ("VendorsService", "Vendor", "Vendors"),
+        ("InspectionsService", "Inspection", "Inspections"),
+        ("TurnsService", "Turn", "Turns"),
+        ("MetersService", "Meter", "Meters"),
+    )
+    for rpc in (f"Get{one}", f"List{many}")
+}
+KEYS_THAT_OPEN = {
+    "any": {"read", "webhook_only", "write"},
+    "read": {"read", "write"},
+    "webhook_only": {"webhook_only", "write"},
+    "write": {"write"},
+}
+PEOPLE = {
+    OPERATOR: Identity(OPERATOR, "operator", 7),
+    ADMINISTRATOR: Identity(ADMINISTRATOR, "gateway", 7, administrator_id=1),
+    STAFF: Identity(STAFF, "gateway", 7, staff_id=1),
+}
+RPCS = {f"{service.name}/{rpc.name}": rpc for service in services() for rpc in service.methods}
+
+
+class Everything(RunningService):
+    """A process that serves every RPC."""
+
+    @property
+    def command(self) -> list[str]:
+        return [sys.executable, str(Path(__file__).with_name("every_rpc.py"))]
+
+
+@pytest.fixture(scope="module")
+def running(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everything]:
+    folder = tmp_path_factory.mktemp("access")
+    keys = Keys(folder / "keys")
+    (folder / "keys" / f"{NAME}.jwk").write_bytes((folder / "keys" / "svc-catalog.jwk").read_bytes())
+    url = postgres_server.create_database("everything")
+    process = Everything(NAME, keys, url, "nats://127.0.0.1:1", folder / "log")
+    process.start()
+    yield process
+    process.stop()
+
+
+def expected(name: str, rpc: MethodDescriptor) -> set[Identity]:
+    """Everybody who may call the RPC."""
+    allowed = rpc.GetOptions().Extensions[options_pb2.allowed]
+    found = {who for kind, who in PEOPLE.items() if KINDS[kind] in allowed}
+    found |= {Identity(SERVICE, one, 7) for one in AS_SERVICE.get(name, ())}
+    scopes = KEYS_THAT_OPEN[AS_INTEGRATION[name]] if name in AS_INTEGRATION else set()
+    return found | {Identity(INTEGRATION, "gateway", 7, 3, scope) for scope in scopes}
+
+
+def everybody() -> set[Identity]:
+    scopes = ("", "any", "read", "webhook_only", "write", "public")
+    return {
+        *PEOPLE.values(),
+        *(Identity(SERVICE, one, 7) for one in NAMES),
+        *(Identity(INTEGRATION, "gateway", 7, 3, scope) for scope in scopes),
+    }
+
+
+async def test_each_rpc_is_open_to_its_kinds_services_and_scopes_alone(running: Everything) -> None:
+    found: dict[str, set[Identity]] = {name: set() for name in RPCS}
+    async with running.channel() as channel:
+        for name, rpc in RPCS.items():
+            method: Any = channel.unary_unary(f"/{rpc.containing_service.full_name}/{rpc.name}")
+            for who in everybody():
+                try:
+                    await method(b"", metadata=[("authorization", running.keys.token(who, NAME))], timeout=30)
+                except grpc.aio.AioRpcError as error:
+                    assert error.code() is grpc.StatusCode.PERMISSION_DENIED, (name, who)
+                else:
+                    found[name].add(who)
+    assert found == {name: expected(name, rpc) for name, rpc in RPCS.items()}
+
+
+def test_the_tables_name_rpcs_and_services_that_exist() -> None:
+    assert len(RPCS) > 80 and set(AS_SERVICE) | set(AS_INTEGRATION) <= set(RPCS)
+    assert {one for names in AS_SERVICE.values() for one in names} <= set(NAMES)
+
+
+def test_people_and_services_share_no_rpc_that_changes_records() -> None:
+    """What services call as themselves reads, or confirms events."""
+    for name in AS_SERVICE:
+        assert re.search(r"/(List|BatchGet|ConfirmEvents)", name), name
+        assert name not in AS_INTEGRATION
