@@ -137,6 +137,7 @@ def stripped(value: Any) -> Any:
     return value
 
 
+@pytest.mark.slow
 def test_an_import_that_was_killed_anywhere_ends_as_if_it_had_run_once(house: System, files: dict[str, Path]) -> None:
     once = founded(house, "Once")
     for kind, file in files.items():

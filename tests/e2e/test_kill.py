@@ -47,6 +47,7 @@ def house(receiver: Receiver, states: Path) -> System:
     )
 
 
+@pytest.mark.slow
 def test_a_system_whose_process_is_killed_during_creates_loses_nothing(house: System, receiver: Receiver) -> None:
     house.start()
     try:

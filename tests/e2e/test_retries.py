@@ -280,6 +280,7 @@ def later(instant: datetime, days: int, seconds: int) -> str:
     return (instant + timedelta(days=days, seconds=seconds)).isoformat()
 
 
+@pytest.mark.slow
 def test_a_key_is_kept_for_30_days_whatever_starts_anew(own_house: House) -> None:
     house, system = own_house, own_house.system
     began = datetime.now(UTC)

@@ -62,6 +62,7 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
     assert system.remains() == []
 
 
+@pytest.mark.slow
 def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(prepared: System) -> None:
     folder = prepared.folder.with_name("rows")
     folder.mkdir()
@@ -100,6 +101,7 @@ def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(prep
     assert prepared.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_demo_of_another_database_is_loaded_anew(prepared_demo: System) -> None:
     first = prepared_demo.started().read("demo.json")
     assert prepared_demo.stop() == 0
@@ -122,6 +124,7 @@ def test_a_demo_of_another_database_is_loaded_anew(prepared_demo: System) -> Non
             server.stop()
 
 
+@pytest.mark.slow
 def test_an_interrupted_demo_load_is_finished_at_the_next_start(prepared: System) -> None:
     runner = prepared.start()
     progress = prepared.folder / "demo-progress.json"

@@ -63,6 +63,7 @@ async def test_a_stop_lets_the_attempts_under_way_be_recorded(
     assert attempt.error == "disconnected"
 
 
+@pytest.mark.slow
 async def test_a_receiver_that_hangs_does_not_hold_up_a_stop_and_gets_its_delivery_later(
     client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:
@@ -95,6 +96,7 @@ async def test_events_arrive_without_nats(
     assert len(receivers["receiver.test"].requests) == 1
 
 
+@pytest.mark.slow
 async def test_a_producer_that_is_away_fails_the_sweep_clearly_and_within_its_time(
     client: Client, service: Harness, mended: None
 ) -> None:
@@ -160,6 +162,7 @@ async def test_without_a_vault_nothing_is_created_and_nothing_is_lost(
     assert receivers["receiver.test"].requests[0].headers["service-attempt"] == "9"
 
 
+@pytest.mark.slow
 async def test_the_clock_alone_sweeps_at_every_slot(
     client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:
