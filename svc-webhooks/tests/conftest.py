@@ -95,7 +95,7 @@ async def service(
         WEBHOOKS_VAULT_KEYS="k1:" + base64.b64encode(b"v" * 32).decode(),
         MAKEREADY_LOG_LEVEL="debug",
     )
-    await asyncio.to_thread(webhooks.run, "migrate")
+    await asyncio.to_thread(webhooks.run_to_end, "migrate")
     webhooks.start()
     for one in (*producers.values(), webhooks):
         await one.serving()

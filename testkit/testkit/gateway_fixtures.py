@@ -39,7 +39,7 @@ async def harness(
     made = GatewayHarness(
         identity_keys.parent, postgres_server.create_database("gateway_test"), nats_server.url, contexts
     )
-    await asyncio.to_thread(made.gateway().run, "migrate")
+    await asyncio.to_thread(made.gateway().run_to_end, "migrate")
     yield made
     for gateway in made.gateways:
         if gateway.process is not None:

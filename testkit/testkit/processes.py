@@ -77,7 +77,7 @@ class Process:
         """Starts it and does not wait for anything. more: further environment."""
         self.process = self._started(self.command, self.environment | more)
 
-    def run(self, *words: str, seconds: float = READY_SECONDS) -> None:
+    def run_to_end(self, *words: str, seconds: float = READY_SECONDS) -> None:
         """Runs the program with further words to its end, beside the process. Fails if its exit status is not 0."""
         status = self._started([*self.command, *words], self.environment).wait(seconds)
         assert status == 0, f"{words} ended with {status}:\n{self.log_tail()}"

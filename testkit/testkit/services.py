@@ -87,7 +87,7 @@ class RunningService(Process):
 
     def migrate(self, first_id: int = 1) -> None:
         """first_id: the start of its sequences. Services of one session share a NATS, and so the ids in replicas."""
-        self.run("migrate")
+        self.run_to_end("migrate")
         asyncio.run(_number_from(self.database_url, first_id))
 
     def start(self, **more: str) -> None:
