@@ -27,6 +27,7 @@ from makeready.events.v1.events_pb2 import (
 from svc_catalog import consumers, schema
 from svc_catalog.places import import_queries, rules
 from svc_catalog.places import tables as t
+from testkit.examples import examples
 
 _companies = itertools.count(1)
 _UNITS = Statement(select(t.unit).order_by(t.unit.c.id))
@@ -55,7 +56,7 @@ async def occupancies(database: Database, company_id: int) -> list[tuple[Any, ..
     return [(row["unit_status"], row["projected_ready_on"], row["occupancy_version"], row["version"]) for row in rows]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.randoms(use_true_random=False), st.lists(st.integers(1, 5)))
 async def test_any_order_any_batches_and_any_repetition_end_as_the_newest_versions(
     alone: Any, mixed: random.Random, sizes: list[int]

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import datetime
 import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
@@ -99,8 +98,7 @@ async def service(
         WEBHOOKS_VAULT_KEYS="k1:" + base64.b64encode(b"v" * 32).decode(),
         MAKEREADY_LOG_LEVEL="debug",
     )
-    migrate = [*webhooks.command, "migrate"]
-    await asyncio.to_thread(subprocess.run, migrate, env=webhooks.environment, check=True, timeout=60)
+    await asyncio.to_thread(webhooks.run_to_end, "migrate")
     webhooks.start()
     for one in (*producers.values(), webhooks):
         await one.serving()

@@ -39,7 +39,7 @@ class Process(processes.Process):
     """One service process that tests can stop, kill and start again."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], target: str, log: Path) -> None:
-        super().__init__(command, log, environment)
+        super().__init__(command, log, environment, warm=True)
         self.target = target
         self.more: dict[str, str] = {}
 

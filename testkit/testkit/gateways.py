@@ -37,8 +37,8 @@ SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE, "webhook_only": pb.SCO
 class Gateway(Process):
     """One gateway process."""
 
-    def __init__(self, environment: dict[str, str], log: Path) -> None:
-        super().__init__([sys.executable, "-P", "-m", "gateway"], log, environment)
+    def __init__(self, environment: dict[str, str], log: Path, *, warm: bool = True) -> None:
+        super().__init__([sys.executable, "-P", "-m", "gateway"], log, environment, warm=warm)
 
     @property
     def api_port(self) -> int:
@@ -79,7 +79,7 @@ class GatewayHarness:
     contexts: Contexts
     gateways: list[Gateway] = field(default_factory=list)
 
-    def gateway(self, **more: str) -> Gateway:
+    def gateway(self, *, warm: bool = True, **more: str) -> Gateway:
         """A gateway, not started yet."""
         number = len(self.gateways)
         environment = os.environ | {
@@ -99,7 +99,7 @@ class GatewayHarness:
             },
             **more,
         }
-        made = Gateway(environment, self.folder / f"gateway-{number}.log")
+        made = Gateway(environment, self.folder / f"gateway-{number}.log", warm=warm)
         self.gateways.append(made)
         return made
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -62,9 +61,11 @@ class RunningService(Process):
         log: Path,
         target: str | None = None,
         addresses: Mapping[str, str] | None = None,
+        *,
+        warm: bool = True,
     ) -> None:
         package = name.replace("-", "_")
-        super().__init__([sys.executable, "-m", package], log)
+        super().__init__([sys.executable, "-m", package], log, warm=warm)
         self.name = name
         self.keys = keys
         self.database_url = database_url
@@ -91,7 +92,7 @@ class RunningService(Process):
 
     def migrate(self, first_id: int = 1) -> None:
         """first_id: the start of its sequences. Services of one session share a NATS, and so the ids in replicas."""
-        subprocess.run([*self.command, "migrate"], env=self.environment, check=True, timeout=START_SECONDS)
+        self.run_to_end("migrate")
         asyncio.run(_number_from(self.database_url, first_id))
 
     def start(self, **more: str) -> None:

@@ -18,6 +18,7 @@ from makeready_local.postgres import Postgres
 from makeready_local.streams import kept_streams
 from testkit.api_contract import Contract
 from testkit.plugin import PostgresServer
+from testkit.prepared import prepare_cluster
 from testkit.processes import free_port
 from testkit.services import Keys, RunningService
 
@@ -53,8 +54,10 @@ class Processes:
         self.folder = folder
         self.receiver = receiver
         self.names = (*SERVICES, *(f"svc-webhooks {number}" for number in range(2, dispatchers + 1)))
-        settings = {} if fsync else {"fsync": "off"}
-        self.postgres = Postgres(folder / "postgres", "chaos", log=folder / "postgres.log", settings=settings)
+        if fsync:
+            self.postgres = Postgres(folder / "postgres", "chaos", log=folder / "postgres.log")
+        else:
+            self.postgres = prepare_cluster(folder)
         self.nats = Nats(folder / "nats", "chaos", log=folder / "nats.log")
         self.services: dict[str, RunningService] = {}
         self.system = System(folder / "state")

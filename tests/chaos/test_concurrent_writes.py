@@ -15,6 +15,8 @@ from .effects import Effect, counted, since
 from .harness import Harness
 from .writes import KINDS, Caller, Records, Reply, Write, move_in, notice
 
+pytestmark = pytest.mark.chaos
+
 CLIENTS = 50
 
 

@@ -244,7 +244,7 @@ async def test_a_nats_without_space_is_known_as_such_until_it_has_room(database:
         connecting = asyncio.create_task(transport.run())
         await asyncio.wait_for(transport.connected(), 20)
         assert (transport.fault, transport.is_full) == ("", False)
-        relay = Relay(database, outbox, transport, ["svc-webhooks"])
+        relay = Relay(database, outbox, transport, {"svc-webhooks": ["public"]})
         async with database.transaction() as connection:
             for row in waiting(["events.space-of-a-test"] * 40, [1000] * 40):
                 await outbox.add(connection, row)
