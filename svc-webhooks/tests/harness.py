@@ -158,7 +158,7 @@ class Client:
 
     async def forget(self, now: datetime.datetime) -> int:
         """The number of days of events that `sweep retention --now` drops."""
-        request = retention_pb2.SweepRetentionRequest()
+        request = retention_pb2.SweepRetentionRequest(yes_for_all_companies=True)
         request.now.FromDatetime(now)
         days: int = (await self.call(self._retention.SweepRetention, request, operator())).days
         return days
