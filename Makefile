@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONSAFEPATH := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint quick bench soak hostile install install-test proto openapi schemas release-contracts k8s lock
+.PHONY: help run demo test coverage repeat platform lint quick bench soak hostile install install-test proto openapi schemas release-contracts k8s lock
 
 help:  ## Show this page
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 19
@@ -16,8 +16,21 @@ run: install  ## Start everything on this machine; Ctrl-C stops it, the data sta
 demo: install  ## A system and a receiver: a minute of signed deliveries, a failure and its retry (ARGS=--once: and no more)
 	@.venv/bin/python -m makeready_local.webhook_demo $(ARGS)
 
-test: install-test  ## Unit, service and end-to-end tests
+test: install-test  ## Every test, in shards; with ARGS one run of pytest (ARGS='svc-tickets/tests -m "not slow"')
 	@.venv/bin/python .ci/test.py $(ARGS)
+
+coverage: install-test  ## The share of lines and branches that the tests reach, in all processes (ARGS as for test)
+	@rm -rf .venv/coverage && mkdir .venv/coverage
+	@status=0; COVERAGE_FILE='$(CURDIR)/.venv/coverage/data' .venv/bin/coverage run .ci/test.py $(ARGS) || status=$$?; \
+	  COVERAGE_FILE='$(CURDIR)/.venv/coverage/data' .venv/bin/coverage combine -q && \
+	  COVERAGE_FILE='$(CURDIR)/.venv/coverage/data' .venv/bin/coverage report && exit $$status
+
+repeat: install-test  ## Run each shard N times, one by one; prints failures and figures (N=20, ARGS=folders or files)
+	@.venv/bin/python .ci/test.py --repeat $(or $(N),20) $(ARGS)
+
+platform: install-test  ## The tests that need kubectl, a container engine and registries: without one they fail
+	@MAKEREADY_REQUIRE=base-image,docker,kubectl,packages,podman .venv/bin/python -m pytest \
+	  deploy/k8s/tests deploy/local/tests/test_servers.py gateway/tests/http/test_oldest_dependencies.py $(ARGS)
 
 lint: install-test  ## Style, types, import contracts, contracts between services, generated files
 	@.venv/bin/python .ci/lint.py

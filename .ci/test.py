@@ -1,80 +1,217 @@
-"""`make test`: the test folders as shards, two at a time, each with servers of its own.
+"""`make test`: the test files in shards, several at a time, each shard with servers of its own.
 
-Most of a shard's time is waiting for its own processes, and its servers and services end with it. The longest shards
-start first, so that both lanes end together. The output of a shard is printed when it has ended. With arguments for
-pytest there is one run, of what they name. Ends with 1 where a test failed.
+A folder that takes long is split into shards of whole files, by the seconds that `.ci/durations.json` has of each; the
+longest shards start first. Most of a shard's time is waiting for its own processes, so there are two lanes a core. The
+output of a shard is printed when it has ended. At the end: the counts, and every reason for a skip with its count.
+
+With arguments for pytest there is one run, of what they name. `--record` writes `.ci/durations.json` anew.
+`--repeat N PLACE…` runs each shard (or each folder or file that is named) N times, one run at a time, and prints how
+many runs failed, with which tests. Ends with 1 where a test failed.
 """
 
+from __future__ import annotations
+
+import json
+import os
 import queue
+import resource
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import tomllib
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-LANES = 2
-# The folders that take longest, in this order; then the others as pyproject.toml lists them.
-LONGEST = (
-    "tests/e2e",
-    "svc-webhooks/tests",
-    "tests/chaos",
-    "svc-tickets/tests",
-    "deploy/local/tests",
-    "gateway/tests",
-    "svc-catalog/tests",
-    "svc-occupancy/tests",
-)
+from testkit.folders import server_folder
+
+ROOT = Path(__file__).resolve().parents[1]
+DURATIONS = ROOT / ".ci" / "durations.json"
+LANES = 2 * min(os.cpu_count() or 2, 4)
+SHARD_SECONDS = 120  # about the longest shard; a shorter one would start its servers and services too often
+NEW_FILE_SECONDS = 3.0  # a file that DURATIONS does not have
 NO_TESTS = 5  # pytest's exit status where a folder has none
 
 
-def main() -> int:
-    """Runs pytest once for each folder, or once with the arguments that were given."""
-    pytest = [sys.executable, "-P", "-m", "pytest"]
-    if arguments := sys.argv[1:]:
-        return subprocess.call([*pytest, *arguments])  # noqa: S603
+@dataclass
+class Shard:
+    """Test files that run in one process; all files of a folder where `number` is empty."""
+
+    folder: str
+    files: list[str]
+    seconds: float
+    number: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.folder}{self.number}"
+
+
+@dataclass
+class Run:
+    """What the shards have reported so far."""
+
+    failed: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
+    printing: threading.Lock = field(default_factory=threading.Lock)
+
+
+def main(arguments: list[str]) -> int:
+    """Runs every shard, or pytest once with the arguments that were given."""
+    os.chdir(ROOT)
+    if arguments[:1] == ["--repeat"]:
+        return repeat(int(arguments[1]), arguments[2:])
+    if arguments and arguments != ["--record"]:
+        return subprocess.call([sys.executable, "-P", "-m", "pytest", *arguments])  # noqa: S603
     started = time.monotonic()
-    settings = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
-    folders: list[str] = settings["testpaths"]
-    shards: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for folder in sorted(folders, key=lambda one: LONGEST.index(one) if one in LONGEST else len(LONGEST)):
-        shards.put(folder)
-    failed: list[str] = []
-    printing = threading.Lock()
-    lanes = [threading.Thread(target=lane, args=(pytest, shards, failed, printing)) for _ in range(LANES)]
-    for one in lanes:
-        one.start()
-    try:
-        for one in lanes:
-            one.join()
-    except KeyboardInterrupt:  # each shard was interrupted too
-        while not shards.empty():
-            shards.get_nowait()
-        return 130
-    ended = f"FAILED: {', '.join(failed)}" if failed else "all passed"
-    say(f"{len(folders)} shards ended after {time.monotonic() - started:.0f} s: {ended}")
-    return 1 if failed else 0
+    waiting: queue.SimpleQueue[Shard] = queue.SimpleQueue()
+    planned = sorted(shards(test_folders(), durations()), key=lambda one: -one.seconds)
+    for one in planned:
+        waiting.put(one)
+    run = Run()
+    with server_folder() as cache:
+        lanes = [threading.Thread(target=lane, args=(waiting, run, cache)) for _ in range(LANES)]
+        for thread in lanes:
+            thread.start()
+        try:
+            for thread in lanes:
+                thread.join()
+        except KeyboardInterrupt:  # each shard was interrupted too
+            while not waiting.empty():
+                waiting.get_nowait()
+            return 130
+    summary(run, len(planned), time.monotonic() - started)
+    if arguments and not run.failed:
+        DURATIONS.write_text(json.dumps(dict(sorted(run.seconds.items())), indent=1) + "\n")
+    return 1 if run.failed else 0
 
 
-def lane(pytest: list[str], shards: "queue.SimpleQueue[str]", failed: list[str], printing: threading.Lock) -> None:
+def test_folders() -> list[str]:
+    """The folders of tests that pyproject.toml lists."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    found: list[str] = settings["testpaths"]
+    return found
+
+
+def durations() -> dict[str, float]:
+    """The seconds of each test file, as last recorded."""
+    found: dict[str, float] = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+    return found
+
+
+def shards(folders: list[str], seconds: dict[str, float]) -> list[Shard]:
+    """The folders, a long one in several shards whose files take about the same time together."""
+    found = []
+    for folder in folders:
+        files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("test_*.py"))
+        each = {file: seconds.get(file, NEW_FILE_SECONDS) for file in files}
+        total = sum(each.values())
+        parts = min(round(total / SHARD_SECONDS) or 1, len(files) or 1)
+        if parts == 1:
+            found.append(Shard(folder, [folder], total))
+            continue
+        split = [Shard(folder, [], 0.0, f" {number} of {parts}") for number in range(1, parts + 1)]
+        for file in sorted(files, key=lambda file: -each[file]):
+            least = min(split, key=lambda one: one.seconds)
+            least.files.append(file)
+            least.seconds += each[file]
+        for one in split:
+            one.files.sort()
+        found += split
+    return found
+
+
+def lane(waiting: queue.SimpleQueue[Shard], run: Run, cache: Path) -> None:
     """Runs shards until none is left."""
     while True:
         try:
-            folder = shards.get_nowait()
+            shard = waiting.get_nowait()
         except queue.Empty:
             return
-        started = time.monotonic()
-        with tempfile.TemporaryFile() as output:
-            command = [*pytest, "-p", "no:cacheprovider", folder]
-            status = subprocess.call(command, stdout=output, stderr=subprocess.STDOUT)  # noqa: S603
-            if status not in (0, NO_TESTS):
-                failed.append(folder)
-            with printing:
-                say(f"{folder}, {time.monotonic() - started:.0f} s")
-                output.seek(0)
-                sys.stdout.buffer.write(output.read())
+        with tempfile.TemporaryDirectory() as folder:
+            report, output = Path(folder) / "report.json", Path(folder) / "output"
+            started = time.monotonic()
+            status = run_pytest(shard.files, output, MAKEREADY_TEST_CACHE=str(cache), MAKEREADY_TEST_REPORT=str(report))
+            took = time.monotonic() - started
+            with run.printing:
+                if status not in (0, NO_TESTS):
+                    run.failed.append(shard.name)
+                if report.exists():
+                    add(run, json.loads(report.read_text()))
+                say(f"{shard.name}, {took:.0f} s")
+                sys.stdout.buffer.write(output.read_bytes())
                 sys.stdout.buffer.flush()
+
+
+def run_pytest(files: list[str], output: Path, **settings: str) -> int:
+    """One run of pytest; returns its exit status."""
+    command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    with output.open("wb") as stream:
+        return subprocess.call(command, stdout=stream, stderr=stream, env=os.environ | settings)  # noqa: S603
+
+
+def add(run: Run, report: dict[str, Any]) -> None:
+    """Adds a shard's report, see `testkit.plugin`."""
+    run.counts.update(report["counts"])
+    run.skipped.update(report["skipped"])
+    run.seconds.update(report["seconds"])
+
+
+def repeat(times: int, places: list[str]) -> int:
+    """Runs each shard so many times; returns the exit status."""
+    chosen = [Shard(place, [place], 0.0) for place in places] or shards(test_folders(), durations())
+    failed = sum(failures(shard, times) for shard in chosen)
+    say(f"{failed} of {len(chosen) * times} runs failed")
+    return 1 if failed else 0
+
+
+def failures(shard: Shard, times: int) -> int:
+    """Runs one shard so many times and prints its line and the end of every failed output; returns how many failed."""
+    failed, tests = 0, Counter[str]()
+    counts: dict[str, int] = {}
+    wall: list[float] = []
+    cpu: list[float] = []
+    for _ in range(times):
+        with tempfile.TemporaryDirectory() as folder:
+            report, output = Path(folder) / "report.json", Path(folder) / "output"
+            began, used = time.monotonic(), cpu_seconds()
+            status = run_pytest(shard.files, output, MAKEREADY_TEST_REPORT=str(report))
+            wall.append(time.monotonic() - began)
+            cpu.append(cpu_seconds() - used)
+            found: dict[str, Any] = {"counts": {}, "failed": ["no report"]}
+            if report.exists():
+                found = json.loads(report.read_text())
+            counts = found["counts"]
+            if status not in (0, NO_TESTS):
+                failed += 1
+                tests.update(found["failed"])
+                sys.stdout.write(output.read_text(errors="replace")[-8000:])
+    told = ", ".join(f"{count} {name}" for name, count in counts.items())
+    figures = f"{min(wall):.0f} to {max(wall):.0f} s, {min(cpu):.0f} to {max(cpu):.0f} s of CPU"
+    say(f"{shard.name}: {failed} of {times} runs failed; {told}; {figures}")
+    for test, count in tests.most_common():
+        say(f"  {count} times: {test}")
+    return failed
+
+
+def cpu_seconds() -> float:
+    """The CPU that ended child processes have used so far, with theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def summary(run: Run, shards_: int, seconds: float) -> None:
+    """Prints the counts, the reasons for skips, and how the run ended."""
+    for reason, count in sorted(run.skipped.items()):
+        say(f"skipped {count}: {reason}")
+    say(", ".join(f"{count} {name}" for name, count in run.counts.items()) or "no test ran")
+    ended = f"FAILED: {', '.join(sorted(run.failed))}" if run.failed else "all passed"
+    say(f"{shards_} shards ended after {seconds:.0f} s, {cpu_seconds():.0f} s of CPU: {ended}")
 
 
 def say(text: str) -> None:
@@ -84,4 +221,4 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

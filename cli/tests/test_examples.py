@@ -12,6 +12,7 @@ import pytest
 from makeready_cli.importing import mapping_file
 from makeready_cli.importing.kinds import KINDS
 from makeready_cli.importing.shapes import Mapped
+from testkit.requirements import lacks
 
 from .conftest import Rows
 
@@ -19,7 +20,20 @@ ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("MAKEREADY_TEST_DATA") or ROOT.parent / "shared" / "data")
 PLUMBING = DATA / "boston-311-housing" / "Plumbing.csv"
 
-needs_boston = pytest.mark.skipif(not PLUMBING.exists(), reason=f"{PLUMBING} is not here")
+
+def here(path: Path) -> Path:
+    """The file of public data. Skips the test without it."""
+    if not path.exists():
+        lacks("public-data", f"{path} is not here")
+    return path
+
+
+@pytest.fixture
+def plumbing() -> Path:
+    return here(PLUMBING)
+
+
+needs_boston = pytest.mark.usefixtures("plumbing")
 
 
 def mapped(kind: str, name: str, path: Path, rows: Rows) -> list[dict[str, str]]:
@@ -84,9 +98,7 @@ def test_nothing_that_the_mapping_reads_is_lost(rows: Rows) -> None:
 
 @pytest.mark.parametrize(("snapshot", "many"), [("2026-06-28", 3604), ("2026-08-22", 3611)])
 def test_torontos_registrations_become_properties(rows: Rows, snapshot: str, many: int) -> None:
-    path = DATA / "toronto-rentsafe" / f"registrations_{snapshot}.csv.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not here")
+    path = here(DATA / "toronto-rentsafe" / f"registrations_{snapshot}.csv.gz")
     properties = mapped("properties", "toronto-registrations.toml", path, rows)
     assert len({one["external_id"] for one in properties}) == len(properties) == many
     (tower,) = (one for one in properties if one["external_id"] == "4154469")

@@ -53,6 +53,10 @@ def main() -> None:
         for server, url in (("nats", "nats://makeready:{}@nats:4222"), ("valkey", "valkey://:{}@valkey:6379")):
             password = new_password()
             keep(folder / f"{server}.env", lines({"password": password, "url": url.format(password)}))
+        users = {service: new_password() for service in SERVICES}
+        passwords = {f"{service}-password": password for service, password in users.items()}
+        urls = {f"{service}-url": f"nats://{service}:{password}@nats:4222" for service, password in users.items()}
+        keep(folder / "nats-users.env", lines(passwords | urls))
         (folder / "databases.sql").unlink(missing_ok=True)
         keep(folder / "databases.sql", databases_sql(folder, arguments.role_connections))
     except OSError as error:

@@ -31,6 +31,12 @@ from makeready.events.v1 import replicas_pb2
 from makeready.identity.v1 import actors_pb2, identity_pb2, staff_commands_pb2, staff_pb2
 
 NAME = "gateway"
+CONSUMERS = {
+    "svc-catalog": ["references"],
+    "svc-tickets": ["references"],
+    "svc-occupancy": ["references"],
+    "svc-webhooks": ["references"],
+}
 
 
 def assemble(settings: config.Config) -> App:
@@ -39,7 +45,7 @@ def assemble(settings: config.Config) -> App:
     services = identity_pb2.DESCRIPTOR.services_by_name
     # These services keep replicas of companies and staff. An outbox row is deleted only after all of them have
     # confirmed it.
-    outbox = app.produces(schema.outbox, consumers=["svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks"])
+    outbox = app.produces(schema.outbox, consumers=CONSUMERS)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     app.serve(services["CompaniesService"], CompaniesService(app.database, outbox, commands.audit, instants.now))
     app.serve(services["KeysService"], KeysService(app.database, commands.audit, checks))

@@ -57,7 +57,9 @@ IMPORTS = (
     Import("tickets", "svc_tickets", "TicketRow", "tickets.v1.tickets_pb2", "TicketsService.ImportTickets"),
     Import("pm-tasks", "svc_tickets", "PmTaskRow", "tickets.v1.pm_tasks_pb2", "PmTasksService.ImportPmTasks"),
     Import("turns", "svc_occupancy", "TurnRow", "occupancy.v1.turns_pb2", "TurnsService.ImportTurns"),
-    Import("turn-tasks", "svc_occupancy", "TaskRow", "occupancy.v1.turn_tasks_pb2", "TurnTasksService.ImportTurnTasks"),
+    Import(
+        "turn-tasks", "svc_occupancy", "TurnTaskRow", "occupancy.v1.turn_tasks_pb2", "TurnTasksService.ImportTurnTasks"
+    ),
 )
 # Columns whose value is the external_id of a record of another kind.
 REFERENCES = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from chassis.app.server import App, run_process
 from chassis.imports.importer import Importer
-from chassis.replicas.resync import ReplicaResync, ReplicaSource
+from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
 from makeready.catalog.v1 import (
     inspection_commands_pb2,
@@ -37,16 +37,15 @@ from svc_catalog.vendors.service import VendorsService
 from svc_catalog.vendors.sweeps import ComplianceSnapshots
 
 NAME = "svc-catalog"
+CONSUMERS = {"svc-tickets": ["references", "causes"], "svc-occupancy": ["references"], "svc-webhooks": ["public"]}
 
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
-    outbox = app.produces(schema.outbox, consumers=["svc-tickets", "svc-occupancy", "svc-webhooks"])
-    app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS)
-    replicas = replicas_pb2.DESCRIPTOR.services_by_name
-    owners = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
-    app.serve(replicas["ReplicaSourceService"], ReplicaSource(app.database, replica_source.ROWS))
-    app.serve(replicas["ReplicasService"], ReplicaResync(app.database, consumers.put_references, owners))
+    outbox = app.produces(schema.outbox, consumers=CONSUMERS)
+    app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS, consumers.REPLICAS)
+    source = ReplicaSource(app.database, replica_source.ROWS)
+    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
     importer = Importer(app.database, outbox, instants.now)
     commands = app.commands(schema.idempotency, schema.audit, outbox)
     database, links_url = app.database, settings.service.links_url

@@ -164,7 +164,7 @@ async def test_a_key_is_kept_for_30_days(company: Any, service: Any) -> None:
     async with service.channel() as channel:
         retention = RetentionServiceStub(channel)
         for days, same in ((29, True), (31, False)):
-            request = retention_pb2.SweepRetentionRequest()
+            request = retention_pb2.SweepRetentionRequest(yes_for_all_companies=True)
             request.now.FromDatetime(now + datetime.timedelta(days=days))
             await service.call(retention.SweepRetention, request, Identity(OPERATOR, "operator"))
             again = await company.command(pb, "AddProperty", idempotency_key=key, **OAK)

@@ -37,7 +37,9 @@ async def sweep(company: Any, days: int = 0) -> None:
     now = Timestamp()
     now.FromDatetime(NOW + datetime.timedelta(days=days))
     await company.catalog(
-        "RunScheduledSweeps", sweeps_pb2.RunScheduledSweepsRequest(now=now), Identity(OPERATOR, "operator")
+        "RunScheduledSweeps",
+        sweeps_pb2.RunScheduledSweepsRequest(now=now, yes_for_all_companies=True),
+        Identity(OPERATOR, "operator"),
     )
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from svc_catalog.inspections import rules
 from svc_catalog.vendors import rules as vendors_rules
+from testkit.examples import examples
+
+pytestmark = pytest.mark.chaos
 
 _PLACES = [("P1", None), ("P1", "U1"), ("P2", None), ("P2", "U2"), ("P2", "U1"), ("P3", None)]
 _WALKS = [("operations", None), ("consulting_walk", "Audit"), ("acceptance_walk", None), (None, "Audit")]
@@ -74,7 +78,7 @@ async def check(companies: list[Any], kind: str, rows: list[dict[str, Any]], siz
     assert shown[0] == shown[1]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=_inspections, **_cuts)
 async def test_inspections(found: Any, rows: list[dict[str, Any]], size: int, done: int) -> None:
     companies = [found(), found()]
@@ -85,7 +89,7 @@ async def test_inspections(found: Any, rows: list[dict[str, Any]], size: int, do
     await check(companies, "inspections", rows, size, done)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=_vendors, **_cuts)
 async def test_vendors(found: Any, rows: list[dict[str, Any]], size: int, done: int) -> None:
     await check([found(), found()], "vendors", rows, size, done)

@@ -12,6 +12,8 @@ from svc_catalog.vendors import queries as vendors_queries
 from testkit.plans import lists_of
 from testkit.skewed_rows import analyze, check_pages, make_crowd
 
+pytestmark = pytest.mark.plans
+
 _PLACES = "company_id, property_id, id, name) SELECT company_id, place, id, id::text"
 FILLS = (
     "property (company_id, id, name, address, created_at, source)"

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.statements import Statement
-from chassis.messaging.consumer import Consumer
+from chassis.messaging.consumer import Consumer, Produced
 from chassis.messaging.outbox import uuid7
 from chassis.messaging.transport import Transport
 from makeready.events.v1.events_pb2 import (
@@ -27,6 +27,7 @@ from makeready.events.v1.events_pb2 import (
 from svc_catalog import consumers, schema
 from svc_catalog.places import import_queries, rules
 from svc_catalog.places import tables as t
+from testkit.examples import examples
 
 _companies = itertools.count(1)
 _UNITS = Statement(select(t.unit).order_by(t.unit.c.id))
@@ -55,7 +56,7 @@ async def occupancies(database: Database, company_id: int) -> list[tuple[Any, ..
     return [(row["unit_status"], row["projected_ready_on"], row["occupancy_version"], row["version"]) for row in rows]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.randoms(use_true_random=False), st.lists(st.integers(1, 5)))
 async def test_any_order_any_batches_and_any_repetition_end_as_the_newest_versions(
     alone: Any, mixed: random.Random, sizes: list[int]
@@ -77,7 +78,7 @@ async def test_any_order_any_batches_and_any_repetition_end_as_the_newest_versio
     consumer = taker(alone.database)
     for size in [*sizes, len(events)]:
         batch, events = events[:size], events[size:]
-        assert await consumer.store_what_applies(batch, by="nats") == set()
+        assert await consumer.store_what_applies([Produced("svc-occupancy", one) for one in batch], by="nats") == set()
     newest = (rules.UNIT_STATUSES[4], datetime.date(2026, 3, 4), 4, 1)
     assert await occupancies(alone.database, company_id) == [newest, newest]
     staff = await alone.database.rows(Statement(select(schema.staff)))
@@ -105,7 +106,8 @@ async def test_an_unknown_unit_or_another_companys_is_passed_over_and_the_others
         UnitOccupancyReference(id=2**62, version=1, company_id=mine, unit_status="Down"),
         UnitOccupancyReference(id=second, version=1, company_id=mine, unit_status="Down"),
     ]
-    assert await taker(alone.database).store_what_applies([event(unit_occupancies=rows)], by="nats") == set()
+    passed = Produced("svc-occupancy", event(unit_occupancies=rows))
+    assert await taker(alone.database).store_what_applies([passed], by="nats") == set()
     assert await occupancies(alone.database, mine) == [(None, None, 0, 1), ("Down", None, 1, 1)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chassis.app.server import App, run_process
 from chassis.imports.importer import Importer
-from chassis.replicas.resync import ReplicaResync, ReplicaSource
+from chassis.replicas.resync import ReplicaSource
 from chassis.schedule import instants
 from makeready.events.v1 import replicas_pb2
 from makeready.occupancy.v1 import residencies_pb2, turn_board_pb2, turn_tasks_pb2, turns_pb2
@@ -21,16 +21,15 @@ from svc_occupancy.turns.service import TurnsService
 from svc_occupancy.turns.sweeps import Vacating
 
 NAME = "svc-occupancy"
+CONSUMERS = {"svc-catalog": ["references"], "svc-webhooks": ["public"]}
 
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
-    outbox = app.produces(schema.outbox, consumers=["svc-catalog", "svc-webhooks"])
-    consumer = app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS)
-    replicas = replicas_pb2.DESCRIPTOR.services_by_name
-    owners = {kind: app.peer(owner) for kind, owner in consumers.OWNERS.items()}
-    app.serve(replicas["ReplicaSourceService"], ReplicaSource(app.database, replica_source.ROWS))
-    app.serve(replicas["ReplicasService"], ReplicaResync(app.database, consumers.put_references, owners))
+    outbox = app.produces(schema.outbox, consumers=CONSUMERS)
+    consumer = app.consumes(schema.inbox, consumers.apply, consumers.SUBJECTS, consumers.REPLICAS)
+    source = ReplicaSource(app.database, replica_source.ROWS)
+    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicaSourceService"], source)
     fetcher = ReplicaFetcher(app.database, app.peer("svc-catalog"), consumer)
     importer = Importer(app.database, outbox, instants.now)
     commands = app.commands(schema.idempotency, schema.audit, outbox)

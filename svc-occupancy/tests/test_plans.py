@@ -12,6 +12,8 @@ from svc_occupancy.turns import queries as turn_queries
 from testkit.plans import explained
 from testkit.skewed_rows import analyze, check_pages, make_crowd
 
+pytestmark = pytest.mark.plans
+
 FILLS = (
     "property (id, company_id, version, name) SELECT id, company_id, 1, 'x'",
     "unit (id, company_id, version, name, property_id) SELECT id, company_id, 1, 'x', place",

@@ -23,6 +23,8 @@ from svc_occupancy.turns.sweeps import Vacating
 from testkit.plans import explained
 from testkit.plugin import PostgresServer
 
+pytestmark = pytest.mark.plans
+
 COMPANIES, EACH = 40, 500
 DAY = datetime.date(2026, 3, 10)
 # Each company has residents who stay, whose departure is handled, and who leave later. Three residents of one company

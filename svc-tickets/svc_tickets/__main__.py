@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from chassis.app.server import App, run_process
-from chassis.replicas.resync import ReplicaResync
 from chassis.schedule import instants
-from makeready.events.v1 import replicas_pb2
 from makeready.tickets.v1 import pm_tasks_pb2, ticket_commands_pb2, tickets_pb2
 from svc_tickets import config, consumers, tables
 from svc_tickets.maintenance.records import PM_TASK, STALE_PM_TASK
 from svc_tickets.maintenance.service import PmTasksService
 from svc_tickets.maintenance.sweeps import OverdueMaintenance
-from svc_tickets.replicas.consumer import OWNERS, put_references
+from svc_tickets.replicas.consumer import REPLICAS
 from svc_tickets.replicas.fetch import ReplicaFetcher
 from svc_tickets.tickets.commands import TicketCommandsService
 from svc_tickets.tickets.from_inspection import FailedInspectionRows
@@ -21,20 +19,18 @@ from svc_tickets.tickets.service import TicketsService
 from svc_tickets.tickets.sweeps import StaleTickets
 
 NAME = "svc-tickets"
+CONSUMERS = {"svc-webhooks": ["public"]}
 
 
 def assemble(settings: config.Config) -> App:
     app = App(NAME, settings.service)
     links_url = settings.service.links_url
-    outbox = app.produces(tables.outbox, consumers=["svc-webhooks"])
+    outbox = app.produces(tables.outbox, consumers=CONSUMERS)
     commands = app.commands(tables.idempotency, tables.audit, outbox)
     ticket = TICKET.renderer(links_url)
     opener = TicketOpener(outbox, commands.audit, ticket)
     applier = consumers.Applier(FailedInspectionRows(opener, instants.now))
-    consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS)
-    sources = {kind: app.peer(owner) for kind, owner in OWNERS.items()}
-    resync = ReplicaResync(app.database, put_references, sources)
-    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], resync)
+    consumer = app.consumes(tables.inbox, applier.apply, consumers.SUBJECTS, REPLICAS)
     replicas = ReplicaFetcher(app.database, app.peer("svc-catalog"), app.peer("gateway"))
     tickets = TicketsService(app.database, commands, replicas, ticket, instants.now)
     app.serve(tickets_pb2.DESCRIPTOR.services_by_name["TicketsService"], tickets)

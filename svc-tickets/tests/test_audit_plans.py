@@ -13,6 +13,8 @@ from chassis.writes.audit import Audit
 from svc_tickets import tables as t
 from testkit.plans import statement_plan
 
+pytestmark = pytest.mark.plans
+
 ENTRIES, ROWS = 20_000, 50
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 
 from chassis.app.server import App, run_process
-from chassis.replicas.resync import ReplicaResync
 from chassis.schedule import instants
 from chassis.writes.retention import every_slot
-from makeready.events.v1 import replicas_pb2
 from makeready.webhooks.v1 import webhooks_pb2
 from svc_webhooks import config, tables
 from svc_webhooks.administration.service.administration import AdministrationService
@@ -36,9 +34,7 @@ def assemble(settings: config.Config) -> App:
     allow_many_connections()
     http = HttpClient(overrides=settings.egress_hosts, ca_file=settings.egress_ca_file, user_agent=USER_AGENT)
     partitions = Partitions(app.database, clock)
-    consumer = app.consumes(tables.inbox, feed.Feed(partitions).apply, feed.SUBJECTS)
-    rebuilder = ReplicaResync(app.database, feed.put_references, {"companies": app.peer("gateway")})
-    app.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], rebuilder)
+    consumer = app.consumes(tables.inbox, feed.Feed(partitions).apply, feed.SUBJECTS, feed.REPLICAS)
     scheduler = Scheduler(
         app.database,
         consumer,

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import datetime
 import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
@@ -17,6 +16,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from chassis.auth.identity import make_keys
 from chassis.db.database import Database
 from testkit import databases
+from testkit.nats_users import nats_url_of
 from testkit.plugin import PostgresServer, Server
 from testkit.processes import free_port
 
@@ -67,7 +67,6 @@ async def service(
     names = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
     targets = {name: f"127.0.0.1:{free_port()}" for name in names}
     shared = os.environ | {
-        "MAKEREADY_NATS_URL": nats_server.url,
         "MAKEREADY_IDENTITY_RING_FILE": str(folder / "keys" / "ring.jwks"),
         "MAKEREADY_GATEWAY_ADDRESS": targets["gateway"],
         "MAKEREADY_CATALOG_ADDRESS": targets["svc-catalog"],
@@ -79,6 +78,7 @@ async def service(
         database = name.replace("-", "_") + "_of_webhooks_tests"
         own = {
             **databases.environment(postgres_server.create_database(database)),
+            "MAKEREADY_NATS_URL": nats_url_of(nats_server.url, name),
             "MAKEREADY_GRPC_LISTEN": targets[name],
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_IDENTITY_KEY_FILE": str(folder / "keys" / f"{name}.jwk"),
@@ -98,8 +98,7 @@ async def service(
         WEBHOOKS_VAULT_KEYS="k1:" + base64.b64encode(b"v" * 32).decode(),
         MAKEREADY_LOG_LEVEL="debug",
     )
-    migrate = [*webhooks.command, "migrate"]
-    await asyncio.to_thread(subprocess.run, migrate, env=webhooks.environment, check=True, timeout=60)
+    await asyncio.to_thread(webhooks.run_to_end, "migrate")
     webhooks.start()
     for one in (*producers.values(), webhooks):
         await one.serving()

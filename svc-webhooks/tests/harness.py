@@ -39,7 +39,7 @@ class Process(processes.Process):
     """One service process that tests can stop, kill and start again."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], target: str, log: Path) -> None:
-        super().__init__(command, log, environment)
+        super().__init__(command, log, environment, warm=True)
         self.target = target
         self.more: dict[str, str] = {}
 
@@ -158,7 +158,7 @@ class Client:
 
     async def forget(self, now: datetime.datetime) -> int:
         """The number of days of events that `sweep retention --now` drops."""
-        request = retention_pb2.SweepRetentionRequest()
+        request = retention_pb2.SweepRetentionRequest(yes_for_all_companies=True)
         request.now.FromDatetime(now)
         days: int = (await self.call(self._retention.SweepRetention, request, operator())).days
         return days

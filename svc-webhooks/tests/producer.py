@@ -14,7 +14,7 @@ outbox = outbox_table(metadata)
 
 def assemble(settings: ServiceSettings) -> App:
     app = App(NAME, settings)
-    app.produces(outbox, consumers=["svc-webhooks"])
+    app.produces(outbox, consumers={"svc-webhooks": ["public", "references"]})
     return app
 
 

@@ -18,6 +18,8 @@ from testkit.skewed_rows import analyze, check_pages, make_crowd
 
 from .days_of_events import DAY, SUB, TODAY, event_id, partitions_of
 
+pytestmark = pytest.mark.plans
+
 FILLS = (
     "subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id, secret_sealed, created_at,"
     " source) SELECT id, company_id, 'https://receiver.test/', '{ticket.created}', '', '', '', '2020-01-01', 'api'",

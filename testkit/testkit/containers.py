@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
 from makeready_local.children import LOOPBACK, LocalError, free_port
 from makeready_local.databases import server_answers
 from makeready_local.nats import answers
+from testkit.requirements import lacks
 
 POSTGRES_IMAGE = "postgres:18"
 NATS_IMAGE = "nats:2"
@@ -86,4 +85,4 @@ def need_engine() -> None:
     try:
         docker.from_env(timeout=5).ping()
     except docker.errors.DockerException:
-        pytest.skip("no Docker engine answers: the same tests run on the embedded servers")
+        lacks("docker", "no Docker engine answers: the same tests run on the embedded servers")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -41,9 +39,7 @@ async def harness(
     made = GatewayHarness(
         identity_keys.parent, postgres_server.create_database("gateway_test"), nats_server.url, contexts
     )
-    environment = made.gateway().environment
-    program = [sys.executable, "-P", "-m", "gateway", "migrate"]
-    await asyncio.to_thread(subprocess.run, program, env=environment, check=True, timeout=60)
+    await asyncio.to_thread(made.gateway().run_to_end, "migrate")
     yield made
     for gateway in made.gateways:
         if gateway.process is not None:
@@ -52,8 +48,8 @@ async def harness(
 
 @pytest.fixture(scope="session")
 async def gateway(harness: GatewayHarness) -> Gateway:
-    """The gateway that most tests share."""
-    made = harness.gateway()
+    """The gateway that most tests share. It has the memory of a gateway that was started as in production."""
+    made = harness.gateway(warm=False)
     made.start()
     await made.ready()
     return made

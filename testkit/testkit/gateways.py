@@ -26,6 +26,7 @@ from makeready.identity.v1.identity_pb2_grpc import CompaniesServiceStub, KeysSe
 from makeready.identity.v1.staff_commands_pb2_grpc import StaffCommandsServiceStub
 from makeready.identity.v1.staff_pb2_grpc import StaffServiceStub
 from testkit import databases
+from testkit.nats_users import nats_url_of
 from testkit.processes import Process, free_port
 from testkit.raw_http import Api
 from testkit.stub_contexts import Contexts
@@ -36,8 +37,8 @@ SCOPES = {"read": pb.SCOPE_READ, "write": pb.SCOPE_WRITE, "webhook_only": pb.SCO
 class Gateway(Process):
     """One gateway process."""
 
-    def __init__(self, environment: dict[str, str], log: Path) -> None:
-        super().__init__([sys.executable, "-P", "-m", "gateway"], log, environment)
+    def __init__(self, environment: dict[str, str], log: Path, *, warm: bool = True) -> None:
+        super().__init__([sys.executable, "-P", "-m", "gateway"], log, environment, warm=warm)
 
     @property
     def api_port(self) -> int:
@@ -78,12 +79,12 @@ class GatewayHarness:
     contexts: Contexts
     gateways: list[Gateway] = field(default_factory=list)
 
-    def gateway(self, **more: str) -> Gateway:
+    def gateway(self, *, warm: bool = True, **more: str) -> Gateway:
         """A gateway, not started yet."""
         number = len(self.gateways)
         environment = os.environ | {
             **databases.environment(self.database_url),
-            "MAKEREADY_NATS_URL": self.nats_url,
+            "MAKEREADY_NATS_URL": nats_url_of(self.nats_url, "gateway"),
             "MAKEREADY_GRPC_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_IDENTITY_KEY_FILE": str(self.folder / "keys" / "gateway.jwk"),
@@ -98,7 +99,7 @@ class GatewayHarness:
             },
             **more,
         }
-        made = Gateway(environment, self.folder / f"gateway-{number}.log")
+        made = Gateway(environment, self.folder / f"gateway-{number}.log", warm=warm)
         self.gateways.append(made)
         return made
 

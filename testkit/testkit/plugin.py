@@ -5,26 +5,37 @@ MAKEREADY_DATABASE_URL or MAKEREADY_NATS_URL is set, the tests use that server, 
 skipped. `--backend containers` runs both servers in a Docker engine.
 """
 
-import fcntl
+import asyncio
+import itertools
+import json
 import os
 import secrets
-import shutil
-import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+import asyncpg
 import pytest
 import structlog
+from hypothesis import settings
 
-from makeready_local.databases import close_own_databases, drop_database, make_service_database
+from chassis.db.roles import OWNER
+from makeready_local.databases import drop_database, make_service_database
 from makeready_local.nats import Nats
-from makeready_local.postgres import Postgres
-from testkit import containers
+from makeready_local.streams import kept_streams
+from testkit import containers, examples
+from testkit.folders import server_folder
+from testkit.prepared import prepare_cluster
+from testkit.requirements import lacks, required
 
-FOLDER_PREFIX = "makeready-test-"
+__all__ = ["GivenServer", "PostgresServer", "Server", "embedded_nats", "server_folder"]
+
 SERVICE_CONNECTIONS = 100  # several processes of a service may share a test's database
+REPORT = "MAKEREADY_TEST_REPORT"
+OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 
 
 class Server(Protocol):
@@ -57,7 +68,18 @@ class PostgresServer:
         drop_database(self.url, name)
         password = secrets.token_urlsafe(16)
         made = make_service_database(self.url, name, password, password, SERVICE_CONNECTIONS, partitions=True)
+        with ThreadPoolExecutor(1) as thread:  # the caller may be inside an event loop
+            thread.submit(asyncio.run, _let_watch(self.url, name + OWNER)).result()
         return made.owner_url
+
+
+async def _let_watch(url: str, role: str) -> None:
+    """Lets a test see and end the connections of the service's role, such as those that wait for a lock."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(f'GRANT pg_read_all_stats, pg_signal_backend TO "{role}"')
+    finally:
+        await connection.close()
 
 
 class GivenServer:
@@ -71,14 +93,17 @@ class GivenServer:
 
     def stop(self) -> None:
         """Does nothing: the tests do not own the server."""
-        pytest.skip("the server was given by its URL: it is not ours to stop")
+        lacks("own-servers", "the server was given by its URL: it is not ours to stop")
 
     kill = stop
 
 
-def pytest_configure() -> None:
-    """Logs of the tests' own process in plain text: `rich`, if installed, prints the local variables of every frame,
-    which took 4 s an exception."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Checks MAKEREADY_REQUIRE before any test runs. The tests' own process logs in plain text: `rich`, if installed,
+    prints the local variables of every frame, which took 4 s an exception."""
+    required()
+    if config.getoption("--hypothesis-profile", None) is None:
+        settings.load_profile(examples.CI)
     plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, plain])
 
@@ -86,6 +111,25 @@ def pytest_configure() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds `--backend`."""
     parser.addoption("--backend", choices=("embedded", "containers"), default="embedded")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Writes the counts, the skips with their reasons and the seconds of each file for `.ci/test.py`, which names the
+    file in MAKEREADY_TEST_REPORT."""
+    if not (path := os.environ.get(REPORT)):
+        return
+    stats: dict[str, list[Any]] = terminalreporter.stats
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for one in itertools.chain.from_iterable(stats.values()):
+        if isinstance(one, pytest.TestReport):
+            seconds[one.nodeid.partition("::")[0]] += one.duration
+    found = {
+        "counts": {name: len(stats[name]) for name in OUTCOMES if name in stats},
+        "failed": [one.nodeid for name in ("failed", "error") for one in stats.get(name, [])],
+        "skipped": [one.longrepr[2].removeprefix("Skipped: ") for one in stats.get("skipped", [])],
+        "seconds": {file: round(value, 1) for file, value in seconds.items()},
+    }
+    Path(path).write_text(json.dumps(found))
 
 
 @pytest.fixture(scope="session")
@@ -98,12 +142,9 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
             yield PostgresServer(server)
     else:
         with server_folder() as folder:
-            # Killed processes lose no written data without fsync; only a machine that stops does.
-            unsafe = {"fsync": "off"}
-            embedded = Postgres(folder / "postgres", "test", log=folder / "postgres.log", settings=unsafe)
+            embedded = prepare_cluster(folder)
             embedded.start()
             try:
-                close_own_databases(embedded.url)
                 yield PostgresServer(embedded)
             finally:
                 embedded.stop()
@@ -113,9 +154,10 @@ def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
 def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The session's NATS: `.url`, `.stop()`, `.start()`, `.kill()`."""
     if given := os.environ.get("MAKEREADY_NATS_URL"):
-        yield GivenServer(given)
+        with kept_streams(given):
+            yield GivenServer(given)
     elif request.config.getoption("--backend") == "containers":
-        with containers.nats() as server:
+        with containers.nats() as server, kept_streams(server.url):
             yield server
     else:
         with embedded_nats() as embedded:
@@ -125,35 +167,12 @@ def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
 @contextmanager
 def embedded_nats() -> Iterator[Nats]:
     """A separate NATS, for a suite whose service must receive no other suite's events and share its durable consumer
-    with no other process."""
+    with no other process. Each service has its own user; `testkit.nats_users` has its URL."""
     with server_folder() as folder:
         server = Nats(folder / "nats", "test", log=folder / "nats.log")
         server.start()
         try:
-            yield server
+            with kept_streams(server.url):
+                yield server
         finally:
             server.stop()
-
-
-@contextmanager
-def server_folder() -> Iterator[Path]:
-    """A folder that other users may enter (PostgreSQL's user, if the tests run as root); deleted at the end.
-
-    First it deletes the folders of killed sessions: no process holds their lock.
-    """
-    for old in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
-        try:
-            with (old / "lock").open() as held:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(old, ignore_errors=True)
-        except OSError:
-            continue
-    made = Path(tempfile.mkdtemp(prefix=f"new-{FOLDER_PREFIX}"))
-    made.chmod(0o711)
-    with (made / "lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        folder = made.rename(made.with_name(made.name.removeprefix("new-")))  # locked before it is visible
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from makeready_local.children import free_port
+from testkit.warm import Forked, python_program, warm_parent
 
 __all__ = ["Process", "accepts_connections", "free_port"]
 
@@ -36,14 +37,17 @@ class Process:
         environment: Mapping[str, str] | None = None,
         *,
         own_session: bool = False,
+        warm: bool = False,
     ) -> None:
         """environment: all variables, by default this process's own; own_session: a Ctrl-C at the terminal does not
-        reach it."""
+        reach it; warm: a Python program is forked from `testkit.warm_parent`, which saves most of its start's CPU.
+        A forked process does end with this one, and its command line in /proc is the parent's."""
         self._command = command
         self._environment = dict(os.environ if environment is None else environment)
         self._own_session = own_session
+        self.warm = warm
         self.log = log
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
         """The last started process."""
 
     @property
@@ -71,13 +75,20 @@ class Process:
 
     def launch(self, **more: str) -> None:
         """Starts it and does not wait for anything. more: further environment."""
+        self.process = self._started(self.command, self.environment | more)
+
+    def run_to_end(self, *words: str, seconds: float = READY_SECONDS) -> None:
+        """Runs the program with further words to its end, beside the process. Fails if its exit status is not 0."""
+        status = self._started([*self.command, *words], self.environment).wait(seconds)
+        assert status == 0, f"{words} ended with {status}:\n{self.log_tail()}"
+
+    def _started(self, command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen[bytes] | Forked:
+        program = python_program(command, environment) if self.warm else None
+        if program is not None:
+            return warm_parent().fork(program, environment, self.log, own_session=self._own_session)
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command,
-                env=self.environment | more,
-                stdout=log,
-                stderr=log,
-                start_new_session=self._own_session,
+            return subprocess.Popen(
+                command, env=environment, stdout=log, stderr=log, start_new_session=self._own_session
             )
 
     def wait_until(self, is_ready: Callable[[], bool], seconds: float = READY_SECONDS) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from chassis.auth.clients import CHANNEL_OPTIONS, refusal_of
 from chassis.auth.identity import OPERATOR, SERVICE, Identity, TokenSigner, make_keys
 from makeready_local.services import NAMES
 from testkit import databases
+from testkit.nats_users import nats_url_of
 from testkit.processes import Process, accepts_connections, free_port
 
 START_SECONDS = 60
@@ -61,9 +61,11 @@ class RunningService(Process):
         log: Path,
         target: str | None = None,
         addresses: Mapping[str, str] | None = None,
+        *,
+        warm: bool = True,
     ) -> None:
         package = name.replace("-", "_")
-        super().__init__([sys.executable, "-m", package], log)
+        super().__init__([sys.executable, "-m", package], log, warm=warm)
         self.name = name
         self.keys = keys
         self.database_url = database_url
@@ -76,7 +78,7 @@ class RunningService(Process):
         unreachable = dict.fromkeys(NAMES, "127.0.0.1:1")
         return os.environ | {
             **databases.environment(self.database_url),
-            "MAKEREADY_NATS_URL": self.nats_url,
+            "MAKEREADY_NATS_URL": nats_url_of(self.nats_url, self.name),
             "MAKEREADY_GRPC_LISTEN": self.target,
             "MAKEREADY_METRICS_LISTEN": f"127.0.0.1:{free_port()}",
             "MAKEREADY_IDENTITY_KEY_FILE": str(self.keys.folder / f"{self.name}.jwk"),
@@ -90,7 +92,7 @@ class RunningService(Process):
 
     def migrate(self, first_id: int = 1) -> None:
         """first_id: the start of its sequences. Services of one session share a NATS, and so the ids in replicas."""
-        subprocess.run([*self.command, "migrate"], env=self.environment, check=True, timeout=START_SECONDS)
+        self.run_to_end("migrate")
         asyncio.run(_number_from(self.database_url, first_id))
 
     def start(self, **more: str) -> None:

@@ -15,8 +15,10 @@ from typing import Protocol
 from makeready_local.databases import close_own_databases
 from makeready_local.nats import Nats
 from makeready_local.postgres import Postgres
+from makeready_local.streams import kept_streams
 from testkit.api_contract import Contract
 from testkit.plugin import PostgresServer
+from testkit.prepared import prepare_cluster
 from testkit.processes import free_port
 from testkit.services import Keys, RunningService
 
@@ -52,8 +54,10 @@ class Processes:
         self.folder = folder
         self.receiver = receiver
         self.names = (*SERVICES, *(f"svc-webhooks {number}" for number in range(2, dispatchers + 1)))
-        settings = {} if fsync else {"fsync": "off"}
-        self.postgres = Postgres(folder / "postgres", "chaos", log=folder / "postgres.log", settings=settings)
+        if fsync:
+            self.postgres = Postgres(folder / "postgres", "chaos", log=folder / "postgres.log")
+        else:
+            self.postgres = prepare_cluster(folder)
         self.nats = Nats(folder / "nats", "chaos", log=folder / "nats.log")
         self.services: dict[str, RunningService] = {}
         self.system = System(folder / "state")
@@ -74,6 +78,7 @@ class Processes:
         for server in (self.postgres, self.nats):
             server.start()
             undo.callback(server.stop)
+        undo.enter_context(kept_streams(self.nats.url))
         close_own_databases(self.postgres.url)
         keys = Keys(self.folder / "keys")
         databases = PostgresServer(self.postgres)
@@ -170,7 +175,11 @@ class Processes:
             await asyncio.to_thread(self._wait_open)
 
     def _start(self, name: str) -> None:
-        self.services[name].start(**self._more[name])
+        self.restart(name)
+
+    def restart(self, name: str, **more: str) -> None:
+        """Starts a stopped service with its settings, and `more`."""
+        self.services[name].start(**self._more[name] | more)
 
     def _wait_open(self) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -8,6 +8,8 @@ from .effects import Effect, counted, since, sum_of
 from .harness import Harness
 from .writes import INSERTS, KINDS, Caller, Records
 
+pytestmark = pytest.mark.chaos
+
 CREATES = 16
 
 

@@ -13,6 +13,8 @@ from .harness import Harness
 from .kill_matrix import SUMMARY, Case, KillMatrix, Outcome, cases, described
 from .writes import Caller, Records
 
+pytestmark = pytest.mark.chaos
+
 ROOT = Path(__file__).resolve().parents[2]
 CASES = cases()
 # Failpoints outside writes with a key: the tests that kill there.

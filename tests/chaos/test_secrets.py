@@ -21,6 +21,8 @@ from .harness import Harness
 from .processes import PATIENCE_SECONDS, RING, SERVICES
 from .writes import Caller, Records, create_ticket
 
+pytestmark = pytest.mark.chaos
+
 PREFIX_CHARACTERS = 12  # of a secret; lists show this prefix
 NEW_KEY, LOST_KEY = os.urandom(32), os.urandom(32)
 NEW = "new:" + base64.b64encode(NEW_KEY).decode()
@@ -113,11 +115,17 @@ class Watch:
 @pytest.fixture
 async def watch(harness: Harness, caller: Caller) -> AsyncIterator[Watch]:
     watching = Watch(harness, caller.company.company_id, caller.api_key())
+    for name in SERVICES:  # started as in production: /proc has the command line of a forked process's parent
+        harness.services[name].warm = False
+        await harness.stop(name)
+        await harness.start(name)
     yield watching
     # Encrypt everything under the key of all other tests again.
     await watching.ring(RING, NEW)
     await asyncio.to_thread(harness.system.makeready, "vault", "reseal")
     await harness.stop("svc-webhooks")
+    for name in SERVICES:
+        harness.services[name].warm = True
     await harness.start("svc-webhooks")
     await watching.http("GET", "/webhooks")  # until the gateway has reconnected
     await watching.sweep()

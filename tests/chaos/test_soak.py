@@ -13,6 +13,8 @@ from .soak_endpoints import Endpoints, listening
 from .soak_plan import Plan, planned
 from .soak_report import Run, report
 
+pytestmark = pytest.mark.chaos
+
 SWEEP_SECONDS, SECONDS_MAX = 1, 240
 
 
@@ -45,6 +47,7 @@ async def test_two_dispatchers_send_nothing_twice_while_both_live(soaked: Harnes
     assert run.verdict.duplicates == run.verdict.parked == 0, report(run)
 
 
+@pytest.mark.slow
 async def test_kills_of_whomever_lose_no_delivery_and_change_no_event_id(soaked: Harness, endpoints: Endpoints) -> None:
     run = await soak(soaked, endpoints, planned(1500, 20, 3), kills=6, seed=7)
     assert run.verdict.parked > 0 and run.verdict.unexplained == 0, report(run)

@@ -12,6 +12,8 @@ from .processes import SERVICES
 from .storm import Storm
 from .writes import KINDS, Caller, Records
 
+pytestmark = pytest.mark.chaos
+
 # A process that exits cleanly may give a client an answer, a clean refusal, or a connection closed before any byte;
 # never half an answer. These are the errors of a closed connection.
 CLOSED = {"ServerDisconnectedError", "ClientConnectorError", "ClientOSError", "ClientConnectionResetError"}

@@ -11,6 +11,8 @@ from .effects import Effect, counted_all, since, sum_of
 from .harness import Harness
 from .writes import KINDS, Caller, Records
 
+pytestmark = pytest.mark.chaos
+
 
 @pytest.fixture
 async def mended(harness: Harness) -> AsyncIterator[None]:

@@ -10,7 +10,10 @@ import pytest
 
 from testkit.api_contract import SUMMARIES
 from testkit.event_contract import check_envelope, check_unless_changed, place_of
+from testkit.plugin import server_folder
+from testkit.prepared import prepare_state
 from testkit.processes import free_port
+from testkit.requirements import lacks
 
 from .hostile_writes import World
 from .receiver import Receiver
@@ -38,17 +41,23 @@ def published_receivers() -> dict[str, int]:
 
 
 @pytest.fixture(scope="session")
-def system(
-    receiver: Receiver, published_receivers: dict[str, int], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[System]:
+def states() -> Iterator[Path]:
+    """The folder of the systems' STATE_DIRs. They are prepared: the tests of deploy/local start from nothing."""
+    with server_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def system(receiver: Receiver, published_receivers: dict[str, int], states: Path) -> Iterator[System]:
     """One running system for the session, with its demo company; stopped at the end."""
     running = System(
-        tmp_path_factory.mktemp("house") / "state with a space",
+        states / "state with a space",
         WEBHOOKS_EGRESS_HOSTS=",".join(
             f"{host}=127.0.0.1:{port}" for host, port in {"receiver.test": receiver.port, **published_receivers}.items()
         ),
         WEBHOOKS_EGRESS_CA_FILE=str(receiver.authority_file),
     )
+    prepare_state(running.state, demo=True)
     try:
         running.start()
         yield running
@@ -117,5 +126,5 @@ def data() -> Path:
         os.environ.get("MAKEREADY_TEST_DATA") or Path(__file__).resolve().parents[2].parent / "shared" / "data"
     )
     if not folder.is_dir():
-        pytest.skip("the public data files are not beside this checkout; set MAKEREADY_TEST_DATA to their folder")
+        lacks("public-data", "the files are not beside this checkout; set MAKEREADY_TEST_DATA to their folder")
     return folder

@@ -179,7 +179,9 @@ class World:
                     wrong.append((name, sent[:200], answer.status, answer.body[:200]))
             assert not wrong, (len(wrong), wrong[:10])
             self.tried[write] += len(batch)
-            assert self.state() == before
+            after = self.state()
+            changed = {path: [one for one in found if one not in before[path]] for path, found in after.items()}
+            assert after == before, {path: records for path, records in changed.items() if records}
             accepted = self.send(write, path, key, raw(body), once)
             assert accepted.status in (200, 201), accepted
             assert "X-Idempotent-Replay" not in accepted.headers

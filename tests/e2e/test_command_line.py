@@ -314,7 +314,7 @@ def test_waiting_gives_up_and_says_who_is_behind(system: System, company: Compan
     with hanging(system, "svc-catalog"):
         started = time.monotonic()
         done = system.run("--json", "wait", "--timeout", "1")
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 20
     assert (done.returncode, done.stdout) == (1, "")
     assert "svc-catalog" in done.stderr
 
@@ -524,6 +524,7 @@ def test_a_file_that_is_cut_short_leaves_earlier_rows_and_reports_bad_ones(syste
     assert len(kept) >= 1_999
 
 
+@pytest.mark.slow
 def test_an_import_waits_for_a_service_that_is_away_for_a_moment(system: System, number: str, tmp_path: Path) -> None:
     file = write_csv(system.state / "away.csv", properties(1200))
     with late(system.runtime["processes"]["svc-catalog"]["grpc"], 2.0) as address:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from testkit.prepared import prepare_state
+
 from .system import Answer, Company, System
 
 
@@ -59,7 +61,7 @@ class House:
 
 
 @pytest.fixture(scope="module")
-def house(system: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def house(system: System, states: Path) -> Iterator[House]:
     company = system.company("Every error")
     company.import_rows("properties", [{"external_id": "P1", "name": "Elm Court", "address": "1 Elm St"}])
     units = [{"external_id": name, "property": "P1", "name": name} for name in ("vacant", "occupied")]
@@ -69,7 +71,8 @@ def house(system: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     company.import_rows("tickets", [ticket])
     system.makeready("wait")
     (opened,) = company.walk("/tickets")
-    without_vault = System(Path(tmp_path_factory.mktemp("vaultless")) / "state", WEBHOOKS_VAULT_KEYS="")
+    prepare_state(states / "vaultless", demo=True)
+    without_vault = System(states / "vaultless", WEBHOOKS_VAULT_KEYS="")
     without_vault.start()
     ids = {unit["external_id"]: unit["entity_id"] for unit in company.walk("/units")}
     yield House(system, company, ids, opened["entity_id"], without_vault)

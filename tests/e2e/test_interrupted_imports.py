@@ -14,7 +14,11 @@ from typing import Any
 
 import pytest
 
+from testkit.prepared import prepare_state
+
 from .system import Company, System
+
+pytestmark = pytest.mark.chaos
 
 BATCH = 2000  # rows that the command line sends at once
 PROPERTIES, BATCHES = 600, 4
@@ -24,9 +28,10 @@ OF_THE_RUN = ("entity_id", "url", "created_at", "updated_at", "completed_at", "i
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def house(states: Path) -> Iterator[System]:
     """A separate system, as one of its services is killed."""
-    system = System(tmp_path_factory.mktemp("interrupted") / "state")
+    prepare_state(states / "interrupted")
+    system = System(states / "interrupted", MAKEREADY_DEMO="0")
     try:
         system.start()
         yield system
@@ -132,6 +137,7 @@ def stripped(value: Any) -> Any:
     return value
 
 
+@pytest.mark.slow
 def test_an_import_that_was_killed_anywhere_ends_as_if_it_had_run_once(house: System, files: dict[str, Path]) -> None:
     once = founded(house, "Once")
     for kind, file in files.items():

@@ -9,13 +9,17 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from testkit.event_contract import check_envelope
+from testkit.prepared import prepare_state
 
 from .receiver import Receiver
 from .system import Company, System
+
+pytestmark = pytest.mark.chaos
 
 PROCESSES = ["svc-tickets", "postgres", "nats"]
 CREATES_MAX = 100  # the rate limit of one key
@@ -32,15 +36,18 @@ def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module")
-def house(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> System:
+def house(receiver: Receiver, states: Path) -> System:
     """A separate system, as this module kills it."""
+    prepare_state(states / "killed")
     return System(
-        tmp_path_factory.mktemp("killed") / "state",
+        states / "killed",
+        MAKEREADY_DEMO="0",
         WEBHOOKS_EGRESS_HOSTS=f"receiver.test=127.0.0.1:{receiver.port}",
         WEBHOOKS_EGRESS_CA_FILE=str(receiver.authority_file),
     )
 
 
+@pytest.mark.slow
 def test_a_system_whose_process_is_killed_during_creates_loses_nothing(house: System, receiver: Receiver) -> None:
     house.start()
     try:

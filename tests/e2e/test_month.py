@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testkit.event_contract import check_envelope
+from testkit.prepared import prepare_state
 
 from . import month_abroad
 from . import month_ledger as ledger
@@ -56,10 +58,11 @@ def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module")
-def house(listener: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def house(listener: Receiver, states: Path) -> Iterator[System]:
     """A separate system: sweeps as of future months affect every company in it."""
+    prepare_state(states / "month")
     running = System(
-        tmp_path_factory.mktemp("month") / "state",
+        states / "month",
         MAKEREADY_DEMO="0",
         WEBHOOKS_EGRESS_HOSTS=f"receiver.test=127.0.0.1:{listener.port}",
         WEBHOOKS_EGRESS_CA_FILE=str(listener.authority_file),

@@ -44,7 +44,8 @@ def test_a_context_that_hangs_takes_no_other_route_away(system: System, company:
     with hanging(system, "svc-tickets"):
         started = time.monotonic()
         answer = system.get("/tickets", company.keys["read"])
-        assert (answer.status, answer.code) == (500, "internal_error") and time.monotonic() - started < 15
+        assert (answer.status, answer.code) == (500, "internal_error")
+        assert time.monotonic() - started < 25  # the caller would wait for 30 s
         assert answer.headers["X-Request-Id"] and answer.headers["Cache-Control"] == "no-store"
         assert system.get("/units", company.keys["read"]).status == 200
         assert system.call("GET", "/../../readyz").status in (200, 404)

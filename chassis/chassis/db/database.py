@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -71,15 +71,19 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
 
 
 _CLOCK = Statement(sa.select(CLOCK))
+# A record that a write changes: its company, its kind, its id. Id 0 means several records of the kind.
+Change = tuple[int, str, int]
 
 
 class Connection:
     """One connection, inside a transaction or not. Every method takes the statement's named parameters."""
 
-    __slots__ = ("__weakref__", "raw")
+    __slots__ = ("__weakref__", "changed", "raw")
 
     def __init__(self, raw: Any) -> None:
         self.raw = raw
+        self.changed: set[Change] = set()
+        """The records that the transaction changes, passed to `Database.committed` once it has committed."""
 
     async def rows(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
         found: list[asyncpg.Record] = await self.raw.fetch(statement.sql, *statement.arguments(values))
@@ -95,6 +99,10 @@ class Connection:
     async def execute(self, statement: Statement, **values: Any) -> str:
         status: str = await self.raw.execute(statement.sql, *statement.arguments(values))
         return status
+
+
+def _unheard(_changed: Iterable[Change]) -> None:
+    """For a database that no service writes through."""
 
 
 async def _no_reset(_connection: Any) -> None:
@@ -141,6 +149,8 @@ class Database:
         self._pool: Any = None
         self.waiters = asyncio.Semaphore(max(1, connections // 2))
         """Limits writes that may wait long for a row to half of the connections, so that reads have the others."""
+        self.committed: Callable[[Iterable[Change]], None] = _unheard
+        """Called after a commit with the records that it changed. It must neither wait nor raise."""
 
     async def open(self) -> None:
         """Connects, for up to 30 s while the server is starting. Raises SettingsError: see `refuse_older`."""
@@ -246,6 +256,8 @@ class Database:
                 if not raw.is_closed():
                     await raw.execute("ROLLBACK")
                 raise
+            if connection.changed:
+                self.committed(connection.changed)
 
     async def rows(self, statement: Statement, **values: Any) -> list[asyncpg.Record]:
         async with self.connection() as connection:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -245,6 +246,11 @@ def _read(kind: type[Row], json: bytes, clock: Clock) -> tuple[Row, Iterable[str
     return bodies.check_row(kind, found, clock), found.keys()
 
 
+def _noun(kind: type[Row]) -> str:
+    """The kind of record that a row makes: `pm_task` for PmTaskRow."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__.removesuffix("Row")).lower()
+
+
 def _reject(result: common.ImportResult, refusal: Refusal) -> None:
     result.outcome, result.field, result.reason = REJECTED, refusal.field, refusal.message
 
@@ -292,6 +298,8 @@ class Importer:
                 references = await save(connection, batch)
                 if request.dry_run:
                     raise _DryRunDone
+                if any(result.outcome in (CREATED, CHANGED) for result in batch.results):
+                    connection.changed.add((company_id, _noun(kind), 0))
                 if references.ListFields():
                     event = self._outbox.references(
                         references, company_id=company_id, occurred_at=batch.moment, request_id=call.request_id

@@ -2,6 +2,9 @@
 
 NATS delivers most events. `catch_up` fetches from the producers' outboxes those that NATS did not deliver (lost,
 deleted, delayed, or still on their way). Both ways end in the same transaction, so an event may take either or both.
+
+An event's producer is the one that its subject names, because a NATS user may publish below its own subjects only; or
+the service whose outbox it came from. No field of the event says so.
 """
 
 from __future__ import annotations
@@ -11,13 +14,12 @@ import contextlib
 import datetime
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 import structlog
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.client import JetStreamContext
 from prometheus_client import Counter
 from sqlalchemy.dialects.postgresql import UUID, insert
@@ -26,6 +28,7 @@ from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import Call
 from chassis.db.database import ClocksApart, Connection, Database
 from chassis.db.statements import CLOCK, TIME, UUIDS, Statement, param
+from chassis.messaging.outbox import content_of, includes
 from chassis.messaging.transport import FAULTS, STREAM, Transport
 from chassis.refusals import Refusal, Unavailable
 from chassis.runtime.failpoints import failpoint
@@ -43,7 +46,25 @@ log = structlog.stdlib.get_logger(__name__)
 APPLIED = Counter("makeready_consumer_applied_total", "Events applied", ["by"])
 POISON = Counter("makeready_consumer_poison_total", "Events that failed alone and were put back")
 
+MISPLACED = Counter("makeready_consumer_misplaced_total", "Events dropped: not what their subject says", ["producer"])
+
+
+class Produced(NamedTuple):
+    """An event, and the service that it is from."""
+
+    producer: str
+    event: pb.Event
+
+
 Apply = Callable[[Connection, Sequence[pb.Event]], Awaitable[None]]
+# Removes from events what their producers may not say or what their owners do not confirm. Returns the ids of events
+# that must wait, because an owner is away.
+Examine = Callable[[Sequence[Produced]], Awaitable[set[str]]]
+
+
+async def examine_nothing(_events: Sequence[Produced]) -> set[str]:
+    """For a context without replicas."""
+    return set()
 
 
 def inbox_table(metadata: sa.MetaData) -> sa.Table:
@@ -74,15 +95,16 @@ class Consumer:
         apply: Apply,
         subjects: Mapping[str, Sequence[str]],
         peers: Mapping[str, ServiceClient],
+        examine: Examine = examine_nothing,
     ) -> None:
-        """subjects: by producer, the prefixes of the subjects to consume: {"svc-orders": ["references"]}."""
+        """subjects: by producer, the contents to consume, as `content_of` spells them: {"svc-orders": ["references"]};
+        "public" means all public events. examine: runs before each transaction."""
         self._name = name
         self._database = database
         self._transport = transport
         self._apply = apply
-        self._prefixes = {
-            producer: [f"events.{producer}.{prefix}" for prefix in prefixes] for producer, prefixes in subjects.items()
-        }
+        self._subjects = subjects
+        self._examine = examine
         self._outboxes: dict[str, Any] = {producer: OutboxServiceStub(peers[producer].channel) for producer in subjects}
         self._peers = peers
         self._catching_up = asyncio.Lock()
@@ -104,33 +126,19 @@ class Consumer:
 
     async def run(self) -> None:
         """Applies events from NATS until cancelled."""
+        reason = ""
         while True:
             await self._transport.connected()
             try:
-                await self._drain(await self._subscribe())
+                await self._drain(await self._transport.pull(self._name))
+                reason = ""
             except ClocksApart:  # logged once, where the clocks are compared
                 await asyncio.sleep(1)
             except (Unavailable, *FAULTS) as error:
-                log.warning("consumer_waits", reason=str(error) or type(error).__name__)
-                self._transport.suspect()
+                # It asks every second, and reports each reason once: the operator may not have made the consumer yet.
+                if reason != (reason := str(error) or type(error).__name__):
+                    log.warning("consumer_waits", reason=reason)
                 await asyncio.sleep(1)
-
-    async def _subscribe(self) -> JetStreamContext.PullSubscription:
-        filters = [
-            f"{prefix}.>" if prefix.endswith(".public") else prefix
-            for prefixes in self._prefixes.values()
-            for prefix in prefixes
-        ]
-        config = ConsumerConfig(
-            durable_name=self._name,
-            deliver_policy=DeliverPolicy.ALL,
-            ack_policy=AckPolicy.EXPLICIT,
-            ack_wait=ACK_SECONDS,
-            max_ack_pending=4 * BATCH,
-            filter_subjects=filters,
-        )
-        await self._transport.jetstream.add_consumer(STREAM, config)
-        return await self._transport.jetstream.pull_subscribe_bind(durable=self._name, stream=STREAM)
 
     async def _drain(self, subscription: JetStreamContext.PullSubscription) -> None:
         idle = 0
@@ -148,14 +156,41 @@ class Consumer:
         await subscription.unsubscribe()
 
     async def _take(self, messages: list[Msg]) -> None:
-        packs = [read(message) for message in messages]
-        refused = await self.store_what_applies([event for pack in packs for event in pack], by="nats")
+        packs = [self._of_message(message) for message in messages]
+        refused = await self.store_what_applies([one for pack in packs for one in pack], by="nats")
         failpoint("consumer-before-ack")
         for message, pack in zip(messages, packs, strict=True):
-            await (message.nak(delay=ACK_SECONDS) if refused & {one.event_id for one in pack} else message.ack())
+            ids = {one.event.event_id for one in pack}
+            await (message.nak(delay=ACK_SECONDS) if refused & ids else message.ack())
 
-    async def store_what_applies(self, events: Sequence[pb.Event], by: str) -> set[str]:
-        """Applies the events together; if that fails, one by one, so a bad one blocks no other. Returns the bad ids."""
+    def _of_message(self, message: Msg) -> list[Produced]:
+        _, producer, content = message.subject.split(".", 2)
+        return self._wanted(producer, read(message), [content])
+
+    def _wanted(
+        self, producer: str, events: Sequence[pb.Event], contents: Sequence[str] | None = None
+    ) -> list[Produced]:
+        """The events that this context consumes from the producer. It counts and drops others, and those whose content
+        is none of `contents`: the subject does not vouch for it."""
+        consumed = self._subjects.get(producer, ())
+        found = []
+        for event in events:
+            content = content_of(event)
+            if includes(consumed, content) and (contents is None or content in contents):
+                found.append(Produced(producer, event))
+        if lost := len(events) - len(found):
+            MISPLACED.labels(producer).inc(lost)
+            log.error("events_misplaced", producer=producer, events=lost)
+        return found
+
+    async def store_what_applies(self, events: Sequence[Produced], by: str) -> set[str]:
+        """Applies the events together; if that fails, one by one, so a bad one blocks no other. Returns the ids of the
+        bad ones, and of those that must wait for an owner."""
+        waiting = await self._examine(events)
+        ready = [one.event for one in events if one.event.event_id not in waiting]
+        return waiting | await self._store_each(ready, by)
+
+    async def _store_each(self, events: Sequence[pb.Event], by: str) -> set[str]:
         try:
             await self.store(events, by)
         except Unavailable:
@@ -165,7 +200,7 @@ class Consumer:
             POISON.inc()
             if len(events) == 1:
                 return {events[0].event_id}
-            return set().union(*[await self.store_what_applies([event], by) for event in events])
+            return set().union(*[await self._store_each([event], by) for event in events])
         return set()
 
     async def store(self, events: Sequence[pb.Event], by: str) -> int:
@@ -205,7 +240,8 @@ class Consumer:
         async with self._catching_up:
             outbox, peer = self._outboxes[producer], self._peers[producer]
             since = await self._database.value(self._since, producer=producer)
-            request = pb.ListEventIdsRequest(subjects=self._prefixes[producer], limit=2000)
+            subjects = [f"events.{producer}.{content}" for content in self._subjects[producer]]
+            request = pb.ListEventIdsRequest(subjects=subjects, limit=2000)
             if since is not None:
                 request.recorded_since.FromDatetime(since - MARGIN)
             fetched, as_of = 0, None
@@ -229,7 +265,10 @@ class Consumer:
         for start in range(0, len(missing), BATCH):
             request = pb.BatchGetEventsRequest(event_ids=missing[start : start + BATCH])
             events = await self._peers[producer].call(self._outboxes[producer].BatchGetEvents, request)
-            fetched += len(events.events) - len(await self.store_what_applies(events.events, by="outbox"))
+            found = self._wanted(producer, events.events)
+            if await self._examine(found):  # or this comparison would count as done without them
+                raise Unavailable(f"an owner of rows in the events of {producer} is away")
+            fetched += len(found) - len(await self._store_each([one.event for one in found], by="outbox"))
         return fetched
 
     async def CatchUp(self, _request: pb.CatchUpRequest, _call: Call) -> pb.CatchUpResponse:

@@ -14,13 +14,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import UUID
 
-from chassis.db.database import Connection
+from chassis.db.database import Change, Connection
 from chassis.db.rows import InsertMany
-from chassis.db.statements import CLOCK, TIME, Statement
+from chassis.db.statements import CLOCK, TIME
 from makeready.common.v1.options_pb2 import label
 from makeready.events.v1.events_pb2 import Event, EventKey, PublicEvent, References
 
-SUBJECTS = "events.>"
+# The name of a row's key with the records that the event is about, which is no column. See chassis.messaging.hints.
+CHANGED = "changed"
 _COLUMNS = ("event_id", "subject", "message")
 EVENT_KEYS: frozenset[str] = frozenset(one.GetOptions().Extensions[label] for one in EventKey.DESCRIPTOR.values[1:])
 
@@ -30,6 +31,28 @@ def event_key(event: str) -> str:
     if event not in EVENT_KEYS:
         raise ValueError(f"{event!r} is the label of no EventKey: events.proto names them all")
     return event
+
+
+# The kinds of records whose events have other names: those of their entries in the audit log.
+_KINDS = {"pm": "pm_task", "property.notice": "notice", "turn.task": "turn_task"}
+# By field of References. The row of a unit's occupancy is about the unit.
+_REFERRED = {
+    field.name: field.message_type.name.removesuffix("Reference").removesuffix("Occupancy").lower()
+    for field in References.DESCRIPTOR.fields
+    if field.message_type is not None
+}
+
+
+def content_of(event: Event) -> str:
+    """The end of the subject that an event belongs to: "public.ticket.created", "references" or "causes"."""
+    if event.HasField("public"):
+        return f"public.{event.public.event}"
+    return "references" if event.HasField("references") else "causes"
+
+
+def includes(prefixes: Sequence[str], subject: str) -> bool:
+    """Whether the subject is one of the prefixes, or below one."""
+    return any(subject == prefix or subject.startswith(f"{prefix}.") for prefix in prefixes)
 
 
 def uuid7() -> uuid.UUID:
@@ -70,7 +93,6 @@ class Outbox:
         self.table = table
         self.woken = asyncio.Event()
         self._insert_many = InsertMany(table, _COLUMNS)
-        self._insert = Statement(sa.insert(table).values({n: sa.bindparam(n, type_=table.c[n].type) for n in _COLUMNS}))
         # The instant of the last public event of each object, by connection: one is made for each transaction.
         self._last: weakref.WeakKeyDictionary[Connection, dict[Any, datetime.datetime]] = weakref.WeakKeyDictionary()
 
@@ -92,25 +114,30 @@ class Outbox:
         """
         content = PublicEvent(event=event_key(event), data=data, change=change, entity_id=entity_id)
         message = Event(company_id=company_id, request_id=request_id, public=content)
-        row = self._row(f"events.{self.producer}.public.{event}", message, occurred_at)
-        return row | {"object": (event.rpartition(".")[0], company_id, entity_id), "occurred_at": occurred_at}
+        stem = event.rpartition(".")[0]
+        row = self._row(message, occurred_at, [(company_id, _KINDS.get(stem, stem), entity_id)])
+        return row | {"object": (stem, company_id, entity_id), "occurred_at": occurred_at}
 
     def references(
         self, references: References, *, company_id: int, occurred_at: datetime.datetime, request_id: str = ""
     ) -> dict[str, Any]:
         """The row of an event with rows for other contexts' replicas."""
         message = Event(company_id=company_id, request_id=request_id, references=references)
-        return self._row(f"events.{self.producer}.references", message, occurred_at)
+        changed = [
+            (company_id, _REFERRED[field.name], row.id) for field, rows in references.ListFields() for row in rows
+        ]
+        return self._row(message, occurred_at, changed)
 
     def cause(self, message: Event) -> dict[str, Any]:
         """The row of an event here that has an effect in another context. message: all but its id."""
-        return self._row(f"events.{self.producer}.causes", message, message.occurred_at.ToDatetime(datetime.UTC))
+        return self._row(message, message.occurred_at.ToDatetime(datetime.UTC), [])
 
-    def _row(self, subject: str, message: Event, occurred_at: datetime.datetime) -> dict[str, Any]:
+    def _row(self, message: Event, occurred_at: datetime.datetime, changed: list[Change]) -> dict[str, Any]:
         event_id = uuid7()
         message.event_id = str(event_id)
         message.occurred_at.FromDatetime(occurred_at)
-        return {"event_id": event_id, "subject": subject, "message": message.SerializeToString()}
+        subject = f"events.{self.producer}.{content_of(message)}"
+        return {"event_id": event_id, "subject": subject, "message": message.SerializeToString(), CHANGED: changed}
 
     async def add(self, connection: Connection, row: dict[str, Any]) -> None:
         """Records an event in the caller's transaction. Call `wake` once it has committed.
@@ -118,13 +145,14 @@ class Outbox:
         Raises ValueError unless it is later than the transaction's last public event of the same object: receivers
         order an object's events by occurred_at (spec 6.3), so two events must never share it.
         """
-        self._check_instants(connection, [row])
-        await connection.execute(self._insert, **{name: row[name] for name in _COLUMNS})
+        await self.add_many(connection, [row])
 
     async def add_many(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         """As `add`, for several events in one statement."""
         self._check_instants(connection, rows)
         await self._insert_many.run(connection, rows)
+        for row in rows:
+            connection.changed.update(row.get(CHANGED, ()))
 
     def _check_instants(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         last = self._last.setdefault(connection, {})

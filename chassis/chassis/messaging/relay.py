@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 import sqlalchemy as sa
@@ -18,10 +18,10 @@ from asyncpg import Record
 from prometheus_client import Counter, Gauge
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from chassis.auth.identity import Call
+from chassis.auth.identity import Call, IdentityError
 from chassis.db.database import NEW_PLANS, Database
 from chassis.db.statements import TIME, UUIDS, Statement, param
-from chassis.messaging.outbox import Outbox
+from chassis.messaging.outbox import Outbox, includes
 from chassis.messaging.transport import FAULTS, Transport
 from chassis.refusals import Unavailable
 from chassis.runtime.failpoints import failpoint
@@ -33,6 +33,7 @@ LEASE_SECONDS = 15
 # NATS writes each message to its file before it acknowledges it. So waiting events share a message, up to this size.
 PACK_BYTES = 128 * 1024
 GATHER_SECONDS = 0.05  # events written meanwhile share a batch: 8 % less CPU a create at 500 a second
+Consumers = Mapping[str, Sequence[str]]
 KEPT = datetime.timedelta(days=3)
 
 log = structlog.stdlib.get_logger(__name__)
@@ -61,15 +62,16 @@ class Relay:
         database: Database,
         outbox: Outbox,
         transport: Transport,
-        consumers: Sequence[str],
+        consumers: Consumers,
         lease_seconds: int = LEASE_SECONDS,
     ) -> None:
-        """lease_seconds: how long a claim lasts; then another relay may claim the row if it is not published."""
+        """consumers: by name, the contents that each consumes, as `content_of` spells them; "public" means all public
+        events. lease_seconds: how long a claim lasts; then another relay may claim the row if it is not published."""
         self._database = database
         self._lease_seconds = lease_seconds
         self._outbox = outbox
         self._transport = transport
-        self._consumers = frozenset(consumers)
+        self._consumers = consumers
         t = outbox.table
         confirmation = t.metadata.tables["outbox_confirmation"]
         batch, mine = param("batch", sa.Integer), t.c.event_id == sa.func.any(param("ids", UUIDS))
@@ -82,7 +84,7 @@ class Relay:
         self._published = Statement(sa.update(t).where(mine).values(published_at=sa.func.now()))
         self._release = Statement(sa.update(t).where(mine).values(claimed_until=sa.text("'-infinity'")))
         self._unpublished = Statement(sa.select(sa.func.count()).where(t.c.published_at.is_(None)))
-        self._events = Statement(sa.select(t.c.message).where(mine))
+        self._events = Statement(sa.select(t.c.subject, t.c.message).where(mine))
         recorded = sa.select(t.c.event_id).where(
             t.c.recorded_at >= param("since", TIME),
             t.c.event_id > param("after", sa.UUID),
@@ -101,18 +103,19 @@ class Relay:
 
     async def run(self) -> None:
         """Publishes until cancelled. It waits while NATS or PostgreSQL is away."""
+        reason = ""
         while True:
             self._outbox.woken.clear()
             try:
                 while self._transport.is_connected and await self.publish_some() == BATCH:
                     pass
+                reason = ""
             except (Unavailable, *FAULTS) as error:
-                reason = str(error) or type(error).__name__
-                if self._transport.is_full:
-                    log.error("nats_disk_full", reason=reason)
-                else:
-                    log.warning("outbox_waits", reason=reason)
-                self._transport.suspect()
+                if reason != (reason := str(error) or type(error).__name__):  # one line, however long it lasts
+                    if self._transport.is_full:
+                        log.error("nats_disk_full", reason=reason)
+                    else:
+                        log.warning("outbox_waits", reason=reason)
                 await asyncio.sleep(POLL_SECONDS)
             try:
                 await asyncio.wait_for(self._outbox.woken.wait(), POLL_SECONDS)
@@ -155,7 +158,7 @@ class Relay:
         """Deletes published events three days old at `now` that every consumer confirmed; returns how many."""
         await self._database.check_clock()
         confirmed = {row["consumer"]: row["recorded_until"] for row in await self._database.rows(self._confirmed)}
-        if not self._consumers <= confirmed.keys():
+        if not self._consumers.keys() <= confirmed.keys():
             return 0
         before = min([now - KEPT, *(confirmed[name] for name in self._consumers)])
         gone = 0
@@ -168,7 +171,18 @@ class Relay:
         UNPUBLISHED.set(unpublished)
         return pb.GetOutboxResponse(unpublished=unpublished)
 
-    async def ListEventIds(self, request: pb.ListEventIdsRequest, _call: Call) -> pb.ListEventIdsResponse:
+    def _allowed(self, call: Call) -> list[str]:
+        """The subjects that the caller consumes. Raises IdentityError if it consumes none."""
+        contents = self._consumers.get(call.identity.issuer)
+        if not contents:
+            raise IdentityError(f"{call.identity.issuer} consumes no events of {self._outbox.producer}")
+        return [f"events.{self._outbox.producer}.{content}" for content in contents]
+
+    async def ListEventIds(self, request: pb.ListEventIdsRequest, call: Call) -> pb.ListEventIdsResponse:
+        allowed = self._allowed(call)
+        if not all(includes(allowed, subject) for subject in request.subjects):
+            # An answer without those events would count as "there are none".
+            raise IdentityError(f"{call.identity.issuer} consumes of {self._outbox.producer} only {', '.join(allowed)}")
         as_of = await self._database.value(self._clock)
         async with self._database.transaction(writes=False) as connection:
             # The best plan depends on the values: a recent instant is read by time, an old one by id.
@@ -184,11 +198,14 @@ class Relay:
         response.as_of.FromDatetime(as_of)
         return response
 
-    async def BatchGetEvents(self, request: pb.BatchGetEventsRequest, _call: Call) -> pb.BatchGetEventsResponse:
+    async def BatchGetEvents(self, request: pb.BatchGetEventsRequest, call: Call) -> pb.BatchGetEventsResponse:
+        allowed = self._allowed(call)
         rows = await self._database.rows(self._events, ids=[uuid.UUID(one) for one in request.event_ids])
-        return pb.BatchGetEventsResponse(events=[pb.Event.FromString(row["message"]) for row in rows])
+        found = [pb.Event.FromString(row["message"]) for row in rows if includes(allowed, row["subject"])]
+        return pb.BatchGetEventsResponse(events=found)
 
     async def ConfirmEvents(self, request: pb.ConfirmEventsRequest, call: Call) -> pb.ConfirmEventsResponse:
+        self._allowed(call)
         await self._database.execute(
             self._confirm, consumer=call.identity.issuer, recorded_until=request.recorded_until.ToDatetime(datetime.UTC)
         )

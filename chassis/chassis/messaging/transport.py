@@ -10,11 +10,8 @@ import nats.errors
 import nats.js.errors
 import structlog
 from nats.aio.client import Client
-from nats.js.api import RetentionPolicy, StorageType, StreamConfig
 from nats.js.client import JetStreamContext
 from prometheus_client import Gauge
-
-from chassis.messaging.outbox import SUBJECTS
 
 STREAM = "EVENTS"
 FAULTS = (nats.errors.Error, nats.js.errors.Error, TimeoutError, OSError)
@@ -33,8 +30,13 @@ def lacks_space(error: BaseException) -> bool:
     return error.err_code in NO_SPACE or "no space left" in (error.description or "")
 
 
+def inbox_of(name: str) -> str:
+    """The subjects on which a service receives messages and answers; its user may listen to no other."""
+    return f"_INBOX.{name}"
+
+
 class Transport:
-    """One connection a process, and the stream that carries every context's events."""
+    """One connection a process. The stream of events and its consumers are the operator's: see `streams`."""
 
     def __init__(self, url: str, name: str) -> None:
         self._url = url
@@ -42,7 +44,6 @@ class Transport:
         self._client = Client()
         self.jetstream: JetStreamContext = self._client.jetstream(timeout=5)
         self._ready = asyncio.Event()
-        self._suspected = asyncio.Event()
         self._failed = ""
         self.is_full = False
         """Whether NATS refused an event of the last batch because it has no space for more."""
@@ -64,37 +65,30 @@ class Transport:
         self.is_full = bool(full)
 
     async def connected(self) -> None:
-        """Waits until the stream exists."""
+        """Waits for the first connection."""
         await self._ready.wait()
 
-    def suspect(self) -> None:
-        """Reports a failure: `run` then checks that the stream still exists, and makes it again if not."""
-        self._suspected.set()
-
     async def run(self) -> None:
-        """Connects, makes the stream, and checks it until cancelled."""
+        """Connects, and watches the connection until cancelled."""
         while True:
             try:
                 if not self._client.is_connected and not self._client.is_reconnecting:
                     await self._connect()
-                await self._ensure_stream()
-                self._ready.set()
-                CONNECTED.set(1)
             except FAULTS as error:
                 CONNECTED.set(0)
                 log.warning("nats_away", reason=str(error) or type(error).__name__)
                 await asyncio.sleep(1)
                 continue
-            self._suspected.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._suspected.wait(), 30)
-                await asyncio.sleep(0.5)  # one fault may be reported many times at once
+            self._ready.set()
+            CONNECTED.set(int(self._client.is_connected))
+            await asyncio.sleep(5)
 
     async def _connect(self) -> None:
         # By default, the library gives up after 60 reconnections.
         await self._client.connect(
             self._url,
             name=self._name,
+            inbox_prefix=inbox_of(self._name),
             connect_timeout=2,
             allow_reconnect=True,
             max_reconnect_attempts=-1,
@@ -105,19 +99,13 @@ class Transport:
     async def _on_error(self, error: Exception) -> None:
         log.info("nats_error", reason=str(error) or type(error).__name__)
 
-    async def _ensure_stream(self) -> None:
-        config = StreamConfig(
-            name=STREAM,
-            subjects=[SUBJECTS],
-            retention=RetentionPolicy.LIMITS,
-            storage=StorageType.FILE,
-            max_age=3 * 24 * 3600,
-            duplicate_window=120,
-        )
-        try:
-            await self.jetstream.stream_info(STREAM)
-        except nats.js.errors.NotFoundError:
-            await self.jetstream.add_stream(config)
+    async def send(self, subject: str) -> None:
+        """Sends an empty message that nobody acknowledges. Raises one of FAULTS."""
+        await self._client.publish(subject)
+
+    async def pull(self, durable: str) -> JetStreamContext.PullSubscription:
+        """The messages of a durable consumer."""
+        return await self.jetstream.pull_subscribe_bind(durable=durable, stream=STREAM)
 
     async def close(self) -> None:
         # A client that is reconnecting writes to a closed socket, and the event loop's error may be of any type.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from asyncpg import Record
 
 from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import Call
@@ -24,12 +25,49 @@ class ReplicaSource:
     def __init__(self, database: Database, rows: Mapping[str, sa.Select[Any]]) -> None:
         self._database = database
         self._pages = {kind: _page(some) for kind, some in rows.items()}
+        self._of_places = {kind: _of_places(some) for kind, some in rows.items()}
+        self._of_ids = {kind: _of_ids(some) for kind, some in rows.items()}
 
     async def ListReferences(self, request: pb.ListReferencesRequest, _call: Call) -> pb.ListReferencesResponse:
-        page, after = self._pages[request.kind], request.after
-        rows = await self._database.rows(page, company_id=after.company_id, id=after.id, rows=ROWS)
+        if request.kind not in self._pages:
+            raise invalid_request(f"kind must be one of: {', '.join(self._pages)}.", "kind")
+        if len(request.places) > ROWS:
+            raise invalid_request(f"places must be {ROWS} at most.", "places")
+        if request.places:
+            rows = await self._rows_of(request.kind, request.places)
+        else:
+            page, after = self._pages[request.kind], request.after
+            rows = await self._database.rows(page, company_id=after.company_id, id=after.id, rows=ROWS)
         of_kind: Any = {request.kind: [dict(row) for row in rows]}
         return pb.ListReferencesResponse(references=of_kind)
+
+    async def _rows_of(self, kind: str, places: Sequence[pb.Place]) -> list[Record]:
+        keys = sorted({(one.company_id, one.id) for one in places if one.company_id})
+        rows = []
+        if keys:
+            names = zip(*keys, strict=True)
+            rows += await self._database.rows(self._of_places[kind], **dict(zip(_PLACE, map(list, names), strict=True)))
+        if ids := sorted({one.id for one in places if not one.company_id} - {row["id"] for row in rows}):
+            rows += await self._database.rows(self._of_ids[kind], ids=ids)
+        return rows
+
+
+_PLACE = ("company_ids", "ids")
+
+
+def _of_places(rows: sa.Select[Any]) -> Statement:
+    # One look-up by key each: see `chassis.imports.importer.ExternalIds`.
+    arrays = [param(name, sa.ARRAY(sa.BigInteger)) for name in _PLACE]
+    wanted = sa.func.unnest(*arrays).table_valued(*_PLACE).render_derived("wanted")
+    columns = rows.selected_columns
+    key = columns.get("company_id", columns["id"]) == wanted.c.company_ids, columns["id"] == wanted.c.ids
+    one = rows.where(*key).offset(sa.literal_column("0")).lateral("one")
+    return Statement(sa.select(*one.c).select_from(wanted.join(one, sa.true())))
+
+
+def _of_ids(rows: sa.Select[Any]) -> Statement:
+    # No index begins with the id, so this reads the table. It is for rows whose company is in doubt alone.
+    return Statement(rows.where(rows.selected_columns["id"] == sa.func.any(param("ids", sa.ARRAY(sa.BigInteger)))))
 
 
 def _page(rows: sa.Select[Any]) -> Statement:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 from google.protobuf.message import Message
@@ -11,7 +11,10 @@ from sqlalchemy.dialects.postgresql import insert
 
 from chassis.db.database import Connection
 from chassis.db.rows import array_rows_of
-from chassis.db.statements import Statement
+from chassis.db.statements import Statement, param
+from makeready.events.v1.events_pb2 import References
+
+Fields = dict[str, Any]
 
 
 def company_replica(metadata: sa.MetaData) -> sa.Table:
@@ -44,6 +47,38 @@ def replica_table(metadata: sa.MetaData, name: str, *columns: sa.Column[Any]) ->
     return table
 
 
+Key = tuple[int, int]  # of a row: its company's id, its own
+
+
+class Replicated(Protocol):
+    """The rows of one kind that a context replicates. References are messages; stored rows are their fields by name."""
+
+    async def put(self, connection: Connection, references: Iterable[Any], overwrite: bool = False) -> None:
+        """Saves the rows; a row's highest version wins. With `overwrite`, stored versions do not count."""
+
+    async def stored(self, connection: Connection, keys: Sequence[Key], *, lock: bool = False) -> dict[int, Fields]:
+        """The stored rows by id, those of version 0 included. lock: until the end of the transaction."""
+
+    async def page(self, connection: Connection, after: Key, rows: int) -> list[Key]:
+        """The keys of the next rows in some fixed order; those of version 0 may be left out."""
+
+    async def forget(self, connection: Connection, keys: Sequence[Key]) -> None:
+        """Makes them rows of version 0, which count as not arrived: the owner has no such rows."""
+
+
+class Replicas:
+    """The replicas of a context. kinds: by field of References, parents before children. owners: by the same."""
+
+    def __init__(self, kinds: Mapping[str, Replicated], owners: Mapping[str, str]) -> None:
+        assert kinds.keys() == owners.keys()
+        self.kinds, self.owners = kinds, owners
+
+    async def put(self, connection: Connection, references: Sequence[References], overwrite: bool = False) -> None:
+        """Saves the rows of the kinds that the context replicates. overwrite: see `Replicated`."""
+        for kind, replica in self.kinds.items():
+            await replica.put(connection, (row for one in references for row in getattr(one, kind)), overwrite)
+
+
 class Replica:
     """One replica table, whose columns are fields of the reference message by name.
 
@@ -60,6 +95,13 @@ class Replica:
         update = put.on_conflict_do_update
         self._puts = [Statement(update(index_elements=["id"], set_=changed, where=one)) for one in (newer, None)]
         self._stubs = {column: _stub(parent) for column, parent in (parents or {}).items()}
+        mine = table.c.id == sa.func.any(param("ids", sa.ARRAY(sa.BigInteger)))
+        company = table.c.get("company_id", table.c.id)
+        stored = sa.select(*(table.c[name] for name in self._names)).where(mine).order_by(table.c.id)
+        self._stored = [Statement(stored), Statement(stored.with_for_update(key_share=True))]
+        rows_after = sa.select(company, table.c.id).where(table.c.id > param("after", sa.BigInteger))
+        self._page = Statement(rows_after.order_by(table.c.id).limit(param("rows", sa.Integer)))
+        self._forget = Statement(sa.update(table).where(mine).values(version=0))
 
     async def put(self, connection: Connection, references: Iterable[Message], overwrite: bool = False) -> None:
         """Saves the rows; a row's highest version wins. With `overwrite`, stored versions do not count."""
@@ -74,11 +116,22 @@ class Replica:
         for column, stub in self._stubs.items():
             found = sorted({(getattr(row, column), row.company_id) for row in rows})
             await connection.execute(stub, id=[one for one, _ in found], company_id=[company for _, company in found])
-        columns = {name: [_value(row, name) for row in rows] for name in self._names}
+        columns = {name: [value_of(row, name) for row in rows] for name in self._names}
         await connection.execute(self._puts[overwrite], **columns)
 
+    async def stored(self, connection: Connection, keys: Sequence[Key], *, lock: bool = False) -> dict[int, Fields]:
+        rows = await connection.rows(self._stored[lock], ids=[row_id for _, row_id in keys])
+        return {row["id"]: dict(row) for row in rows}
 
-def _value(row: Any, name: str) -> Any:
+    async def page(self, connection: Connection, after: Key, rows: int) -> list[Key]:
+        return [(row[0], row[1]) for row in await connection.rows(self._page, after=after[1], rows=rows)]
+
+    async def forget(self, connection: Connection, keys: Sequence[Key]) -> None:
+        await connection.execute(self._forget, ids=[row_id for _, row_id in keys])
+
+
+def value_of(row: Any, name: str) -> Any:
+    """A field of a reference; None for an optional one that is absent."""
     field = row.DESCRIPTOR.fields_by_name[name]
     return getattr(row, name) if not field.has_presence or row.HasField(name) else None
 

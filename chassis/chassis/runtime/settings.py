@@ -84,6 +84,7 @@ class ServiceSettings:
     drain_seconds: int
     database_connections: int
     relay_lease_seconds: int
+    replica_check_seconds: int
     addresses: Mapping[str, str]
     """The gRPC targets of services, by context; those that are not set are absent."""
 
@@ -112,5 +113,6 @@ def service_settings(environment: Environment) -> ServiceSettings:
         drain_seconds=environment.integer("MAKEREADY_DRAIN_SECONDS", 0, 0, 60),
         database_connections=environment.integer("MAKEREADY_DATABASE_CONNECTIONS", 10, 2, 200),
         relay_lease_seconds=environment.integer("MAKEREADY_RELAY_LEASE_SECONDS", 15, 1, 300),
+        replica_check_seconds=environment.integer("MAKEREADY_REPLICA_CHECK_SECONDS", 3600, 1, 86400),
         addresses=environment.addresses(),
     )

@@ -100,6 +100,7 @@ class Audit:
             after=msgspec.to_builtins(changed[1]),
             request_id=call.request_id,
         )
+        connection.changed.add((company_id, subject, subject_id))
 
     async def ListAudit(self, request: pb.ListAuditRequest, call: identity.Call) -> pb.ListAuditResponse:
         if not 1 <= request.limit <= ENTRIES_MAX:

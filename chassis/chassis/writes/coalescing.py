@@ -17,7 +17,7 @@ from chassis.db.database import Database, DatabaseUnavailable
 from chassis.db.rows import array_rows
 from chassis.db.statements import Statement
 from chassis.runtime.failpoints import failpoint
-from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, InsertOnce
+from chassis.writes.idempotency import CLAIM_COLUMNS, Claim, InsertOnce, changes
 from makeready.common.v1.documents_pb2 import WriteReply
 
 AT_ONCE = 32
@@ -157,6 +157,9 @@ class CoalescingInsert(InsertOnce):
         failpoint("write-before-statement")
         done = {row["n"] for row in await some[0].database.rows(self._several, **values)}
         failpoint("write-after-commit")
+        for n, one in enumerate(some, start=1):
+            if n in done:
+                one.database.committed(changes(one.rows))
         return [
             WriteReply(status=one.status, body=one.reply, replayed=False) if n in done else None
             for n, one in enumerate(some, start=1)

@@ -122,7 +122,7 @@ class EditableTable:
         same = (table.c.company_id == param("company_id", BigInteger), table.c.id == param("entity_id", BigInteger))
         there = (*same, *also)
         self._for_update = Statement(select(table).where(*there).with_for_update(key_share=True))
-        self._kept = Statement(select(table).where(*there).with_for_update(read=True, key_share=True))
+        self._stored = Statement(select(table).where(*there).with_for_update(read=True, key_share=True))
         fresh = ("company_id", "source", *self._first, *(name for name in self.stamps if name != "version"))
         self._insert = Statement(
             insert(table).values({name: param(name, table.c[name].type) for name in fresh}).returning(table.c.id)
@@ -140,7 +140,7 @@ class EditableTable:
 
     async def stored(self, connection: Connection, company_id: int, entity_id: int) -> Record | None:
         """The company's row, locked against deletion and key changes until the commit."""
-        return await connection.row(self._kept, company_id=company_id, entity_id=entity_id)
+        return await connection.row(self._stored, company_id=company_id, entity_id=entity_id)
 
     async def insert(
         self, connection: Connection, company_id: int, values: Mapping[str, Any], at: datetime.datetime

@@ -7,7 +7,8 @@ fails a try-lock and gets `idempotency_in_progress` instead of waiting.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import itertools
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +17,10 @@ from asyncpg import Record, UniqueViolationError
 from sqlalchemy.dialects.postgresql import insert
 
 from chassis.auth.identity import Identity
-from chassis.db.database import Connection, Database, DatabaseUnavailable
+from chassis.db.database import Change, Connection, Database, DatabaseUnavailable
 from chassis.db.rows import array_rows_of, columns_of
 from chassis.db.statements import CLOCK, TIME, Statement, param
+from chassis.messaging.outbox import CHANGED
 from chassis.refusals import Refusal, idempotency_in_progress, idempotency_mismatch
 from chassis.runtime.failpoints import failpoint
 from makeready.common.v1.documents_pb2 import WriteReply
@@ -159,7 +161,7 @@ class InsertOnce(Once):
             row = await database.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
         except DatabaseUnavailable as fault:
             return await self._after_all(database, claim, fault)
-        return await self._written(database, claim, status, reply, row)
+        return await self._written(database, claim, WriteReply(status=status, body=reply), row, rows)
 
     async def write_checked(
         self,
@@ -180,14 +182,14 @@ class InsertOnce(Once):
         failpoint("write-before-statement")
         try:
             async with database.waiters, database.transaction(f"SELECT pg_advisory_xact_lock({lock})") as connection:
-                done = await self.kept_in(connection, claim)
+                done = await self.stored_in(connection, claim)
                 if done is not None:
                     return done
                 await check(connection)
                 row = await connection.row(self._write, lock=claim.lock, **claim.whole(status, reply), **values)
         except DatabaseUnavailable as fault:
             return await self._after_all(database, claim, fault)
-        return await self._written(database, claim, status, reply, row)
+        return await self._written(database, claim, WriteReply(status=status, body=reply), row, rows)
 
     def _values(self, rows: Mapping[sa.Table, Mapping[str, Any]]) -> dict[str, Any]:
         return {
@@ -197,28 +199,42 @@ class InsertOnce(Once):
         }
 
     async def _written(
-        self, database: Database, claim: Claim, status: int, reply: bytes, row: Record | None
+        self,
+        database: Database,
+        claim: Claim,
+        reply: WriteReply,
+        row: Record | None,
+        rows: Mapping[sa.Table, Mapping[str, Any]],
     ) -> WriteReply:
+        """The reply, if the statement that returned `row` inserted `rows`; else that of the request that did."""
         assert row is not None
         if row["done"]:
             failpoint("write-after-commit")
-            return WriteReply(status=status, body=reply, replayed=False)
+            database.committed(changes(rows))
+            return reply
         # The first request may have committed between this statement's snapshot and its lock: look again.
         lost = DatabaseUnavailable("a claim was refused and is not there")
         return _stored(row, claim) or await self._after_all(database, claim, lost)
+
+
+def changes(rows: Mapping[sa.Table, Mapping[str, Any]]) -> Iterator[Change]:
+    """The records that the rows are about. A row may name some under `CHANGED`, which is no column."""
+    return itertools.chain.from_iterable(row.get(CHANGED, ()) for row in rows.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The outcome of a write, decided from the row. reply: its JSON, stored for replays.
 
-    rows: those to insert, by table; values: the parameters of the updates.
+    rows: those to insert, by table; values: the parameters of the updates. changed: kind and id of the records that
+    change besides the locked one and those of the events.
     """
 
     status: int
     reply: bytes
     rows: Mapping[sa.Table, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
+    changed: Sequence[tuple[str, int]] = ()
 
 
 # A setting local to the transaction holds whether the claim is locked.
@@ -246,6 +262,7 @@ class DecideOnce(Once):
         inserts. refusals: by the unique constraint that a concurrent change may violate.
         """
         super().__init__(claims)
+        self._locked_kind = locked.name
         self._refusals = refusals or {}
         # Sent as text, because a statement with parameters can't be sent together with others; the values are integers.
         # A duplicate that finds the claim in flight locks no row, and is refused at once.
@@ -293,6 +310,10 @@ class DecideOnce(Once):
                     values |= columns_of(made.rows.get(table, ()), names, f"{table.name}_")
                 failpoint("write-decided")
                 await connection.execute(self._write, **claim.whole(made.status, made.reply), **values)
+                connection.changed.update((claim.company_id, *one) for one in made.changed)
+                connection.changed.add((claim.company_id, self._locked_kind, row_id))
+                for some in made.rows.values():
+                    connection.changed.update(*(row.get(CHANGED, ()) for row in some))
                 failpoint("write-before-commit")
         except DatabaseUnavailable as fault:
             return await self._after_all(database, claim, fault)

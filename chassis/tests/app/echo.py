@@ -63,7 +63,7 @@ async def swept(_now: datetime.datetime) -> dict[str, int]:
 
 def assemble(settings: ServiceSettings) -> App:
     app = App(NAME, settings)
-    app.commands(claims, audit, app.produces(outbox, consumers=[]))
+    app.commands(claims, audit, app.produces(outbox, consumers={}))
     app.sweeps(swept)
     app.serve(service("EchoService"), Echo())
     app.background("faltering", Faltering().run)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from chassis.db.database import Database
 from chassis.db.statements import TIME, Statement, param
 from chassis.lists.paging import ROWS_MAX, Inside, Pages, page, page_indexes
+from testkit.examples import examples
 from testkit.plans import page_plan
 from testkit.plugin import PostgresServer
 
@@ -134,7 +135,7 @@ def wanted(boats: Boats, filters: dict[str, Any]) -> list[int]:
     ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), names=st.sampled_from(list(filter_sets())), limit=st.sampled_from([1, 7, 50, ROWS_MAX]))
 async def test_a_walk_with_any_filters_finds_what_a_plain_query_finds(
     database: Database, boats: Boats, data: st.DataObject, names: tuple[str, ...], limit: int

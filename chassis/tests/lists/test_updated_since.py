@@ -15,6 +15,7 @@ from chassis.db.database import Database
 from chassis.db.statements import TIME, Statement, param
 from chassis.lists import updated_since
 from chassis.lists.updated_since import RECENT_ROWS, STEP_ROWS, Having, block_key, ids_changed, status_key
+from testkit.examples import examples
 from testkit.plans import statement_plan
 from testkit.plugin import PostgresServer
 
@@ -106,7 +107,7 @@ def small_steps() -> Mapping[frozenset[str], Statement]:
         return {frozenset(filters): statement(*filters) for filters in FILTERS}
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=ROWS, since=INSTANTS, after_id=st.integers(0, 60), many=st.integers(1, 25), filters=st.sampled_from(FILTERS)
 )

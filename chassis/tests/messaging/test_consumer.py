@@ -22,6 +22,7 @@ from chassis.db.statements import Statement
 from chassis.messaging.consumer import Consumer, inbox_table, read
 from chassis.messaging.outbox import Outbox, outbox_table, uuid7
 from chassis.messaging.relay import Relay
+from chassis.messaging.streams import make
 from chassis.messaging.transport import Transport
 from makeready.events.v1 import events_pb2 as pb
 from makeready.events.v1.events_pb2_grpc import add_OutboxServiceServicer_to_server
@@ -43,7 +44,7 @@ class Producer:
         self.name = f"svc-parcels-{secrets.token_hex(4)}"  # all tests share one NATS
         self.database = database
         self.outbox = Outbox(self.name, outbox_rows)
-        self.relay = Relay(database, self.outbox, transport, ["svc-orders"])
+        self.relay = Relay(database, self.outbox, transport, {"svc-orders": ["public"]})
         self.server = grpc.aio.server()
         add_OutboxServiceServicer_to_server(self, self.server)  # type: ignore[arg-type]
         self.target = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
@@ -124,7 +125,9 @@ async def consumer(
     make_keys(tmp_path, ["svc-orders"])
     client = ServiceClient(producer.name, producer.target, TokenSigner(tmp_path / "svc-orders.jwk"))
     name = f"svc-orders-{secrets.token_hex(4)}"
-    yield Consumer(name, databases[1], inbox, transport, applying, {producer.name: ["public"]}, {producer.name: client})
+    subjects = {producer.name: ["public"]}
+    await make(transport.jetstream, {name: subjects})
+    yield Consumer(name, databases[1], inbox, transport, applying, subjects, {producer.name: client})
     await client.close()
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from nats.js.api import DiscardPolicy, StreamConfig
 from nats.js.errors import APIError
 
-from chassis.auth.identity import SERVICE, Call, Identity
+from chassis.auth.identity import SERVICE, Call, Identity, IdentityError
 from chassis.db.database import Database
 from chassis.db.statements import Statement
 from chassis.messaging.consumer import read
@@ -59,7 +59,10 @@ async def outbox(database: Database) -> Outbox:
 @pytest.fixture
 async def relay(database: Database, outbox: Outbox) -> Relay:
     # No server listens there: these tests need no NATS.
-    return Relay(database, outbox, Transport("nats://127.0.0.1:1", "test"), ["svc-webhooks", "svc-occupancy"])
+    return Relay(database, outbox, Transport("nats://127.0.0.1:1", "test"), CONSUMERS)
+
+
+CONSUMERS = {"svc-webhooks": ["public", "references"], "svc-occupancy": ["references"]}
 
 
 def call(consumer: str) -> Call:
@@ -81,7 +84,8 @@ async def age(database: Database, days: int, published: bool) -> None:
 
 
 async def test_a_consumer_lists_what_its_subjects_say_and_fetches_it(relay: Relay) -> None:
-    whole = await relay.ListEventIds(pb.ListEventIdsRequest(subjects=["events.svc-tickets"]), call("svc-webhooks"))
+    both = ["events.svc-tickets.public", "events.svc-tickets.references"]
+    whole = await relay.ListEventIds(pb.ListEventIdsRequest(subjects=both), call("svc-webhooks"))
     public = pb.ListEventIdsRequest(subjects=["events.svc-tickets.public"], limit=1)
     first = await relay.ListEventIds(public, call("svc-webhooks"))
     public.after_event_id = first.event_ids[0]
@@ -93,6 +97,31 @@ async def test_a_consumer_lists_what_its_subjects_say_and_fetches_it(relay: Rela
     events = (await relay.BatchGetEvents(pb.BatchGetEventsRequest(event_ids=ids), call("svc-webhooks"))).events
     assert {event.public.event for event in events} == {"ticket.created", "ticket.status_changed"}
     assert {event.event_id for event in events} == set(ids)
+
+
+async def test_a_producer_tells_a_consumer_only_what_it_consumes(database: Database, relay: Relay) -> None:
+    async with database.connection() as connection:
+        rows = await connection.raw.fetch("SELECT event_id, subject FROM outbox")
+    assert {row["subject"].split(".")[2] for row in rows} == {"public", "references"}
+    everything = pb.BatchGetEventsRequest(event_ids=[str(row["event_id"]) for row in rows])
+    found = (await relay.BatchGetEvents(everything, call("svc-occupancy"))).events
+    assert [event.WhichOneof("content") for event in found] == ["references"]
+    mine = pb.ListEventIdsRequest(subjects=["events.svc-tickets.references"])
+    assert list((await relay.ListEventIds(mine, call("svc-occupancy"))).event_ids) == [found[0].event_id]
+    for subject in ("events.svc-tickets.public", "events.svc-tickets", "events", ""):
+        asked = pb.ListEventIdsRequest(subjects=["events.svc-tickets.references", subject])
+        with pytest.raises(IdentityError):
+            await relay.ListEventIds(asked, call("svc-occupancy"))
+
+
+async def test_a_service_that_consumes_nothing_is_told_nothing_and_confirms_nothing(relay: Relay) -> None:
+    stranger = call("svc-catalog")
+    with pytest.raises(IdentityError):
+        await relay.ListEventIds(pb.ListEventIdsRequest(subjects=["events.svc-tickets.public"]), stranger)
+    with pytest.raises(IdentityError):
+        await relay.BatchGetEvents(pb.BatchGetEventsRequest(), stranger)
+    with pytest.raises(IdentityError):
+        await relay.ConfirmEvents(pb.ConfirmEventsRequest(), stranger)
 
 
 async def test_a_row_goes_when_it_is_old_published_and_confirmed_by_all(database: Database, relay: Relay) -> None:
@@ -190,7 +219,7 @@ async def test_events_that_wait_travel_together(database: Database, outbox: Outb
     transport = Transport(nats_server.url, "test")
     connecting = asyncio.create_task(transport.run())
     await asyncio.wait_for(transport.connected(), 20)
-    relay = Relay(database, outbox, transport, ["svc-webhooks"])
+    relay = Relay(database, outbox, transport, {"svc-webhooks": ["public"]})
     subject = "events.packs-of-a-test"
     subscription = await transport.jetstream.pull_subscribe(subject, stream=STREAM)
     rows = waiting([subject] * 30, [1000] * 30)
@@ -215,7 +244,7 @@ async def test_a_nats_without_space_is_known_as_such_until_it_has_room(database:
         connecting = asyncio.create_task(transport.run())
         await asyncio.wait_for(transport.connected(), 20)
         assert (transport.fault, transport.is_full) == ("", False)
-        relay = Relay(database, outbox, transport, ["svc-webhooks"])
+        relay = Relay(database, outbox, transport, {"svc-webhooks": ["public"]})
         async with database.transaction() as connection:
             for row in waiting(["events.space-of-a-test"] * 40, [1000] * 40):
                 await outbox.add(connection, row)

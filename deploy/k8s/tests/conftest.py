@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from testkit.requirements import lacks
+
 sys.path.insert(0, str(Path(__file__).parent))  # for the tests' own modules
 
 from .manifests import K8S, Bundle, make_secrets, read, render, renderer
@@ -42,7 +44,7 @@ def as_rendered(k8s: Path) -> Bundle:
     """The example installation as kubectl would apply it."""
     command = renderer()
     if command is None:
-        pytest.skip("not rendered: neither kubectl nor kustomize is on this machine; the files were checked as read")
+        lacks("kubectl", "neither kubectl nor kustomize is on this machine; the files were checked as read")
     return render(command, *(k8s / "overlays/example" / part for part in PARTS))
 
 

@@ -15,6 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from testkit.requirements import lacks
+
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = ROOT / "deploy/Dockerfile"
 NOT_IN_THE_IMAGE = {"deploy/local", "testkit", "openapi", "bench"}
@@ -195,11 +197,11 @@ def answers(*command: str) -> bool:
 def test_the_image_builds() -> None:
     program = engine()
     if program is None:
-        pytest.skip("not built: no container engine answers on this machine (docker, podman and buildah were asked)")
+        lacks("podman", "no container engine answers on this machine (docker, podman and buildah were asked)")
     given = os.environ.get("MAKEREADY_BASE_IMAGE")
     base = given or instructions()[0][1].partition("=")[2]
     if not any(answers(program, *words, base) for words in (("image", "inspect"), ("pull",))):
-        pytest.skip(f"not built: {program} can't get the base image {base} (MAKEREADY_BASE_IMAGE may name another)")
+        lacks("base-image", f"not built: {program} can't get {base} (MAKEREADY_BASE_IMAGE may name another)")
     arguments = ["--build-arg", f"BASE_IMAGE={given}"] if given else []
     command = [program, "build", "-f", str(DOCKERFILE), "-t", "makeready:test", *arguments, str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)

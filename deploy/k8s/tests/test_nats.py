@@ -14,7 +14,9 @@ import nats
 import nats.errors
 import pytest
 
-from makeready_local.nats import binary
+from chassis.messaging.transport import inbox_of
+from makeready_cli.streams import SERVICES
+from makeready_local.nats import binary, permissions
 from testkit.processes import Process, free_port
 
 from .manifests import Bundle, kustomization
@@ -36,12 +38,17 @@ def server(as_read: Bundle, tmp_path: Path) -> Iterator[tuple[int, int]]:
         assert count == 1
     (tmp_path / "nats.conf").write_text(text)
     environment = {"POD_NAME": "nats-0", "NATS_PASSWORD": PASSWORD, "PATH": os.environ["PATH"]}
+    environment |= {variable_of(service): f"{PASSWORD}-{service}" for service in SERVICES}
     process = Process([binary(), "--config", str(tmp_path / "nats.conf")], tmp_path / "nats.log", environment)
     process.launch()
     try:
         yield ports
     finally:
         process.end(seconds=20)
+
+
+def variable_of(service: str) -> str:
+    return f"NATS_{service.removeprefix('svc-').upper()}_PASSWORD"
 
 
 def fetched(url: str) -> bytes:
@@ -84,6 +91,27 @@ async def test_the_server_starts_syncs_always_and_asks_for_the_password(
         )
 
 
+async def test_each_user_connects_and_may_do_what_it_may_elsewhere(server: tuple[int, int], as_read: Bundle) -> None:
+    port, monitor = server
+    await asyncio.to_thread(fetched, f"http://127.0.0.1:{monitor}/healthz")
+    text = as_read.values("ConfigMap", "nats")["nats.conf"]
+    blocks = re.findall(r"user: (\S+), password: \S+\s+permissions: \{(.*?)\n      \}", text, re.DOTALL)
+    assert [name for name, _ in blocks] == list(SERVICES)
+    for service, block in blocks:
+        publish, subscribe = block.split("subscribe:")
+        found = {
+            "publish": {"allow": re.findall(r'"(.*)"', publish)},
+            "subscribe": {"allow": re.findall(r'"(.*)"', subscribe)},
+        }
+        assert found == permissions(service)
+        url = f"nats://{service}:{PASSWORD}-{service}@127.0.0.1:{port}"
+        client = await nats.connect(url, allow_reconnect=False, inbox_prefix=inbox_of(service))
+        await client.publish(f"hints.{service}.7.ticket.1")
+        await client.flush()
+        assert client.last_error is None
+        await client.close()
+
+
 def test_there_is_room_on_the_disk_for_all_that_the_server_may_keep(as_read: Bundle) -> None:
     (claim,) = as_read.one("StatefulSet", "nats")["spec"]["volumeClaimTemplates"]
     assert claim["spec"]["resources"]["requests"]["storage"] == "10Gi"
@@ -96,11 +124,17 @@ def test_the_image_is_the_server_that_the_tests_run_on(k8s: Path) -> None:
     assert version.strip() == f"nats-server: v{image['newTag']}"
 
 
-def test_the_password_and_the_url_belong_together(bundle: Bundle) -> None:
-    (secret,) = [m for m in bundle.of("Secret") if m["metadata"]["name"].split("-")[0] == "nats"]
-    found = bundle.values("Secret", secret["metadata"]["name"])
-    assert found["url"] == f"nats://makeready:{found['password']}@nats:4222"
-    assert "user: makeready" in as_text(bundle)
+def test_the_passwords_and_the_urls_belong_together(bundle: Bundle) -> None:
+    (nats_server,) = [workload for workload in bundle.workloads("StatefulSet") if workload.name == "nats"]
+    told = bundle.environment(nats_server)
+    (streams,) = [workload for workload in bundle.workloads("Deployment") if workload.name == "nats-streams"]
+    url = bundle.environment(streams)["MAKEREADY_NATS_URL"]
+    assert url == f"nats://makeready:{told['NATS_PASSWORD']}@nats:4222"
+    for workload in bundle.servers():
+        url = bundle.environment(workload)["MAKEREADY_NATS_URL"]
+        assert url == f"nats://{workload.name}:{told[variable_of(workload.name)]}@nats:4222"
+        assert f"user: {workload.name}, password: ${variable_of(workload.name)}" in as_text(bundle)
+    assert len({told[variable_of(service)] for service in SERVICES} | {told["NATS_PASSWORD"]}) == len(SERVICES) + 1
 
 
 def as_text(bundle: Bundle) -> str:

@@ -8,7 +8,7 @@ import pytest
 from .manifests import Bundle, Manifest, selects
 
 SERVICES = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
-EVERYBODY = (*SERVICES, *(f"{name}-migrate" for name in SERVICES), "operator", "nats", "valkey")
+EVERYBODY = (*SERVICES, *(f"{name}-migrate" for name in SERVICES), "operator", "nats", "nats-streams", "valkey")
 DATABASE = "10.20.0.10"
 PUBLIC = ("93.184.215.14", "1.1.1.1", "8.8.8.8", "2606:4700::1111", "2a00:1450:4001::5e")
 NOT_PUBLIC = (
@@ -142,9 +142,10 @@ def test_services_and_the_operator_call_services(bundle: Bundle) -> None:
             assert reaches(bundle, peer_of(bundle, sender), peer_of(bundle, receiver), 9090) == allowed
 
 
-def test_services_alone_reach_nats(bundle: Bundle) -> None:
+def test_services_and_the_maker_of_streams_alone_reach_nats(bundle: Bundle) -> None:
     for sender in EVERYBODY:
-        assert reaches(bundle, peer_of(bundle, sender), peer_of(bundle, "nats"), 4222) == (sender in SERVICES)
+        allowed = sender in (*SERVICES, "nats-streams")
+        assert reaches(bundle, peer_of(bundle, sender), peer_of(bundle, "nats"), 4222) == allowed
         assert not reaches(bundle, peer_of(bundle, sender), peer_of(bundle, "nats"), 8222)
 
 

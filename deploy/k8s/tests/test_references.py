@@ -121,7 +121,7 @@ def patched_in(bundle: Bundle) -> set[tuple[str, str]]:
 
 
 def test_a_service_is_given_its_own_secrets_alone(bundle: Bundle) -> None:
-    shared = {"nats", "valkey", "database-ca"}
+    shared = {"nats", "nats-users", "valkey", "database-ca"}
     for workload in bundle.workloads():
         names = {
             variable["valueFrom"]["secretKeyRef"]["name"]

@@ -1,5 +1,6 @@
 """Child processes that die with their parent: their logs, ports and end."""
 
+import atexit
 import errno
 import os
 import secrets
@@ -19,6 +20,12 @@ PDEATHSIG = Path(__file__).with_name("pdeathsig.py")
 LOG_TAIL_BYTES = 8192
 LOG_BYTES_MAX = 10_000_000
 _keepers: list[socket.socket] = []
+
+
+@atexit.register
+def _free_ports() -> None:
+    for keeper in _keepers:
+        keeper.close()
 
 
 class LocalError(Exception):

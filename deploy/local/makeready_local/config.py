@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from makeready_cli.streams import SERVICES
 from makeready_local.children import LocalError
 
 PREFIX_LENGTH_MAX = 32  # the longest name, …occupancy_owner, stays below PostgreSQL's 63
@@ -34,6 +35,7 @@ class Settings:
     database_prefix: str
     role_connections: int
     nats_url: str | None
+    nats_users: Mapping[str, str]
     demo: bool
 
 
@@ -73,8 +75,22 @@ def read(environment: Mapping[str, str]) -> Settings:
             4 * _connections(environment, "MAKEREADY_DATABASE_CONNECTIONS", 10),
         ),
         nats_url=_url(environment, "MAKEREADY_NATS_URL", "nats", "tls"),
+        nats_users=_nats_users(environment),
         demo=demo == "1",
     )
+
+
+def _nats_users(environment: Mapping[str, str]) -> dict[str, str]:
+    """The passwords of the services' users on the server at MAKEREADY_NATS_URL; empty if the variable is not set."""
+    text = environment.get("MAKEREADY_NATS_USERS")
+    if not text:
+        return {}
+    found = dict(one.strip().split(":", 1) for one in text.split(",") if ":" in one.strip())
+    if found.keys() != set(SERVICES) or len(found) != text.count(",") + 1 or not all(found.values()):
+        raise SettingsError(f"MAKEREADY_NATS_USERS must be {','.join(f'{name}:PASSWORD' for name in SERVICES)}")
+    if not environment.get("MAKEREADY_NATS_URL"):
+        raise SettingsError("MAKEREADY_NATS_USERS is for the server at MAKEREADY_NATS_URL, which is not set")
+    return found
 
 
 def _folder(environment: Mapping[str, str], name: str, default: str) -> Path:

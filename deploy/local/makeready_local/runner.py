@@ -3,7 +3,8 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 
 from makeready_local import databases, demo_data, nats, services
 from makeready_local.children import Child, LocalError, port_is_free
@@ -12,6 +13,7 @@ from makeready_local.make import Make
 from makeready_local.postgres import Postgres
 from makeready_local.signals import Interrupted, Signals
 from makeready_local.state import State
+from makeready_local.streams import kept_streams
 
 WATCH_SECONDS = 0.2
 
@@ -60,13 +62,23 @@ class Runner:
         self._undo.append(lambda: state.remove("runtime.json"))
         processes: dict[str, dict[str, object]] = {}
         database_url = settings.database_url or self._start_postgres(state, processes)
-        nats_url = settings.nats_url or self._start_nats(state, processes)
+        users = settings.nats_users
+        if not settings.nats_url:
+            users = {name: state.secret(f"nats_{name.removeprefix('svc-')}") for name in services.NAMES}
+        nats_url = settings.nats_url or self._start_nats(state, users, processes)
         if settings.nats_url and not nats.is_there(nats_url):
             say("MAKEREADY_NATS_URL does not answer: no event is published and nothing is delivered until it does.")
+        if not users:
+            say("All services use the user of MAKEREADY_NATS_URL: MAKEREADY_NATS_USERS gives each one of its own.")
+        keeping = ExitStack()
+        keeping.enter_context(kept_streams(nats_url))
+        self._undo.append(keeping.close)
         services.make_keys(state)
         all_services = services.make_databases(state, database_url, settings)
         environments = {
-            service.name: services.environment_of(service, all_services, settings, nats_url, state)
+            service.name: services.environment_of(
+                service, all_services, settings, nats.url_of(nats_url, service.name, users), state
+            )
             for service in all_services
         }
         say("Migrating and starting the services ...")
@@ -111,8 +123,8 @@ class Runner:
         processes["postgres"] = {"pid": server.child.pid, "port": server.port}
         return server.url
 
-    def _start_nats(self, state: State, processes: dict[str, dict[str, object]]) -> str:
-        server = nats.Nats(state.folder / "nats", state.secret("nats"), log=state.log("nats"))
+    def _start_nats(self, state: State, users: Mapping[str, str], processes: dict[str, dict[str, object]]) -> str:
+        server = nats.Nats(state.folder / "nats", state.secret("nats"), log=state.log("nats"), users=users)
         self._undo.append(server.stop)
         server.start()
         self._children.append(server.child)

@@ -5,12 +5,28 @@ from collections.abc import Iterator
 import pytest
 
 from testkit.plugin import server_folder
+from testkit.prepared import prepare_state
 
 from .installation import System, wait_for
 
 
 @pytest.fixture
+def prepared(system: System) -> System:
+    """As `system`, where a first start without the demo company has been: the next start migrates nothing."""
+    prepare_state(system.folder)
+    return system
+
+
+@pytest.fixture
+def prepared_demo(system: System) -> System:
+    """As `prepared`, with the demo company."""
+    prepare_state(system.folder, demo=True)
+    return system
+
+
+@pytest.fixture
 def system() -> Iterator[System]:
+    """An empty place for a STATE_DIR. The path has what a user's path may have."""
     with server_folder() as folder:
         made = System(folder / 'état 台所 "$x')
         yield made

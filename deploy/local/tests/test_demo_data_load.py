@@ -54,7 +54,7 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
 
     wait_for(answers)
     # The promise is 5 s on an idle machine; other tests may run at the same time.
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 50
     wait_for((system.folder / "runtime.json").exists)
     assert system.read("demo.json") == demo and system.read("demo-story.json") == recorded
     assert "demo company" not in system.terminal.read_text()
@@ -62,79 +62,82 @@ def test_the_first_start_loads_the_demo_and_a_stop_keeps_it(system: System) -> N
     assert system.remains() == []
 
 
-def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(system: System) -> None:
-    folder = system.folder.with_name("rows")
+@pytest.mark.slow
+def test_a_demo_of_an_earlier_version_gets_what_it_lacks_and_keeps_the_rest(prepared: System) -> None:
+    folder = prepared.folder.with_name("rows")
     folder.mkdir()
     alder_court = {"external_id": "P-100", "name": "Alder Court", "address": "1420 Alder Street", "city": "Portland"}
     own = {"external_id": "Own", "name": "Somebody's own", "address": "1 Own Street"}
-    system.started(MAKEREADY_DEMO="0")
-    company = system.makeready("company", "create", "Makeready Demo")["company_id"]
+    prepared.started(MAKEREADY_DEMO="0")
+    company = prepared.makeready("company", "create", "Makeready Demo")["company_id"]
     email = "old@example.com"
-    system.makeready("administrator", "create", str(company), email)
+    prepared.makeready("administrator", "create", str(company), email)
     keys = {
-        scope: system.makeready("key", "mint", str(company), "--scope", scope, "--administrator", email)["key"]
+        scope: prepared.makeready("key", "mint", str(company), "--scope", scope, "--administrator", email)["key"]
         for scope in ("read", "write", "webhook_only")
     }
     # A unit with the external_id of a demo unit, in another property: the demo's own unit is rejected then.
     in_the_way = {"external_id": "P-100-101", "property": "Own", "name": "Somebody's own unit"}
     for kind, rows in (("properties", (alder_court, own)), ("units", (in_the_way,))):
         (folder / f"{kind}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        system.makeready("import", str(company), kind, str(folder / f"{kind}.jsonl"))
-    assert system.stop() == 0
+        prepared.makeready("import", str(company), kind, str(folder / f"{kind}.jsonl"))
+    assert prepared.stop() == 0
     demo = {"company_id": company, "keys": keys, "administrator": {"email": email, "password": "secret"}}
-    (system.folder / "demo.json").write_text(json.dumps(demo))
+    (prepared.folder / "demo.json").write_text(json.dumps(demo))
 
-    system.started()
-    assert "Bringing the demo company up to date" in system.terminal.read_text()
-    assert system.read("demo.json").items() >= demo.items()
-    properties = system.get("/properties?limit=200", keys["read"])["data"]
+    prepared.started()
+    assert "Bringing the demo company up to date" in prepared.terminal.read_text()
+    assert prepared.read("demo.json").items() >= demo.items()
+    properties = prepared.get("/properties?limit=200", keys["read"])["data"]
     assert [record["external_id"] for record in properties[:2]] == ["P-100", "Own"]
     assert properties[0]["building_type"] == "Mid-rise" and len(properties) > 5
-    assert system.get("/tickets", keys["read"])["data"]
-    units = {unit["external_id"]: unit["name"] for unit in system.get("/units?limit=200", keys["read"])["data"]}
+    assert prepared.get("/tickets", keys["read"])["data"]
+    units = {unit["external_id"]: unit["name"] for unit in prepared.get("/units?limit=200", keys["read"])["data"]}
     assert units["P-100-101"] == "Somebody's own unit" and units["P-100-102"] == "Alder Court 102"
-    assert "Left as it is in the demo company: 1 of 130 units were rejected, see " in system.terminal.read_text()
-    assert system.stop() == 0
-    system.started()
-    assert "demo company" not in system.terminal.read_text()
-    assert system.stop() == 0
+    assert "Left as it is in the demo company: 1 of 130 units were rejected, see " in prepared.terminal.read_text()
+    assert prepared.stop() == 0
+    prepared.started()
+    assert "demo company" not in prepared.terminal.read_text()
+    assert prepared.stop() == 0
 
 
-def test_a_demo_of_another_database_is_loaded_anew(system: System) -> None:
-    first = system.started().read("demo.json")
-    assert system.stop() == 0
+@pytest.mark.slow
+def test_a_demo_of_another_database_is_loaded_anew(prepared_demo: System) -> None:
+    first = prepared_demo.started().read("demo.json")
+    assert prepared_demo.stop() == 0
     with server_folder() as folder:
         server = Postgres(folder / "postgres", "other", log=folder / "postgres.log")
         server.start()
         try:
-            second = system.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
+            second = prepared_demo.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
             assert second["keys"] != first["keys"]
-            assert system.get("/whoami", second["keys"]["read"])["company"]["name"] == "Makeready Demo"
-            assert system.stop() == 0
+            assert prepared_demo.get("/whoami", second["keys"]["read"])["company"]["name"] == "Makeready Demo"
+            assert prepared_demo.stop() == 0
             # A lost demo.json does not prevent another demo company next to the first one.
-            (system.folder / "demo.json").unlink()
-            third = system.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
+            (prepared_demo.folder / "demo.json").unlink()
+            third = prepared_demo.started(MAKEREADY_DATABASE_URL=server.url).read("demo.json")
             assert third["administrator"]["email"] != second["administrator"]["email"]
             for demo in (second, third):
-                assert system.get("/whoami", demo["keys"]["write"])["company"]["id"] == demo["company_id"]
-            assert system.stop() == 0
+                assert prepared_demo.get("/whoami", demo["keys"]["write"])["company"]["id"] == demo["company_id"]
+            assert prepared_demo.stop() == 0
         finally:
             server.stop()
 
 
-def test_an_interrupted_demo_load_is_finished_at_the_next_start(system: System) -> None:
-    runner = system.start()
-    progress = system.folder / "demo-progress.json"
+@pytest.mark.slow
+def test_an_interrupted_demo_load_is_finished_at_the_next_start(prepared: System) -> None:
+    runner = prepared.start()
+    progress = prepared.folder / "demo-progress.json"
     wait_for(lambda: progress.exists() and "keys" in progress.read_text())
     runner.kill()
     runner.wait()
-    assert not (system.folder / "demo.json").exists()
-    system.started()
-    demo = system.read("demo.json")
+    assert not (prepared.folder / "demo.json").exists()
+    prepared.started()
+    demo = prepared.read("demo.json")
     assert not progress.exists()
     for key in demo["keys"].values():
-        assert system.get("/whoami", key)["company"]["id"] == demo["company_id"]
-    titles = [ticket["title"] for ticket in system.get("/tickets?limit=200", demo["keys"]["read"])["data"]]
+        assert prepared.get("/whoami", key)["company"]["id"] == demo["company_id"]
+    titles = [ticket["title"] for ticket in prepared.get("/tickets?limit=200", demo["keys"]["read"])["data"]]
     assert len(titles) > 100 and len(titles) == len(set(titles))
-    assert len(system.makeready("company", "list")["companies"]) == 1
-    assert system.stop() == 0
+    assert len(prepared.makeready("company", "list")["companies"]) == 1
+    assert prepared.stop() == 0

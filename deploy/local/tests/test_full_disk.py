@@ -154,7 +154,7 @@ def test_a_full_disk_of_the_databases_is_named_and_goes_away_with_room(system: S
     ended = run(system, "import", company, "properties", str(file))
     assert ended.returncode == 1
     assert "The disk of svc-catalog's database is full: make room on it" in ended.stderr
-    assert "does not answer" not in ended.stderr and "The import ended at line" in ended.stderr
+    assert "does not answer" not in ended.stderr and "The import of properties ended at line" in ended.stderr
 
     numbers = iter(range(100))
     while (status := post_ticket(system, key, unit_id, number := next(numbers))) == 201:

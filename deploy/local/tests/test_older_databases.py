@@ -79,14 +79,14 @@ async def test_a_revision_of_a_later_release_is_served_but_not_migrated(service:
     await asyncio.to_thread(service.stop)
 
 
-async def test_the_runner_says_it_and_leaves_nothing_running(system: System) -> None:
+async def test_the_runner_says_it_and_leaves_nothing_running(prepared: System) -> None:
     """`make run` on the folder of an older checkout: the same sentence, exit status 2, and no process remains."""
-    await asyncio.to_thread(system.started, MAKEREADY_DEMO="0")
-    server = urlsplit(system.read("runtime.json")["database_url"])
+    await asyncio.to_thread(prepared.started, MAKEREADY_DEMO="0")
+    server = urlsplit(prepared.read("runtime.json")["database_url"])
     for context in ("gateway", "catalog", "tickets", "occupancy", "webhooks"):
         await note(urlunsplit(server._replace(path=f"/{context}")), OLD_HEAD)
-    assert await asyncio.to_thread(system.stop) == 0
-    runner = system.start(MAKEREADY_DEMO="0")
+    assert await asyncio.to_thread(prepared.stop) == 0
+    runner = prepared.start(MAKEREADY_DEMO="0")
     assert await asyncio.to_thread(runner.wait, 60) == 2
-    assert system.one_line() == "makeready: " + SENTENCE.replace("svc-tickets", "gateway")
-    assert system.remains() == []
+    assert prepared.one_line() == "makeready: " + SENTENCE.replace("svc-tickets", "gateway")
+    assert prepared.remains() == []

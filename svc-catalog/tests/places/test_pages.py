@@ -16,6 +16,7 @@ from chassis.db.database import Database
 from makeready.catalog.v1 import places_pb2 as pb
 from svc_catalog.places import queries, rules
 from svc_catalog.places import tables as t
+from testkit.examples import examples
 from testkit.plans import page_plan, rows_looked_at
 
 
@@ -44,7 +45,7 @@ async def walk(company: Any, kind: str, limits: list[int], **filters: Any) -> li
     raise AssertionError
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     gaps=st.lists(st.integers(1, 10**6), max_size=60),
     strangers=st.lists(st.integers(1, 10**6), max_size=20),

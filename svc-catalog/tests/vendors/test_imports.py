@@ -14,6 +14,7 @@ from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from makeready.catalog.v1 import vendors_pb2
 from svc_catalog.vendors.tables import business, vendor
+from testkit.examples import examples
 
 V = {"external_id": "V1", "name": "Ace Plumbing"}
 FULL = {
@@ -131,7 +132,7 @@ def _unique(row: dict[str, Any]) -> str:
     return str(row["external_id"])
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_rows, max_size=4, unique_by=_unique), st.lists(_rows, min_size=1, max_size=4, unique_by=_unique))
 async def test_whatever_was_there_the_same_rows_again_change_nothing(
     found: Any, earlier: list[dict[str, Any]], rows: list[dict[str, Any]]

@@ -232,6 +232,7 @@ class ResidenciesService:
             encode(record),
             {**rows, schema.outbox: events},
             {"company_id": turn.company_id, **values, **columns_of_states(states, "state_")},
+            [("turn", turn.id)],
         )
 
 

@@ -19,13 +19,13 @@ from makeready.occupancy.v1 import turn_tasks_pb2 as pb
 from svc_occupancy.replicas.fetch import ReplicaFetcher
 from svc_occupancy.turn_tasks import queries, records, rules
 from svc_occupancy.turn_tasks.imports import TaskImport
-from svc_occupancy.turn_tasks.inputs import TaskRow
+from svc_occupancy.turn_tasks.inputs import TurnTaskRow
 from svc_occupancy.turn_tasks.tables import StoredTask
 from svc_occupancy.turns import queries as turn_queries
 from svc_occupancy.turns.commands import hold_unit_of
 from svc_occupancy.turns.rules import not_of_company
 
-_FIELDS = EditableFields(TaskRow, "task_type", "scheduled_date")
+_FIELDS = EditableFields(TurnTaskRow, "task_type", "scheduled_date")
 _ENDED_AT = {"complete": "completed_at", "cancel": "cancelled_at"}
 _AUDITED_AS: dict[rules.TaskAct, str] = {"change": "changed", "complete": "completed", "cancel": "cancelled"}
 _AUDITED = ("transition_id", "task_type", "status", "scheduled_date")
@@ -89,10 +89,10 @@ class TurnTasksService:
     ) -> pb.ImportTurnTasksResponse:
         work = TaskImport(events=request.events)
 
-        async def prepare(batch: Batch[TaskRow]) -> None:
+        async def prepare(batch: Batch[TurnTaskRow]) -> None:
             await self.fetcher.fetch_company(batch.company_id)
 
-        results = await self.importer.run(work.save, TaskRow, request, call, prepare)
+        results = await self.importer.run(work.save, TurnTaskRow, request, call, prepare)
         return pb.ImportTurnTasksResponse(results=results)
 
 

@@ -11,7 +11,7 @@ from chassis.schedule import instants
 from makeready.events.v1.events_pb2 import References
 from svc_occupancy.replicas import queries as replica_queries
 from svc_occupancy.turn_tasks import queries, rules
-from svc_occupancy.turn_tasks.inputs import TaskRow
+from svc_occupancy.turn_tasks.inputs import TurnTaskRow
 from svc_occupancy.turns import rules as turn_rules
 
 _DONE: dict[rules.TaskStatus, str] = {"completed": "completed_at", "cancelled": "cancelled_at"}
@@ -23,7 +23,7 @@ class TaskImport:
     def __init__(self, *, events: bool) -> None:
         self._events = events
 
-    async def save(self, connection: Connection, batch: Batch[TaskRow]) -> References:
+    async def save(self, connection: Connection, batch: Batch[TurnTaskRow]) -> References:
         """Saves a batch's rows. No other context stores tasks."""
         turns = await queries.turns(connection, batch.company_id, batch.named("turn"))
         batch.resolve("turn", turns, "transition_id")
@@ -32,7 +32,7 @@ class TaskImport:
         timezone = await replica_queries.timezone(connection, batch.company_id) or "UTC"
         morning = instants.overdue_before(batch.moment, timezone)
 
-        def examine(line: ImportRow[TaskRow]) -> None:
+        def examine(line: ImportRow[TurnTaskRow]) -> None:
             if line.moves("transition_id"):
                 raise invalid_request("A task stays with the turn that it was first imported for.", "turn")
             line.values["unit_id"] = units[line.values["transition_id"]]
@@ -45,7 +45,7 @@ class TaskImport:
         return References()
 
 
-def _set_status(line: ImportRow[TaskRow], moment: datetime.datetime) -> None:
+def _set_status(line: ImportRow[TurnTaskRow], moment: datetime.datetime) -> None:
     """Sets the columns of the status and of its instant. Raises Refusal with the field."""
     given_status = line.row.status
     status = (line.stored("status") or "open") if given_status is None else rules.stored_task_status(given_status)
@@ -58,14 +58,14 @@ def _set_status(line: ImportRow[TaskRow], moment: datetime.datetime) -> None:
         line.values[column] = (given or line.stored(column) or moment) if status == ending else None
 
 
-def _is_news(line: ImportRow[TaskRow]) -> bool:
+def _is_news(line: ImportRow[TurnTaskRow]) -> bool:
     before = line.before
     return before is None or any(
         line.values.get(name, before[name]) != before[name] for name in queries.TASKS.changeable
     )
 
 
-def _is_overdue(line: ImportRow[TaskRow], morning: datetime.date) -> bool:
+def _is_overdue(line: ImportRow[TurnTaskRow], morning: datetime.date) -> bool:
     """Whether the next sweep would announce it."""
     is_open = line.values["status"] == "open" and line.stored("stale_at") is None
     return is_open and turn_rules.is_over(line.after("scheduled_date"), morning)

@@ -12,7 +12,7 @@ from svc_occupancy.turn_tasks import rules
 from svc_occupancy.turns.inputs import ExternalId
 
 
-class TaskRow(msgspec.Struct, kw_only=True):
+class TurnTaskRow(msgspec.Struct, kw_only=True):
     """A make-ready task's row in an import. turn is the external_id of its turn."""
 
     external_id: ExternalId

@@ -13,6 +13,8 @@ from testkit.services import RunningService
 
 from ..harness import Company, fired
 
+pytestmark = pytest.mark.chaos
+
 LEFT, AFTER = "2980-03-11", "2980-03-13T12:00:00Z"
 
 

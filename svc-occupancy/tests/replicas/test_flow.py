@@ -93,7 +93,7 @@ COMPANY = 7_100_000_000_071
 
 
 async def test_what_nats_brings_out_of_order_and_twice_ends_right(
-    occupancy: RunningService, own_nats: Any, served: Database
+    occupancy: RunningService, catalog: RunningService, own_nats: Any, served: Database
 ) -> None:
     def message(event_id: str, **rows: Any) -> bytes:
         references = events_pb2.References(**rows)
@@ -107,18 +107,36 @@ async def test_what_nats_brings_out_of_order_and_twice_ends_right(
     newest, older, house = str(uuid7()), str(uuid7()), str(uuid7())
     place = events_pb2.PropertyReference(id=7_100_000_000_000, version=1, company_id=COMPANY, name="Elm Court")
     company = events_pb2.CompanyReference(id=COMPANY, version=1, name="Late", active=True, timezone="Asia/Tokyo")
+    # The owner has them too: a version that skips one is checked with it.
+    owner = Database(catalog.database_url, application="tests")
+    await owner.open()
+    async with owner.connection() as its:
+        await its.raw.execute(
+            "INSERT INTO property (company_id, id, version, name, address, created_at, source)"
+            " VALUES ($1, $2, 1, 'Elm Court', 'A', now(), 'import')",
+            COMPANY,
+            place.id,
+        )
+        await its.raw.execute(
+            "INSERT INTO unit (company_id, id, property_id, version, name, created_at, source)"
+            " VALUES ($1, $2, $3, 2, 'v2', now(), 'import')",
+            COMPANY,
+            unit(2).id,
+            place.id,
+        )
+    await owner.close()
     messages = [
         message(newest, units=[unit(2)]),
         message(older, units=[unit(1)]),
         message(newest, units=[unit(2)]),
         message(house, properties=[place]),
         message(house, properties=[place]),
-        message(str(uuid7()), companies=[company]),
     ]
     connection = await nats.connect(own_nats.url)
     try:
         for one in messages:
             await connection.jetstream().publish("events.svc-catalog.references", one)
+        await connection.jetstream().publish("events.gateway.references", message(str(uuid7()), companies=[company]))
     finally:
         await connection.close()
 

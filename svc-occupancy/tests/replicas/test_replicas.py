@@ -25,6 +25,7 @@ from makeready.events.v1.events_pb2 import (
 )
 from svc_occupancy import tables as t
 from svc_occupancy.replicas import consumers
+from testkit.examples import examples
 
 _numbers = itertools.count(1000, 1000)
 
@@ -90,7 +91,7 @@ def newest(start: int) -> tuple[dict[int, Any], dict[int, Any], dict[int, Any]]:
     return {start: company}, houses, units
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), repeats=st.integers(1, 3), cuts=st.lists(st.integers(1, 7), min_size=1, max_size=5))
 async def test_any_order_any_repetition_any_batches_end_the_same(
     database: Database, seed: int, repeats: int, cuts: list[int]

@@ -16,6 +16,7 @@ from chassis.db.statements import Statement
 from makeready.events.v1.events_pb2 import CompanyReference, References
 from svc_occupancy import tables as t
 from svc_occupancy.replicas import consumers
+from testkit.examples import examples
 
 TODAY = datetime.datetime.now(datetime.UTC).date()
 YESTERDAY, TOMORROW = str(TODAY - datetime.timedelta(2)), str(TODAY + datetime.timedelta(2))
@@ -287,7 +288,7 @@ _rows = st.dictionaries(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(_rows, min_size=1, max_size=3))
 async def test_however_rows_come_a_unit_has_one_active_turn_and_its_state_says_so(
     found: Any, served: Database, batches: list[dict[str, str]]
@@ -320,7 +321,7 @@ _cell = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cells=st.lists(_cell, min_size=1, max_size=6), size=st.integers(1, 3), data=st.data())
 async def test_an_import_cut_off_and_run_again_ends_as_if_run_once(
     found: Any, served: Database, cells: list[dict[str, str]], size: int, data: Any

@@ -39,8 +39,8 @@ async def test_a_unit_shows_its_turns_within_a_second(company: Any) -> None:
     for change, expected in steps:
         started = time.monotonic()
         assert await company.put("turns", {"external_id": "T1", "unit": "U1"} | change) == ["changed"]
-        await until(company.units, {"U1": expected, "U2": (None, None)}, seconds=1.0)
-        assert time.monotonic() - started < 2.0
+        await until(company.units, {"U1": expected, "U2": (None, None)}, seconds=5.0)
+        assert time.monotonic() - started < 10  # about 0.1 s; the next reconciliation would be up to 30 s away
 
 
 async def test_svc_catalog_takes_every_status_that_a_unit_may_have(company: Any) -> None:

@@ -35,6 +35,7 @@ from makeready.tickets.v1 import tickets_pb2
 from makeready.tickets.v1.tickets_pb2_grpc import TicketsServiceStub
 from svc_tickets import tables as t
 from svc_tickets.replicas.consumer import put_references
+from testkit.examples import examples
 from testkit.plugin import PostgresServer
 from testkit.services import Keys, RunningService
 
@@ -207,7 +208,7 @@ def histories(draw: st.DrawFn) -> tuple[list[tuple[str, int]], list[tuple[int, i
     return rows, [(n, version, draw(st.integers(0, 3))) for n, version in arriving]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(histories(), st.lists(st.integers(1, 4)))
 async def test_replicas_end_as_a_model_says_whatever_arrives_when_and_how_often(
     lost: Lost, history: tuple[list[tuple[str, int]], list[tuple[int, int, int]]], sizes: list[int]

@@ -40,8 +40,18 @@ class LossyRoute:
         try:
             yield self
         finally:
+            asyncio.run_coroutine_threadsafe(self._close(server), self._loop).result(10)
             self._loop.call_soon_threadsafe(self._loop.stop)
             thread.join(10)
+            self._loop.close()
+
+    async def _close(self, server: asyncio.Server) -> None:
+        """Ends the connections that are open, so that no socket is left."""
+        server.close()
+        passing = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in passing:
+            task.cancel()
+        await asyncio.gather(*passing, return_exceptions=True)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_connection(*self._server)
@@ -65,5 +75,9 @@ class LossyRoute:
                 writer.write(got)
             writer.close()
 
-        with contextlib.suppress(OSError):
-            await asyncio.gather(ask(), answer())
+        try:
+            with contextlib.suppress(OSError):
+                await asyncio.gather(ask(), answer())
+        finally:
+            server_writer.close()
+            writer.close()

@@ -17,7 +17,7 @@ from svc_tickets import tables as t
 
 from .changing import events_of
 
-pytestmark = pytest.mark.usefixtures("places")
+pytestmark = [pytest.mark.chaos, pytest.mark.usefixtures("places")]
 
 POINTS = ["write-before-statement", "write-after-commit", "relay-claimed", "relay-published"]
 

@@ -42,7 +42,7 @@ async def create(client: Any, key: str) -> Any:
 
 async def sweep(service: Any, operator: Any, now: datetime.datetime) -> int:
     """The number of keys that the service has forgotten as of an instant."""
-    request = retention_pb2.SweepRetentionRequest()
+    request = retention_pb2.SweepRetentionRequest(yes_for_all_companies=True)
     request.now.FromDatetime(now)
     async with service.channel() as channel:
         answer = await service.call(RetentionServiceStub(channel).SweepRetention, request, operator)

@@ -11,6 +11,8 @@ from svc_tickets.tickets.queries import numbering, read
 from testkit.plans import explained, lists_of
 from testkit.skewed_rows import BEGAN, IN_ORDER, analyze, check_pages, make_crowd
 
+pytestmark = pytest.mark.plans
+
 FILLS = (
     "property (id, company_id, version, name) SELECT id, company_id, 1, 'x'",
     "unit (id, company_id, version, name, property_id) SELECT id, company_id, 1, 'x', place",

@@ -21,6 +21,7 @@ from makeready.common.v1 import documents_pb2 as common
 from makeready.tickets.v1 import tickets_pb2 as pb
 from svc_tickets import tables as t
 from svc_tickets.tickets.rules import fields
+from testkit.examples import examples
 
 from .changing import NOTE, SENT, change, events_of, history_of, opened, refusal_of, served
 from .commands import run_command
@@ -137,7 +138,7 @@ CHANGES = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sequence=st.lists(st.tuples(CHANGES, st.booleans()), max_size=8))
 async def test_no_sequence_breaks_what_always_holds(
     client: Any, database: Database, operator: Any, staff: Any, sequence: list[tuple[dict[str, Any], bool]]

@@ -12,7 +12,7 @@ from asyncpg import CheckViolationError
 from prometheus_client import Counter
 
 from chassis.db.database import Connection, DatabaseUnavailable
-from chassis.replicas.tables import Replica
+from chassis.replicas.tables import Replica, Replicas
 from chassis.schedule.instants import printed
 from makeready.events.v1 import events_pb2 as pb
 from svc_webhooks.dispatch.rules import first_due
@@ -24,23 +24,19 @@ from svc_webhooks.schema import company
 
 SUBJECTS = {
     "gateway": ["references"],
-    "svc-catalog": ["public"],
-    "svc-tickets": ["public"],
-    "svc-occupancy": ["public"],
+    "svc-catalog": ["public.vendor.hold", "public.inspection.stale", "public.property.notice.published"],
+    "svc-tickets": ["public.ticket.created", "public.ticket.status_changed", "public.ticket.stale", "public.pm.stale"],
+    "svc-occupancy": ["public.turn.status_changed", "public.turn.schedule_changed", "public.turn.task.stale"],
 }
 
 log = structlog.stdlib.get_logger(__name__)
 STORED = Counter("makeready_webhooks_events_stored_total", "Public events stored", ["event"])
 TOO_OLD = Counter("makeready_webhooks_events_too_old_total", "Events of days that are over, dropped")
 
-_company = Replica(company)
+REPLICAS = Replicas({"companies": Replica(company)}, {"companies": "gateway"})
+put_references = REPLICAS.put
 # The request id becomes a header of every attempt.
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
-
-
-async def put_references(connection: Connection, references: Sequence[pb.References], overwrite: bool = False) -> None:
-    """Writes rows to the replicas. overwrite: see `Replica`."""
-    await _company.put(connection, (row for one in references for row in one.companies), overwrite)
 
 
 class Feed:

@@ -11,6 +11,7 @@ from chassis.auth import identity
 from chassis.db.database import Connection, Database
 from chassis.db.ids import Ids
 from chassis.lists.paging import page
+from chassis.messaging.outbox import CHANGED
 from chassis.records import bodies
 from chassis.refusals import Unavailable, not_found
 from chassis.schedule.instants import Clock
@@ -110,6 +111,7 @@ class SubscriptionsService:
             c.source: "api",
         }
         row = {column.name: value for column, value in values.items()}
+        row[CHANGED] = [(company_id, "subscription", sub_id)]
         record = self.renderer.of_values(values)
         body = _encode(record)
 
@@ -133,5 +135,6 @@ class SubscriptionsService:
         company_id = identity.caller(call).company_id
         if not await subscription_deleted(self.database, company_id, request.sub_id):
             raise not_found("webhook subscription")
+        self.database.committed([(company_id, "subscription", request.sub_id)])
         await self.eraser.begin(request.sub_id)
         return pb.DeleteSubscriptionResponse()

@@ -18,6 +18,8 @@ from ..administrator import Administrator
 from ..harness import HOUR, Client, Harness, Producer, until
 from ..receivers import Receiver, answering, hanging
 
+pytestmark = pytest.mark.chaos
+
 
 async def restart(service: Harness, **more: str) -> None:
     await asyncio.to_thread(service.webhooks.stop)
@@ -61,6 +63,7 @@ async def test_a_stop_lets_the_attempts_under_way_be_recorded(
     assert attempt.error == "disconnected"
 
 
+@pytest.mark.slow
 async def test_a_receiver_that_hangs_does_not_hold_up_a_stop_and_gets_its_delivery_later(
     client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:
@@ -93,6 +96,7 @@ async def test_events_arrive_without_nats(
     assert len(receivers["receiver.test"].requests) == 1
 
 
+@pytest.mark.slow
 async def test_a_producer_that_is_away_fails_the_sweep_clearly_and_within_its_time(
     client: Client, service: Harness, mended: None
 ) -> None:
@@ -101,7 +105,7 @@ async def test_a_producer_that_is_away_fails_the_sweep_clearly_and_within_its_ti
     with pytest.raises(grpc.aio.AioRpcError) as found:
         await client.sweep()
     assert found.value.code() == grpc.StatusCode.UNAVAILABLE
-    assert time.monotonic() - started < 12
+    assert time.monotonic() - started < 50  # it takes 10 s; the caller would wait for 60 s
     assert (await client.create())[0] == 201
 
 
@@ -158,6 +162,7 @@ async def test_without_a_vault_nothing_is_created_and_nothing_is_lost(
     assert receivers["receiver.test"].requests[0].headers["service-attempt"] == "9"
 
 
+@pytest.mark.slow
 async def test_the_clock_alone_sweeps_at_every_slot(
     client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:

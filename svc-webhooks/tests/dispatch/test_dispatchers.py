@@ -92,6 +92,7 @@ async def test_a_dispatcher_that_was_stopped_after_its_claim_and_was_alone_deliv
     assert (counts.attempted, counts.succeeded) == (3, 3)
 
 
+@pytest.mark.slow
 async def test_replicas_in_their_slots_make_each_attempt_once(
     client: Client, tickets: Producer, service: Harness, receivers: dict[str, Receiver], mended: None
 ) -> None:

@@ -22,6 +22,8 @@ from testkit.skewed_rows import analyze
 
 from ..days_of_events import DAY, TODAY, event_id, partitions_of
 
+pytestmark = pytest.mark.plans
+
 DAYS, EVENTS, SUBSCRIPTIONS, DUE = 8, 2000, 40, 5  # 80,000 deliveries; 5 of each subscription are due
 SUBSCRIBED = """
 INSERT INTO subscription (id, company_id, destination_url, events, secret_prefix, secret_key_id, secret_sealed,

@@ -50,6 +50,7 @@ def paths(receiver: Receiver) -> Counter[str]:
     return Counter(request.request_line.split(" ")[1] for request in receiver.requests)
 
 
+@pytest.mark.slow
 async def test_what_a_dispatcher_dies_with_another_attempts_when_the_lease_is_over_and_holds_up_nothing_else(
     client: Client, tickets: Producer, others: list[Process], receivers: dict[str, Receiver]
 ) -> None:

@@ -153,8 +153,8 @@ async def test_a_slow_receiver_ends_at_the_deadline(authority: Authority, answer
     ):
         outcome = await out.post(URL, b"{}", {})
     assert outcome.error == error
-    assert 0.5 < time.monotonic() - started < 2
-    assert 500 <= outcome.duration_milliseconds < 2000
+    assert 0.5 < time.monotonic() - started < 6
+    assert 500 <= outcome.duration_milliseconds < 6000
 
 
 async def test_a_receiver_that_never_shakes_hands_ends_at_the_deadline(authority: Authority) -> None:

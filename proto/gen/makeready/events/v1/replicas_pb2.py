@@ -26,7 +26,7 @@ from makeready.common.v1 import options_pb2 as makeready_dot_common_dot_v1_dot_o
 from makeready.events.v1 import events_pb2 as makeready_dot_events_dot_v1_dot_events__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/events/v1/replicas.proto\x12\x13makeready.events.v1\x1a!makeready/common/v1/options.proto\x1a makeready/events/v1/events.proto\"\'\n\x05Place\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\n\n\x02id\x18\x02 \x01(\x03\"P\n\x15ListReferencesRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12)\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place\"M\n\x16ListReferencesResponse\x12\x33\n\nreferences\x18\x01 \x01(\x0b\x32\x1f.makeready.events.v1.References\"\x15\n\x13ListReplicasRequest\"G\n\x14ListReplicasResponse\x12/\n\x05kinds\x18\x01 \x03(\x0b\x32 .makeready.events.v1.ReplicaKind\"*\n\x0bReplicaKind\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\"d\n\x16RebuildReplicasRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12)\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place\x12\x11\n\toverwrite\x18\x03 \x01(\x08\"Q\n\x17RebuildReplicasResponse\x12\x0c\n\x04rows\x18\x01 \x01(\x03\x12(\n\x04next\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place2\xcb\x01\n\x14ReplicaSourceService\x12\xb2\x01\n\x0eListReferences\x12*.makeready.events.v1.ListReferencesRequest\x1a+.makeready.events.v1.ListReferencesResponse\"G\x90\x02\x01\xaa\xbb\x18\x01\x02\xd2\xbb\x18\x0bsvc-catalog\xd2\xbb\x18\rsvc-occupancy\xd2\xbb\x18\x0bsvc-tickets\xd2\xbb\x18\x0csvc-webhooks2\xf8\x01\n\x0fReplicasService\x12m\n\x0cListReplicas\x12(.makeready.events.v1.ListReplicasRequest\x1a).makeready.events.v1.ListReplicasResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x03\x12v\n\x0fRebuildReplicas\x12+.makeready.events.v1.RebuildReplicasRequest\x1a,.makeready.events.v1.RebuildReplicasResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"makeready/events/v1/replicas.proto\x12\x13makeready.events.v1\x1a!makeready/common/v1/options.proto\x1a makeready/events/v1/events.proto\"\'\n\x05Place\x12\x12\n\ncompany_id\x18\x01 \x01(\x03\x12\n\n\x02id\x18\x02 \x01(\x03\"|\n\x15ListReferencesRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12)\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place\x12*\n\x06places\x18\x03 \x03(\x0b\x32\x1a.makeready.events.v1.Place\"M\n\x16ListReferencesResponse\x12\x33\n\nreferences\x18\x01 \x01(\x0b\x32\x1f.makeready.events.v1.References\"\x15\n\x13ListReplicasRequest\"G\n\x14ListReplicasResponse\x12/\n\x05kinds\x18\x01 \x03(\x0b\x32 .makeready.events.v1.ReplicaKind\"*\n\x0bReplicaKind\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\"d\n\x16RebuildReplicasRequest\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12)\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place\x12\x11\n\toverwrite\x18\x03 \x01(\x08\"Q\n\x17RebuildReplicasResponse\x12\x0c\n\x04rows\x18\x01 \x01(\x03\x12(\n\x04next\x18\x02 \x01(\x0b\x32\x1a.makeready.events.v1.Place2\xcb\x01\n\x14ReplicaSourceService\x12\xb2\x01\n\x0eListReferences\x12*.makeready.events.v1.ListReferencesRequest\x1a+.makeready.events.v1.ListReferencesResponse\"G\x90\x02\x01\xaa\xbb\x18\x01\x02\xd2\xbb\x18\x0bsvc-catalog\xd2\xbb\x18\rsvc-occupancy\xd2\xbb\x18\x0bsvc-tickets\xd2\xbb\x18\x0csvc-webhooks2\xf8\x01\n\x0fReplicasService\x12m\n\x0cListReplicas\x12(.makeready.events.v1.ListReplicasRequest\x1a).makeready.events.v1.ListReplicasResponse\"\x08\x90\x02\x01\xaa\xbb\x18\x01\x03\x12v\n\x0fRebuildReplicas\x12+.makeready.events.v1.RebuildReplicasRequest\x1a,.makeready.events.v1.RebuildReplicasResponse\"\x08\x90\x02\x02\xaa\xbb\x18\x01\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,21 +42,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PLACE']._serialized_start=128
   _globals['_PLACE']._serialized_end=167
   _globals['_LISTREFERENCESREQUEST']._serialized_start=169
-  _globals['_LISTREFERENCESREQUEST']._serialized_end=249
-  _globals['_LISTREFERENCESRESPONSE']._serialized_start=251
-  _globals['_LISTREFERENCESRESPONSE']._serialized_end=328
-  _globals['_LISTREPLICASREQUEST']._serialized_start=330
-  _globals['_LISTREPLICASREQUEST']._serialized_end=351
-  _globals['_LISTREPLICASRESPONSE']._serialized_start=353
-  _globals['_LISTREPLICASRESPONSE']._serialized_end=424
-  _globals['_REPLICAKIND']._serialized_start=426
-  _globals['_REPLICAKIND']._serialized_end=468
-  _globals['_REBUILDREPLICASREQUEST']._serialized_start=470
-  _globals['_REBUILDREPLICASREQUEST']._serialized_end=570
-  _globals['_REBUILDREPLICASRESPONSE']._serialized_start=572
-  _globals['_REBUILDREPLICASRESPONSE']._serialized_end=653
-  _globals['_REPLICASOURCESERVICE']._serialized_start=656
-  _globals['_REPLICASOURCESERVICE']._serialized_end=859
-  _globals['_REPLICASSERVICE']._serialized_start=862
-  _globals['_REPLICASSERVICE']._serialized_end=1110
+  _globals['_LISTREFERENCESREQUEST']._serialized_end=293
+  _globals['_LISTREFERENCESRESPONSE']._serialized_start=295
+  _globals['_LISTREFERENCESRESPONSE']._serialized_end=372
+  _globals['_LISTREPLICASREQUEST']._serialized_start=374
+  _globals['_LISTREPLICASREQUEST']._serialized_end=395
+  _globals['_LISTREPLICASRESPONSE']._serialized_start=397
+  _globals['_LISTREPLICASRESPONSE']._serialized_end=468
+  _globals['_REPLICAKIND']._serialized_start=470
+  _globals['_REPLICAKIND']._serialized_end=512
+  _globals['_REBUILDREPLICASREQUEST']._serialized_start=514
+  _globals['_REBUILDREPLICASREQUEST']._serialized_end=614
+  _globals['_REBUILDREPLICASRESPONSE']._serialized_start=616
+  _globals['_REBUILDREPLICASRESPONSE']._serialized_end=697
+  _globals['_REPLICASOURCESERVICE']._serialized_start=700
+  _globals['_REPLICASOURCESERVICE']._serialized_end=903
+  _globals['_REPLICASSERVICE']._serialized_start=906
+  _globals['_REPLICASSERVICE']._serialized_end=1154
 # @@protoc_insertion_point(module_scope)

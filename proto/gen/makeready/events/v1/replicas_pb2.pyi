@@ -50,21 +50,27 @@ class ListReferencesRequest(_message.Message):
 
     KIND_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
+    PLACES_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     """A field of References, for example "units"."""
     @_builtins.property
     def after(self) -> Global___Place:
         """Absent: from the first row."""
 
+    @_builtins.property
+    def places(self) -> _containers.RepeatedCompositeFieldContainer[Global___Place]:
+        """If there are any, only these rows, 1,000 at most. A place of company 0 means the row with this id of any company."""
+
     def __init__(
         self,
         *,
         kind: _builtins.str = ...,
         after: Global___Place | None = ...,
+        places: _abc.Iterable[Global___Place] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "kind", b"kind"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "kind", b"kind", "places", b"places"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -77,7 +83,7 @@ class ListReferencesResponse(_message.Message):
     REFERENCES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def references(self) -> _events_pb2.References:
-        """The next 1,000 rows; fewer on the last page."""
+        """The next 1,000 rows; fewer on the last page. Of places: those that exist."""
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ class ReplicaSourceServiceServicer:
     """
 
     def ListReferences(self, request, context):
-        """Lists the current rows of one kind, of all companies.
+        """Lists the current rows of one kind, of all companies, or those of some places.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

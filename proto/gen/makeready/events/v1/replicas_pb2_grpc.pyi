@@ -34,7 +34,7 @@ class ReplicaSourceServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ReplicaSourceServiceAsyncStub: ...
     ListReferences: _grpc.UnaryUnaryMultiCallable[_replicas_pb2.ListReferencesRequest, _replicas_pb2.ListReferencesResponse]
-    """Lists the current rows of one kind, of all companies."""
+    """Lists the current rows of one kind, of all companies, or those of some places."""
 
 @_typing.type_check_only
 class ReplicaSourceServiceAsyncStub(ReplicaSourceServiceStub):
@@ -42,7 +42,7 @@ class ReplicaSourceServiceAsyncStub(ReplicaSourceServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListReferences: _aio.UnaryUnaryMultiCallable[_replicas_pb2.ListReferencesRequest, _replicas_pb2.ListReferencesResponse]  # type: ignore[assignment]
-    """Lists the current rows of one kind, of all companies."""
+    """Lists the current rows of one kind, of all companies, or those of some places."""
 
 class ReplicaSourceServiceServicer(metaclass=_abc_1.ABCMeta):
     """ReplicaSourceService serves rows for other contexts' replicas. Every owner of such rows serves it."""
@@ -53,7 +53,7 @@ class ReplicaSourceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _replicas_pb2.ListReferencesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_replicas_pb2.ListReferencesResponse, _abc.Awaitable[_replicas_pb2.ListReferencesResponse]]:
-        """Lists the current rows of one kind, of all companies."""
+        """Lists the current rows of one kind, of all companies, or those of some places."""
 
 def add_ReplicaSourceServiceServicer_to_server(servicer: ReplicaSourceServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
 

@@ -1,0 +1,62 @@
+"""`make test` runs every test file once, and reports what was skipped."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def suite() -> ModuleType:
+    """`.ci/test.py`, which is no module of a package."""
+    found = importlib.util.spec_from_file_location("makeready_suite", ROOT / ".ci" / "test.py")
+    assert found is not None and found.loader is not None
+    module = sys.modules[found.name] = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def files_of(suite: ModuleType, seconds: dict[str, float]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for shard in suite.shards(suite.test_folders(), seconds):
+        for name in shard.files:
+            path = ROOT / name
+            found.update([name] if path.is_file() else (str(one.relative_to(ROOT)) for one in path.rglob("test_*.py")))
+    return found
+
+
+def test_every_file_is_in_one_shard_whatever_is_known_of_its_time(suite: ModuleType) -> None:
+    every = {str(one.relative_to(ROOT)) for place in suite.test_folders() for one in (ROOT / place).rglob("test_*.py")}
+    assert len(every) > 100
+    for seconds in ({}, suite.durations(), dict.fromkeys(every, 500.0), {min(every): 5000.0}):
+        assert files_of(suite, seconds) == Counter(every)
+
+
+def test_a_long_folder_is_split_into_shards_that_take_about_the_same_time(suite: ModuleType) -> None:
+    files = sorted(str(one.relative_to(ROOT)) for one in (ROOT / "tests/e2e").rglob("test_*.py"))
+    seconds = {file: 10.0 + number for number, file in enumerate(files)}
+    split = suite.shards(["tests/e2e"], seconds)
+    assert len(split) == round(sum(seconds.values()) / suite.SHARD_SECONDS)
+    assert max(one.seconds for one in split) - min(one.seconds for one in split) <= max(seconds.values())
+    assert [one.name for one in suite.shards(["tests/e2e"], {})] == ["tests/e2e"]
+
+
+def test_skips_of_all_shards_are_counted_with_their_reasons(
+    suite: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = suite.Run()
+    for skipped in (["openssl: none here"], ["openssl: none here", "podman: no engine"]):
+        suite.add(run, {"counts": {"passed": 3, "skipped": len(skipped)}, "skipped": skipped, "seconds": {}})
+    suite.summary(run, 2, 1.0)
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "== skipped 2: openssl: none here",
+        "== skipped 1: podman: no engine",
+        "== 6 passed, 3 skipped",
+    ]

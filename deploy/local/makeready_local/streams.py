@@ -1,0 +1,24 @@
+"""Makes and keeps the stream of events and its consumers while the installation runs, in a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from makeready_cli.streams import keep
+
+
+@contextmanager
+def kept_streams(url: str) -> Iterator[None]:
+    """url: with the operator's user. The server may be away, and come back without its data, at any time."""
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(keep(url, stop)), name="streams", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(5)
+        if not thread.is_alive():
+            loop.close()

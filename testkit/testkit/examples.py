@@ -1,0 +1,18 @@
+"""How many examples Hypothesis tries in tests against real servers.
+
+The profile `ci` is loaded for every run; `pytest --hypothesis-profile=nightly` tries all. Tests of pure functions try
+Hypothesis' own number of examples in both.
+"""
+
+from hypothesis import settings
+
+CI, NIGHTLY = "ci", "nightly"
+SHARE, LEAST = 4, 10
+# No deadline: the time of an example says nothing on a machine that does something else as well.
+settings.register_profile(NIGHTLY, settings.get_profile("default"), deadline=None)
+settings.register_profile(CI, settings.get_profile("default"), deadline=None)
+
+
+def examples(most: int) -> int:
+    """most: the number in the profile `nightly`; in `ci` a quarter of it, but 10 at least."""
+    return most if settings.get_current_profile_name() == NIGHTLY else min(most, max(LEAST, most // SHARE))

@@ -1,0 +1,162 @@
+"""The tests' side of `testkit.warm_parent`: one parent a session, started at its first use."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from testkit.warm_parent import READY
+
+# Prefixes of the variables that an interpreter or a library reads at its start: PYTHONPATH may name other packages than
+# those that the parent has imported. A forked process never has its working directory on its path.
+EARLY, WITHOUT_EFFECT = ("PYTHON", "GRPC_", "LD_"), ("PYTHONSAFEPATH",)
+
+
+class Forked:
+    """A process that the warm parent has forked, with the methods of `subprocess.Popen` that tests use."""
+
+    def __init__(self, pid: int, connection: socket.socket) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        """Negative for a signal; None while it runs, as far as `poll` and `wait` have seen."""
+        self._connection = connection
+        self._reading = threading.Lock()
+        try:
+            self._process = os.pidfd_open(pid)
+        except ProcessLookupError:  # it has ended already
+            self._process = -1
+
+    def __del__(self) -> None:
+        self._connection.close()
+        if self._process >= 0:
+            os.close(self._process)
+
+    def poll(self) -> int | None:
+        """Its exit status; None while it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status, once it has ended. Raises subprocess.TimeoutExpired."""
+        if self.returncode is None and not readable(self._connection, timeout):
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+        with self._reading:
+            if self.returncode is None:
+                with self._connection.makefile() as lines:
+                    answer = lines.readline()
+                assert answer, "the warm parent has ended"
+                self.returncode = int(json.loads(answer)["status"])
+            return self.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Sends the signal; does nothing if the process has ended."""
+        if self.poll() is None and self._process >= 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._process, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def readable(connection: socket.socket, timeout: float | None) -> bool:
+    """Whether there is something to read within the time, or the other side has closed it."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        return bool(selector.select(timeout))
+
+
+class WarmParent:
+    """The parent of this session's processes. It ends with the process that started it, and so do they."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="makeready-warm-")
+        self._address = str(Path(self._folder.name) / "socket")
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "testkit.warm_parent", self._address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdout is not None and self._process.stdout.readline() == READY
+
+    def fork(
+        self, program: Sequence[str], environment: Mapping[str, str], log: Path, *, own_session: bool = False
+    ) -> Forked:
+        """program: as `python_program` returns it."""
+        job = {
+            "program": list(program),
+            "environment": dict(environment),
+            "folder": os.getcwd(),  # noqa: PTH109 - as a new process would have it
+            "log": str(log.absolute()),
+            "own_session": own_session,
+        }
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(self._address)
+        connection.sendall(json.dumps(job).encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            answer += connection.recv(1)
+        return Forked(int(json.loads(answer)["pid"]), connection)
+
+    def stop(self) -> None:
+        for stream in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                stream.close()  # type: ignore[union-attr]
+        self._process.wait(10)
+        self._folder.cleanup()
+
+
+_parents: list[WarmParent] = []
+_starting = threading.Lock()
+
+
+def warm_parent() -> WarmParent:
+    """The session's parent; it is stopped when this process ends."""
+    with _starting:
+        if not _parents:
+            made = WarmParent()
+            _parents.append(made)
+            atexit.register(made.stop)
+        return _parents[0]
+
+
+def early(name: str) -> bool:
+    """Whether an interpreter or a library reads the variable at its start."""
+    return name.startswith(EARLY) and name not in WITHOUT_EFFECT
+
+
+def python_program(command: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The program of a Python command: `module NAME WORDS…` or `file PATH WORDS…`.
+
+    None where a process that is forked from the parent would differ: for any other command, and where the environment
+    has settings that an interpreter or a library reads at its start.
+    """
+    if "COVERAGE_PROCESS_CONFIG" in os.environ:  # measured processes are new interpreters
+        return None
+    if any(os.environ.get(name) != environment.get(name) for name in {**os.environ, **environment} if early(name)):
+        return None
+    words = list(command)
+    if not words or words.pop(0) != sys.executable:
+        return None
+    if words[:1] == ["-P"]:
+        words.pop(0)
+    match words:
+        case ["-m", name, *rest]:
+            return ("module", name, *rest)
+        case [name, *rest] if name.endswith(".py"):
+            return ("file", name, *rest)
+    return None

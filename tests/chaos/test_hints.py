@@ -1,0 +1,109 @@
+"""A write through each context makes a hint that names the record; one that is refused or rolled back makes none."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import nats
+from nats.aio.msg import Msg
+
+from .harness import Harness
+from .processes import PATIENCE_SECONDS
+from .writes import KINDS, Caller, Records
+
+
+class Heard:
+    """The hints about one company, each as (service, kind, id)."""
+
+    def __init__(self, company_id: int) -> None:
+        self._company_id = company_id
+        self.hints: list[tuple[str, str, int]] = []
+
+    async def hear(self, message: Msg) -> None:
+        word, service, company_id, kind, entity_id = message.subject.split(".")
+        assert (word, message.data, message.headers) == ("hints", b"", None)
+        if int(company_id) == self._company_id:
+            self.hints.append((service, kind, int(entity_id)))
+
+    async def until(self, *wanted: tuple[str, str, int]) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not set(wanted) <= set(self.hints):
+            assert time.monotonic() < deadline, (wanted, self.hints)
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def listening(harness: Harness, company_id: int) -> AsyncIterator[Heard]:
+    heard = Heard(company_id)
+    client = await nats.connect(harness.nats.url)
+    await client.subscribe("hints.>", cb=heard.hear)
+    await client.flush()
+    yield heard
+    await client.close()
+
+
+async def command(harness: Harness, *words: str, status: int = 0) -> Any:
+    return await asyncio.to_thread(lambda: harness.system.makeready(*words, status=status))
+
+
+async def test_a_write_through_each_context_makes_a_hint(harness: Harness, caller: Caller, records: Records) -> None:
+    company = caller.company
+    async with listening(harness, company.company_id) as heard:
+        replies = {}
+        for name, kind in KINDS.items():
+            reply = await caller.send(kind.make(records), caller.api_key(), f"hint {name}")
+            assert reply.status in (200, 201), reply
+            replies[name] = reply.json
+        ticket, changed = (replies[name]["entity_id"] for name in ("create ticket", "change ticket"))
+        notice, move_in = (replies[name]["entity_id"] for name in ("notice", "move-in"))
+        await heard.until(
+            ("svc-tickets", "ticket", ticket),
+            ("svc-tickets", "ticket", changed),
+            ("svc-occupancy", "turn", notice),
+            ("svc-occupancy", "turn", move_in),
+            ("svc-webhooks", "subscription", replies["create webhook"]["entity_id"]),
+        )
+        # The same write again is a replay, which changes nothing.
+        heard.hints.clear()
+        again = KINDS["create webhook"].make(records)
+        api_key = caller.api_key()
+        first = await caller.send(again, api_key, "hint twice")
+        assert (await caller.send(again, api_key, "hint twice")).replayed
+        await asyncio.to_thread(company.import_rows, "properties", [{"external_id": "H1", "name": "H", "address": "1"}])
+        ((house,),) = await harness.query(
+            "svc-catalog", "SELECT id FROM property WHERE company_id = $1 AND external_id = 'H1'", company.company_id
+        )
+        await heard.until(("svc-catalog", "property", house))
+        assert [one for one in heard.hints if one[0] == "svc-webhooks"] == [
+            ("svc-webhooks", "subscription", first.json["entity_id"])
+        ]
+        await command(harness, "company", "update", str(company.company_id), "--timezone", "Europe/Oslo")
+        await heard.until(("gateway", "company", company.company_id))
+
+
+async def test_a_write_that_is_refused_or_rolled_back_makes_no_hint(
+    harness: Harness, caller: Caller, records: Records
+) -> None:
+    company = caller.company
+    async with listening(harness, company.company_id) as heard:
+        ticket = records.ticket()
+        refused = KINDS["change ticket"].make(records)
+        path = f"/tickets/{ticket}"
+        for body in ({"status": "Cancelled"}, {"status": "Nowhere"}):
+            write = type(refused)(refused.kind, "PATCH", path, body)
+            assert (await caller.send(write, caller.api_key(), f"refused {body['status']}")).status == 422
+        rows = [{"external_id": "never", "name": "Never", "address": "1 Elm St"}]
+        await asyncio.to_thread(company.import_rows, "properties", rows, "--dry-run")
+        # The write is decided, and dies before its commit.
+        harness.arm("svc-tickets", "write-before-commit")
+        dying = type(refused)(refused.kind, "PATCH", path, {"status": "In Progress"})
+        assert (await caller.send(dying, caller.api_key(), "dies")).status == 500
+        await harness.killed_at_point("svc-tickets")
+        await harness.mend("svc-tickets")
+        last = await caller.insist(KINDS["create ticket"].make(records), caller.api_key(), "after all of them")
+        await heard.until(("svc-tickets", "ticket", last.json["entity_id"]))
+        assert heard.hints == [("svc-tickets", "ticket", last.json["entity_id"])]
+        assert json.loads(last.body)["entity_id"] != ticket
