@@ -37,7 +37,7 @@ ISSUERS = {
 
 
 async def test_a_migrated_database_is_what_the_tables_say(service: Harness) -> None:
-    url = service.webhooks.environment["MAKEREADY_DATABASE_URL"]
+    url = service.webhooks.environment["MAKEREADY_DATABASE_OWNER_URL"]
     assert await differences(url, tables.metadata) == []
 
 

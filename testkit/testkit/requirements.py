@@ -21,6 +21,7 @@ REQUIREMENTS = {
     "own-servers": "servers that the tests may stop: neither MAKEREADY_DATABASE_URL nor MAKEREADY_NATS_URL is set",
     "packages": "a registry of Python packages",
     "podman": "docker, podman or buildah, with an engine that answers",
+    "mount": "the right to mount a small file system",
     "public-data": "the files of real public data beside the checkout, or in MAKEREADY_TEST_DATA",
     "valkey": "a Valkey or Redis server",
 }

@@ -111,7 +111,7 @@ class Once:
             return await self.stored_in(connection, claim)
 
     async def stored_in(self, connection: Connection, claim: Claim) -> WriteReply | None:
-        """As `kept`, with the claim locked until the end of the connection's transaction."""
+        """As `stored`, with the claim locked until the end of the connection's transaction."""
         row = await connection.row(self._look, lock=claim.lock, **claim.key())
         assert row is not None
         return _stored(row, claim)

@@ -246,7 +246,7 @@ async def test_a_record_that_is_created_meanwhile_causes_a_retry(parcels: Parcel
         batch.lock_existing = then  # type: ignore[assignment, method-assign]
         return await save(connection, batch)
 
-    with pytest.raises(DatabaseUnavailable, match="somebody has just made"):
+    with pytest.raises(DatabaseUnavailable, match="another request has just made"):
         await parcels.importer.run(late, ParcelRow, Request(row(), row("P2")), operator())
     assert await parcels.run(row(), row("P2")) == [(2, CHANGED, ""), (3, CREATED, "")]
 

@@ -20,7 +20,8 @@ import asyncpg
 import pytest
 
 from makeready_local.postgres import unprivileged_account
-from testkit.plugin import server_folder
+from testkit.folders import server_folder
+from testkit.requirements import lacks
 
 from .installation import System, wait_for
 
@@ -41,9 +42,9 @@ def mount() -> Iterator[Mount]:
             try:
                 done = subprocess.run(program, capture_output=True, text=True, check=False)
             except FileNotFoundError:
-                pytest.skip("this machine has no mount")
+                lacks("mount", "there is no mount command")
             if done.returncode != 0:
-                pytest.skip(f"this machine lets the tests mount no disk: {done.stderr.strip()}")
+                lacks("mount", done.stderr.strip())
             mounted.append(path)
             return path
 

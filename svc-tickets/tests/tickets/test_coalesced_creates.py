@@ -49,8 +49,8 @@ def a_write(number: int, key: str, **changes: Any) -> tuple[Claim, bytes, dict[A
         "updated_at": now,
         "source": "api",
     }
-    # The relay publishes no such subject, and no consumer reads it.
-    event = {"event_id": uuid7(), "subject": f"events.together.{key}", "message": b""}
+    # No consumer reads such a subject.
+    event = {"event_id": uuid7(), "subject": f"events.svc-tickets.together.{key}", "message": b""}
     reply = json.dumps({"number": number}).encode()
     return Claim(COMPANY, 77, key, b"f"), reply, {t.ticket: ticket | changes, t.outbox: event}
 
@@ -65,7 +65,7 @@ async def stored(database: Database, key: str) -> tuple[int, int, int]:
     """The number of tickets, events and claims of writes whose keys begin like this."""
     counts = []
     for column in (t.ticket.c.title, t.outbox.c.subject, t.idempotency.c.idempotency_key):
-        prefix = {"title": f"Together {key}", "subject": f"events.together.{key}"}.get(column.name, key)
+        prefix = {"title": f"Together {key}", "subject": f"events.svc-tickets.together.{key}"}.get(column.name, key)
         counted = select(func.count()).select_from(column.table).where(column.like(literal_column(f"'{prefix}%'")))
         counts.append(await database.value(Statement(counted)))
     return tuple(counts)
