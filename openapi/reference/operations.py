@@ -127,5 +127,7 @@ def _filter(one: Filter) -> Schema:
         schema = {"type": "string", "enum": list(one.labels)}
     elif one.is_instant:
         schema = {"type": "string", "format": "date-time"}
+    elif one.is_boolean:
+        schema = {"type": "boolean"}
     example = one.labels[0] if one.labels else FILTER_EXAMPLES[one.name]
     return {"name": one.name, "in": "query", "description": description, "schema": schema, "example": example}

@@ -40,6 +40,10 @@ class Constraint:
     definition: str
     holds: str = ""
     """The table whose rows the foreign key protects from deletion; else empty."""
+    columns: frozenset[str] = frozenset()
+    """Of a CHECK: the columns that it compares."""
+    passes_defaults: bool = False
+    """Of a CHECK: whether a row passes that has the defaults of these columns."""
 
 
 Named = tuple[str, str]  # the table and the name in it
@@ -64,7 +68,7 @@ def taken(released: Schema, head: Schema) -> list[str]:
     """What the release's code can no longer do on `head`: one sentence each, sorted.
 
     It reports no removal of a plain index, a CHECK or a foreign key, no changed default, and no addition that demands
-    nothing of the release.
+    nothing of the release, such as a CHECK that compares new columns only and that their defaults pass.
     """
     return sorted(
         [
@@ -121,6 +125,8 @@ def _constraints(released: Schema, head: Schema) -> Iterator[str]:
     for (table, name), constraint in head.constraints.items():
         was = released.constraints.get((table, name))
         if table in released.tables and was is None:
+            if _checks_new_columns(released, table, constraint):
+                continue
             yield f"constraint {table}.{name} is new"
         elif was is not None and was.definition != constraint.definition:
             yield f"constraint {table}.{name} says something else"
@@ -130,6 +136,12 @@ def _constraints(released: Schema, head: Schema) -> Iterator[str]:
         # Upserts name unique constraints.
         if was.kind in (PRIMARY_KEY, UNIQUE) and table in head.tables and (table, name) not in head.constraints:
             yield f"constraint {table}.{name} is gone"
+
+
+def _checks_new_columns(released: Schema, table: str, constraint: Constraint) -> bool:
+    """Whether the release's rows always pass: it writes none of the columns, and their defaults pass."""
+    is_new = all((table, name) not in released.columns for name in constraint.columns)
+    return constraint.kind == CHECK and bool(constraint.columns) and is_new and constraint.passes_defaults
 
 
 def _unique_indexes(released: Schema, head: Schema) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """`python -m testkit.revise PACKAGE NAME` writes the migration that brings a database to the tables.
 
 NAME is a few words with underscores: `vendors_have_phones` makes `0002_vendors_have_phones.py`, whose id is the file's
-name. A developer must read and complete it: Alembic does not see sequences or partitions.
+name. A developer must read and complete it: Alembic sees neither sequences nor partitions, and writes no CHECK of a
+table that exists, also not that of a new column.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.resources
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from chassis.db import migrations
 from makeready_local.databases import make_database
 from makeready_local.postgres import Postgres
 
+ROOT = Path(__file__).resolve().parents[2]
 ID_LENGTH_MAX = 32  # of Alembic's column
 
 
@@ -50,6 +53,14 @@ def main(package: str, name: str) -> None:
             asyncio.run(migrations.with_connection(url, revision))
         finally:
             server.stop()
+    tidy(versions / f"{identity}.py")
+
+
+def tidy(file: Path) -> None:
+    """Gives a generated file the style that the lint demands."""
+    for words in (("check", "--fix", "--quiet", "--exit-zero"), ("format", "--quiet")):
+        command_line = [sys.executable, "-P", "-m", "ruff", *words, "--config", str(ROOT / "pyproject.toml"), str(file)]
+        subprocess.run(command_line, check=True)
 
 
 async def differences(url: str, metadata: MetaData) -> list[Any]:

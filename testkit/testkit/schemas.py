@@ -8,6 +8,7 @@ import importlib
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from sqlalchemy.dialects import postgresql
 from chassis.db import migrations
 from makeready_local.databases import make_database
 from makeready_local.postgres import Postgres, reachable_binaries
-from testkit.expansion import FOREIGN_KEY, Column, Constraint, Schema
+from testkit.expansion import FOREIGN_KEY, Column, Constraint, Named, Schema
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECTS = ("gateway", "svc-catalog", "svc-tickets", "svc-occupancy", "svc-webhooks")
@@ -122,7 +123,11 @@ SELECT attrelid::regclass::text AS table, attname AS name, attnotnull AS not_nul
 _CONSTRAINTS = """
 SELECT conrelid::regclass::text AS table, conname AS name, contype::text AS kind,
        pg_get_constraintdef(oid) AS definition,
-       confrelid::regclass::text AS referenced, confdeltype IN ('a', 'r') AS holds
+       confrelid::regclass::text AS referenced, confdeltype IN ('a', 'r') AS holds,
+       CASE contype WHEN 'c' THEN ARRAY(
+         SELECT attname::text FROM pg_attribute WHERE attrelid = conrelid AND attnum = ANY (conkey)
+       ) END AS columns,
+       CASE contype WHEN 'c' THEN pg_get_expr(conbin, conrelid) END AS condition
   FROM pg_constraint WHERE conrelid = ANY ($1) AND contype IN ('c', 'f', 'p', 'u', 'x')
 """
 _UNIQUE_INDEXES = """
@@ -152,6 +157,7 @@ async def read(url: str) -> Schema:
             {(row["table"], row["name"]): row for row in await connection.fetch(query, ids)}
             for query in (_COLUMNS, _CONSTRAINTS, _UNIQUE_INDEXES, _TRIGGERS)
         ]
+        passing = await _passing(connection, constraints, columns)
         sequences = await connection.fetch(_SEQUENCES)
         namespaces = await connection.fetch(f"SELECT nspname FROM pg_namespace WHERE {_OURS}")
     finally:
@@ -167,6 +173,8 @@ async def read(url: str) -> Schema:
                 row["kind"],
                 row["definition"],
                 row["referenced"] if row["kind"] == FOREIGN_KEY and row["holds"] else "",
+                frozenset(row["columns"] or ()),
+                key in passing,
             )
             for key, row in constraints.items()
         },
@@ -175,6 +183,27 @@ async def read(url: str) -> Schema:
         sequences={row["name"]: row["counts"] for row in sequences},
         namespaces=frozenset(row["nspname"] for row in namespaces),
     )
+
+
+async def _passing(
+    connection: asyncpg.Connection, constraints: Mapping[Named, asyncpg.Record], columns: Mapping[Named, asyncpg.Record]
+) -> set[Named]:
+    """The CHECKs that a row of their columns' defaults passes. Computed and identity columns have no default."""
+    found = set()
+    for (table, name), row in constraints.items():
+        defaults = ", ".join(
+            f"({columns[table, column]['default'] or 'NULL'})::{columns[table, column]['type']} AS {_quoted(column)}"
+            for column in row["columns"] or ()
+        )
+        if defaults and await connection.fetchval(
+            f"SELECT ({row['condition']}) IS NOT FALSE FROM (SELECT {defaults}) AS defaults"
+        ):
+            found.add((table, name))
+    return found
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def main(words: list[str]) -> int:

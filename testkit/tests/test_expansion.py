@@ -68,6 +68,15 @@ BROKEN: dict[str, Schema] = {
         ("ticket", "owner"), Column("text", not_null=True)
     ),
     "constraint ticket.ticket_owner is new": constraint("ticket", "ticket_owner", Constraint(CHECK, "CHECK (true)")),
+    "constraint ticket.ticket_cost is new": constraint(
+        "ticket", "ticket_cost", Constraint(CHECK, "CHECK (cost > 0)", "", frozenset({"cost"}))
+    ),
+    "constraint ticket.ticket_rooms is new": constraint(
+        "ticket", "ticket_rooms", Constraint(CHECK, "CHECK (cost > 0)", "", frozenset({"cost", "room"}), True)
+    ),
+    "constraint ticket.ticket_costs is new": constraint(
+        "ticket", "ticket_costs", Constraint(UNIQUE, "UNIQUE (cost)", "", frozenset({"cost"}), True)
+    ),
     "constraint ticket.ticket_version is new": constraint(
         "ticket", "ticket_version", Constraint(UNIQUE, "UNIQUE (version)")
     ),
@@ -115,8 +124,18 @@ def test_a_break_of_the_release_is_reported_once(sentence: str) -> None:
         column(VERSION, Column("bigint", not_null=True, default="2")),
         column(TITLE, Column("text")),
         constraint("ticket", "ticket_title", None),
+        constraint("ticket", "ticket_cost", Constraint(CHECK, "CHECK (cost > 0)", "", frozenset({"cost"}), True)),
     ],
-    ids=["the same", "a new table", "a column", "one with a default", "another default", "null allowed", "no check"],
+    ids=[
+        "the same",
+        "a new table",
+        "a column",
+        "one with a default",
+        "another default",
+        "null allowed",
+        "no check",
+        "a check of a new column",
+    ],
 )
 def test_what_only_adds_or_allows_breaks_nothing(head: Schema) -> None:
     assert taken(RELEASED, head) == []
@@ -162,6 +181,15 @@ AS_SQL = {
     ],
     "ALTER TABLE ticket ADD owner text NOT NULL": ["column ticket.owner is new, takes no null and has no default"],
     "ALTER TABLE ticket ADD CHECK (version > 0) NOT VALID": ["constraint ticket.ticket_version_check is new"],
+    "ALTER TABLE ticket ADD cost integer, ADD CONSTRAINT cost_in CHECK (cost IS NOT NULL) NOT VALID": [
+        "constraint ticket.cost_in is new"
+    ],
+    "ALTER TABLE ticket ADD cost integer NOT NULL DEFAULT 0, ADD CONSTRAINT cost_in CHECK (cost > 0) NOT VALID": [
+        "constraint ticket.cost_in is new"
+    ],
+    "ALTER TABLE ticket ADD cost integer, ADD CONSTRAINT cost_in CHECK (cost > version)": [
+        "constraint ticket.cost_in is new"
+    ],
     "ALTER TABLE ticket ADD UNIQUE (room)": ["constraint ticket.ticket_room_key is new"],
     "ALTER TABLE ticket ADD FOREIGN KEY (version) REFERENCES property": [
         "constraint ticket.ticket_version_fkey is new"
@@ -187,6 +215,7 @@ AS_SQL = {
     # Changes that do not affect the release.
     "DROP INDEX ticket_rooms; CREATE INDEX ticket_versions ON ticket (version)": [],
     "ALTER TABLE ticket ADD owner text; ALTER TABLE ticket ADD color text NOT NULL DEFAULT 'none'": [],
+    'ALTER TABLE ticket ADD cost integer, ADD "To" text DEFAULT \'x\' CHECK ("To" <> \'y\'), ADD CHECK (cost > 0)': [],
     "CREATE TABLE note (id bigint PRIMARY KEY REFERENCES ticket ON DELETE CASCADE, body text NOT NULL)": [],
     "ALTER TABLE ticket DROP CONSTRAINT ticket_title, ALTER title DROP NOT NULL, ALTER version SET DEFAULT 2": [],
 }

@@ -36,12 +36,12 @@ Source = ColumnElement[Any] | sa.Column[Any]
 
 encode = msgspec.json.Encoder().encode
 
-# The Python types that a column may fill; an instant is printed for a text field.
+# The Python types that a column may fill; an instant is printed for a text field. The narrower type stands first.
 _PYTHON: tuple[tuple[type[sa.types.TypeEngine[Any]], tuple[type, ...]], ...] = (
     (sa.Boolean, (bool,)),
     (sa.Integer, (int,)),
     (sa.Float, (float,)),
-    (sa.Numeric, (float,)),
+    (sa.Numeric, ()),  # PostgreSQL's decimals would be served as texts
     (sa.DateTime, (str, datetime.datetime)),
     (sa.Date, (datetime.date,)),
     (sa.Text, (str,)),

@@ -26,7 +26,7 @@ from gateway.http.connection import BodyBroken, Request
 from gateway.http.cursors import Cursors
 from gateway.http.limits import REQUESTS_A_MINUTE, WINDOW_SECONDS, Limits
 from gateway.http.reference import Reference
-from gateway.http.replies import Refused, Reply
+from gateway.http.replies import ApiError, Reply
 from gateway.http.routes import PUBLIC, Operation, resource_of
 
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 64
@@ -148,15 +148,15 @@ class Edge:
         key = bearer.presented(request.headers.getall("Authorization", ()))
         caller = None if key is None else await self._keys.find(key)
         if caller is None:
-            raise Refused(*_UNAUTHORIZED)
+            raise ApiError(*_UNAUTHORIZED)
         if caller.revoked:
-            raise Refused(*_REVOKED)
+            raise ApiError(*_REVOKED)
         if not caller.company_active:
             raise Refusal(*_INACTIVE)
         admitted, remaining, reset_seconds = await self._limits.take(caller.api_key_id)
         request.limit_headers = f'RateLimit: "key";r={remaining};t={reset_seconds}\r\n{_LIMIT_POLICY}'.encode()
         if not admitted:
-            raise Refused(
+            raise ApiError(
                 429,
                 "rate_limited",
                 f"This key's {REQUESTS_A_MINUTE} requests a minute are used up; wait for Retry-After seconds.",
@@ -256,7 +256,7 @@ def _decoded(path: str) -> str:
 
 
 def _refuse_verb(allow: str) -> NoReturn:
-    raise Refused(
+    raise ApiError(
         405,
         "method_not_allowed",
         "This path does not support the request's verb; use one that the Allow header lists.",

@@ -34,6 +34,7 @@ class Filter:
     labels: tuple[str, ...]
     """The values that the filter allows; empty if it allows any."""
     is_instant: bool = False
+    is_boolean: bool = False
 
 
 def filters_of(request: Descriptor) -> tuple[Filter, ...]:
@@ -55,6 +56,8 @@ def _filter(field: FieldDescriptor) -> Filter:
     if field.message_type is not None:
         assert field.message_type.full_name == Timestamp.DESCRIPTOR.full_name, f"{name}: no such filter"
         return Filter(name, lambda text: _instant(name, text), requires, (), is_instant=True)
+    if field.type == FieldDescriptor.TYPE_BOOL:
+        return Filter(name, lambda text: _boolean(name, text), requires, (), is_boolean=True)
     assert field.type == FieldDescriptor.TYPE_INT64, f"{name}: no such filter"
     return Filter(name, lambda text: _record_id(name, text), requires, ())
 
@@ -73,6 +76,12 @@ def _record_id(name: str, text: str) -> int:
     if not _INTEGER.fullmatch(text):
         raise invalid_request(f"{name} must be an integer.", name)
     return entity_id(text)
+
+
+def _boolean(name: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise invalid_request(f"{name} must be true or false.", name)
+    return text == "true"
 
 
 def _one_of(name: str, numbers: dict[str, int], text: str) -> int:

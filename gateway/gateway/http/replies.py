@@ -43,7 +43,7 @@ def error(status: int, code: str, message: str, headers: bytes = b"") -> Reply:
     return Reply(status, msgspec.json.encode({"error": {"code": code, "message": message}}), _JSON + headers)
 
 
-class Refused(Refusal):
+class ApiError(Refusal):
     """A refusal by the edge itself, with headers in addition to the envelope."""
 
     def __init__(self, status: int, code: str, message: str, headers: bytes = b"") -> None:
@@ -52,7 +52,7 @@ class Refused(Refusal):
 
 
 def of_refusal(refusal: Refusal) -> Reply:
-    headers = refusal.headers if isinstance(refusal, Refused) else b""
+    headers = refusal.headers if isinstance(refusal, ApiError) else b""
     return error(refusal.status, refusal.code, refusal.message, headers)
 
 
