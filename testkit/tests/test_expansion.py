@@ -215,7 +215,7 @@ AS_SQL = {
     # Changes that do not affect the release.
     "DROP INDEX ticket_rooms; CREATE INDEX ticket_versions ON ticket (version)": [],
     "ALTER TABLE ticket ADD owner text; ALTER TABLE ticket ADD color text NOT NULL DEFAULT 'none'": [],
-    'ALTER TABLE ticket ADD cost integer, ADD "To" text DEFAULT \'x\' CHECK ("To" <> \'y\'), ADD CHECK (cost > 0)': [],
+    "ALTER TABLE ticket ADD cost integer, ADD \"To\" text DEFAULT 'x' CHECK (\"To\" <> 'y'), ADD CHECK (cost > 0)": [],
     "CREATE TABLE note (id bigint PRIMARY KEY REFERENCES ticket ON DELETE CASCADE, body text NOT NULL)": [],
     "ALTER TABLE ticket DROP CONSTRAINT ticket_title, ALTER title DROP NOT NULL, ALTER version SET DEFAULT 2": [],
 }

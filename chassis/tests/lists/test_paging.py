@@ -191,6 +191,19 @@ def test_a_list_that_could_not_answer_is_refused_when_it_is_made(declare: Callab
     assert sentence in str(refused.value)
 
 
+def test_a_boolean_is_a_place_of_a_list_without_status_and_updated_since() -> None:
+    table = sa.Table(
+        "sail",
+        sa.MetaData(),
+        sa.Column("company_id", sa.BigInteger, primary_key=True),
+        sa.Column("id", sa.BigInteger, primary_key=True),
+        sa.Column("is_torn", sa.Boolean, nullable=False),
+    )
+    page_indexes(table, places=("is_torn",))
+    made = pages(table, conditions(table, "is_torn"), places=("is_torn",), inside=[])
+    assert made.statement(frozenset(["is_torn"])).parameters == {"company_id", "after_id", "rows", "is_torn"}
+
+
 def test_a_list_of_some_records_needs_indexes_of_these() -> None:
     table = boats()
     visible = table.c.colour.is_not(None)

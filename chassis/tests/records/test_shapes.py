@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 from typing import Any, Literal
 
 import msgspec
@@ -32,6 +33,8 @@ BOAT = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("version", sa.BigInteger, nullable=False),
 )
+# As a decimal, so that no record may have the price: JSON would have it as a text.
+SALE = sa.Table("sale", METADATA, sa.Column("price", sa.Numeric(10, 2)))
 NOON = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 
 
@@ -175,6 +178,14 @@ class Mistyped(msgspec.Struct):
     name: int
 
 
+class Priced(msgspec.Struct):
+    price: float | None
+
+
+class Decimals(msgspec.Struct):
+    price: decimal.Decimal | None
+
+
 class NeverNull(msgspec.Struct):
     length: float
 
@@ -184,6 +195,8 @@ class NeverNull(msgspec.Struct):
     [
         (lambda: Shape(Misnamed, BOAT), r"Misnamed\.naem has no source: boat has no column naem"),
         (lambda: Shape(Mistyped, BOAT), r"Mistyped\.name is int, and its column is Text"),
+        (lambda: Shape(Priced, SALE), r"Priced\.price is NoneType, float, and its column is Numeric"),
+        (lambda: Shape(Decimals, SALE), r"Decimals\.price is Decimal, NoneType, and its column is Numeric"),
         (lambda: Shape(NeverNull, BOAT), r"NeverNull\.length is never null, and its column may be"),
         (lambda: Shape(Keyworded, BOAT, nmae=BOAT.c.name), r"Keyworded has no fields \['nmae'\]"),
         (lambda: Shape(Keyworded, BOAT, name=Link("/{other}")), r"link of Keyworded names other, which has no column"),
