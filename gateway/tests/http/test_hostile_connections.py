@@ -28,6 +28,7 @@ import trustme
 from gateway.http import door
 from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.raw_http import Api
+from testkit.requirements import lacks
 
 CONNECTIONS = int(os.environ.get("MAKEREADY_HOSTILE_CONNECTIONS", "300"))
 MEMORY_BYTES_MAX = 200_000_000
@@ -40,11 +41,6 @@ PROCESSES = 1 + CONNECTIONS // 2000
 # How long the connections are held once all have been opened.
 HELD_SECONDS = 5.0 if CONNECTIONS >= 5000 else 1.5
 OTHER_FILES = 500
-
-if sys.platform != "linux":
-    pytest.skip(
-        "only Linux answers on all of 127.0.0.0/8 and shows a process's memory in /proc", allow_module_level=True
-    )
 
 
 def resident_bytes(gateway: Gateway) -> int:
@@ -111,10 +107,12 @@ class Beside:
 
 @pytest.fixture
 def enough_files() -> None:
+    if sys.platform != "linux":
+        lacks("linux", "only Linux answers on all of 127.0.0.0/8 and shows a process's memory in /proc")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = CONNECTIONS + OTHER_FILES
     if hard != resource.RLIM_INFINITY and hard < needed:
-        pytest.skip(f"a process may open {hard} files here, and {CONNECTIONS} connections need {needed}")
+        lacks("open-files", f"a process may open {hard} files here, and {CONNECTIONS} connections need {needed}")
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
