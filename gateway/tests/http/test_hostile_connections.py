@@ -170,7 +170,7 @@ async def test_hostile_connections_take_little_memory_and_no_answer_from_known_k
     harness: GatewayHarness, operator: Operator, company_id: int, tmp_path: Path, scheme: str
 ) -> None:
     settings, authority = certificate(tmp_path) if scheme == "https" else ({}, "")
-    gateway = harness.gateway(**settings)
+    gateway = harness.gateway(settings)
     gateway.start()
     async with asyncio.timeout(30):
         while "port_open" not in (gateway.log.read_text() if gateway.log.exists() else ""):  # noqa: ASYNC110 - polling
