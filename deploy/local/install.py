@@ -68,8 +68,8 @@ def main(purpose: str) -> None:
         # pip compiles only what it installs. Without this, every start of every service would compile the projects
         # again if the folder is read-only later, or if Python may not write bytecode.
         run([str(PYTHON), "-m", "compileall", "-q", *projects])
-        for lock in ("run", purpose):  # the test lock contains the other one
-            (VENV / f"installed-{lock}").write_text(digest(lock))
+        for name in ("run", purpose):  # the test lock contains the other one
+            (VENV / f"installed-{name}").write_text(digest(name))
 
 
 def projects_of(purpose: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,8 @@ class GatewayHarness:
     contexts: Contexts
     gateways: list[Gateway] = field(default_factory=list)
 
-    def gateway(self, *, warm: bool = True, **more: str) -> Gateway:
-        """A gateway, not started yet."""
+    def gateway(self, settings: Mapping[str, str] | None = None, *, warm: bool = True, **more: str) -> Gateway:
+        """A gateway, not started yet, with these settings and `more`."""
         number = len(self.gateways)
         environment = os.environ | {
             **databases.environment(self.database_url),
@@ -97,6 +98,7 @@ class GatewayHarness:
                 f"MAKEREADY_{name.removeprefix('svc-').upper()}_ADDRESS": self.contexts.addresses[name]
                 for name in CONTEXTS
             },
+            **(settings or {}),
             **more,
         }
         made = Gateway(environment, self.folder / f"gateway-{number}.log", warm=warm)

@@ -60,11 +60,11 @@ class Forked:
                 self.returncode = int(json.loads(answer)["status"])
             return self.returncode
 
-    def send_signal(self, number: signal.Signals) -> None:
+    def send_signal(self, number: int) -> None:
         """Sends the signal; does nothing if the process has ended."""
         if self.poll() is None and self._process >= 0:
             with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._process, number)
+                signal.pidfd_send_signal(self._process, signal.Signals(number))
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)

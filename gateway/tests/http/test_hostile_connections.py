@@ -28,6 +28,7 @@ import trustme
 from gateway.http import door
 from testkit.gateways import Gateway, GatewayHarness, Operator
 from testkit.raw_http import Api
+from testkit.requirements import lacks
 
 CONNECTIONS = int(os.environ.get("MAKEREADY_HOSTILE_CONNECTIONS", "300"))
 MEMORY_BYTES_MAX = 200_000_000
@@ -40,11 +41,6 @@ PROCESSES = 1 + CONNECTIONS // 2000
 # How long the connections are held once all have been opened.
 HELD_SECONDS = 5.0 if CONNECTIONS >= 5000 else 1.5
 OTHER_FILES = 500
-
-if sys.platform != "linux":
-    pytest.skip(
-        "only Linux answers on all of 127.0.0.0/8 and shows a process's memory in /proc", allow_module_level=True
-    )
 
 
 def resident_bytes(gateway: Gateway) -> int:
@@ -111,10 +107,12 @@ class Beside:
 
 @pytest.fixture
 def enough_files() -> None:
+    if sys.platform != "linux":
+        lacks("linux", "only Linux answers on all of 127.0.0.0/8 and shows a process's memory in /proc")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = CONNECTIONS + OTHER_FILES
     if hard != resource.RLIM_INFINITY and hard < needed:
-        pytest.skip(f"a process may open {hard} files here, and {CONNECTIONS} connections need {needed}")
+        lacks("open-files", f"a process may open {hard} files here, and {CONNECTIONS} connections need {needed}")
     if soft != resource.RLIM_INFINITY and soft < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
@@ -172,7 +170,7 @@ async def test_hostile_connections_take_little_memory_and_no_answer_from_known_k
     harness: GatewayHarness, operator: Operator, company_id: int, tmp_path: Path, scheme: str
 ) -> None:
     settings, authority = certificate(tmp_path) if scheme == "https" else ({}, "")
-    gateway = harness.gateway(**settings)
+    gateway = harness.gateway(settings)
     gateway.start()
     async with asyncio.timeout(30):
         while "port_open" not in (gateway.log.read_text() if gateway.log.exists() else ""):  # noqa: ASYNC110 - polling

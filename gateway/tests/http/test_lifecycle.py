@@ -139,7 +139,7 @@ async def test_a_write_under_way_survives_even_where_its_client_left(
 
 async def test_a_port_in_use_is_one_clear_line(harness: GatewayHarness, gateway: Gateway) -> None:
     for setting in ("MAKEREADY_API_PORT", "MAKEREADY_ADMIN_PORT", "MAKEREADY_GRPC_LISTEN", "MAKEREADY_METRICS_LISTEN"):
-        second = harness.gateway(**{setting: gateway.environment[setting]})
+        second = harness.gateway({setting: gateway.environment[setting]})
         second.start()
         status, line = await ended(second)
         assert status == 2
@@ -171,7 +171,7 @@ BAD_SETTINGS = {
     ("name", "value"), [(name, value) for name, values in BAD_SETTINGS.items() for value in values]
 )
 def test_a_bad_setting_is_named(harness: GatewayHarness, name: str, value: str) -> None:
-    environment = harness.gateway(**{name: value}).environment
+    environment = harness.gateway({name: value}).environment
     with pytest.raises(SettingsError) as refused:
         config.read(Environment(environment))
     assert name in str(refused.value) and str(refused.value).endswith(".") and "\n" not in str(refused.value)

@@ -13,6 +13,7 @@ import pytest
 
 from chassis.db.database import Database
 from svc_webhooks.dispatch import sweep
+from svc_webhooks.dispatch.queries.hosts import answers_stored
 from svc_webhooks.dispatch.scheduler import Scheduler
 from svc_webhooks.dispatch.sender import BEGIN_SECONDS_MAX
 from svc_webhooks.dispatch.sweep import Sweep
@@ -29,8 +30,10 @@ URL = "https://receiver.test/hook"
 async def beside(
     service: Harness, database: Database, receivers: dict[str, Receiver], authority: Authority
 ) -> AsyncIterator[Scheduler]:
-    """Another dispatcher, in the test's own process."""
+    """Another dispatcher, in the test's own process. The receivers have answered before, so they get many at once."""
     hosts = {host: ("127.0.0.1", one.port) for host, one in receivers.items()}
+    async with database.connection() as connection:
+        await answers_stored(connection, [*hosts, *(f"{address}:{port}" for address, port in hosts.values())])
     async with dispatcher(database, authority.file, hosts) as found:
         yield found
 
