@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from gateway.http.filters import Filter
 from gateway.http.routes import OPERATIONS
 from reference import document
 from reference.errors import ERRORS
-from reference.words import FILTER_422
+from reference.operations import _filter
+from reference.words import FILTER_422, FILTER_EXAMPLES, FILTERS
 
 DOCUMENT = document.made()
 SCHEMAS = DOCUMENT["components"]["schemas"]
@@ -32,6 +34,30 @@ def resolved(found: dict[str, Any]) -> dict[str, Any]:
             here = here[part]
         found = here
     return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "example"),
+    [
+        ({"labels": ("Open", "Done")}, {"type": "string", "enum": ["Open", "Done"]}, "Open"),
+        ({"is_instant": True}, {"type": "string", "format": "date-time"}, "an example"),
+        ({"is_boolean": True}, {"type": "boolean"}, "an example"),
+        ({}, {"type": "integer"}, "an example"),
+    ],
+)
+def test_a_filter_has_the_schema_of_its_kind(
+    monkeypatch: pytest.MonkeyPatch, kind: dict[str, Any], schema: dict[str, Any], example: str
+) -> None:
+    monkeypatch.setitem(FILTERS, "colour", "Only records of this colour.")
+    monkeypatch.setitem(FILTER_EXAMPLES, "colour", "an example")
+    one = Filter("colour", str, "", **{"labels": (), **kind})
+    assert _filter(one) == {
+        "name": "colour",
+        "in": "query",
+        "description": "Only records of this colour.",
+        "schema": schema,
+        "example": example,
+    }
 
 
 def contents() -> Iterator[tuple[str, dict[str, Any]]]:

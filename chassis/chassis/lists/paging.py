@@ -161,6 +161,11 @@ class Pages:
             is_column = isinstance(condition, sa.BinaryExpression) and getattr(condition.left, "table", 0) is self.table
             if not is_column or condition.operator is not operators.eq:
                 raise TypeError(f"{self._name} has the filter {name}, which is not a column of its own = a parameter.")
+            is_id = name == STATUS or isinstance(condition.left.type, sa.Integer)
+            if not is_id and {STATUS, SINCE} & self.filters.keys():
+                raise TypeError(
+                    f"{self._name} has the filter {name}, which is no id: with {STATUS} or {SINCE} a place must be one."
+                )
         related = [{one.inner, one.outer} for one in self._inside]
         for pair in itertools.combinations((name for name in self._places if name in self.filters), 2):
             if {*pair} not in related:

@@ -38,6 +38,7 @@ def boats(*, indexed: tuple[str, ...] = PLACES, keys: tuple[tuple[str, ...], ...
         sa.Column("berth_id", sa.BigInteger),
         sa.Column("number", sa.Integer),
         sa.Column("colour", sa.Text),
+        sa.Column("is_leaky", sa.Boolean),
         sa.Column("status", sa.Text, nullable=False),
         sa.Column("updated_at", TIME, nullable=False),
         *(sa.UniqueConstraint("company_id", *key) for key in keys),
@@ -150,6 +151,10 @@ def without_index(name: str, *filters: str) -> Callable[[], Pages]:
         (
             with_filters("status", "updated_since", statuses=()),
             "The list of boat has the filters status and updated_since: say which statuses there are.",
+        ),
+        (
+            with_filters("is_leaky", "status", places=["is_leaky"]),
+            "has the filter is_leaky, which is no id: with status or updated_since a place must be one.",
         ),
         (
             with_filters(*PLACES, inside=[]),
