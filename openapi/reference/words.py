@@ -40,7 +40,8 @@ request, and with `idempotency_in_progress` while the first request is under way
 API key that sent it. Only a successful write uses it up, for 30 days; after that, the same request is a new write.
 
 **Limits.** 120 requests a minute for each key; the header `RateLimit` says how many are left. A request body has at
-most 256 KiB. Text must not contain NUL.
+most 256 KiB. Text must not contain NUL; text of white space, control and zero-width characters alone counts as
+blank.
 
 **Errors.** Every failure returns `{"error": {"code", "message"}}`. Branch on `code`; the message is for people. Retry
 429 (after `Retry-After` seconds), 500 and 503, and `idempotency_in_progress` with the same key; nothing else."""

