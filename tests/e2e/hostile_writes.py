@@ -49,7 +49,8 @@ VALID: dict[str, Callable[[World], list[Body]]] = {
     ],
     "POST /units/{unit_id}/notice": lambda _: [
         {
-            "move_out_date": "2026-09-30",
+            # In the future: the hourly sweep vacates a unit whose date has passed, and the state would change.
+            "move_out_date": "2036-09-30",
             "provider": "feed",
             "ntv_reason_code": "JOB",
             "departure_destination_code": "CITY",
