@@ -13,7 +13,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -165,14 +165,15 @@ def nats_server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 @contextmanager
-def embedded_nats() -> Iterator[Nats]:
+def embedded_nats(*, streams: bool = True) -> Iterator[Nats]:
     """A separate NATS, for a suite whose service must receive no other suite's events and share its durable consumer
-    with no other process. Each service has its own user; `testkit.nats_users` has its URL."""
+    with no other process. Each service has its own user; `testkit.nats_users` has its URL. streams: as the
+    operator makes them; without, the test makes its own."""
     with server_folder() as folder:
         server = Nats(folder / "nats", "test", log=folder / "nats.log")
         server.start()
         try:
-            with kept_streams(server.url):
+            with kept_streams(server.url) if streams else nullcontext():
                 yield server
         finally:
             server.stop()

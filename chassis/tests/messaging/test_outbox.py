@@ -235,7 +235,7 @@ async def test_events_that_wait_travel_together(database: Database, outbox: Outb
 
 
 async def test_a_nats_without_space_is_known_as_such_until_it_has_room(database: Database, outbox: Outbox) -> None:
-    with embedded_nats() as server:
+    with embedded_nats(streams=False) as server:
         client = await nats.connect(server.url)
         stream = StreamConfig(name=STREAM, subjects=["events.>"], max_bytes=20_000, discard=DiscardPolicy.NEW)
         await client.jetstream().add_stream(stream)
