@@ -136,7 +136,7 @@ async def _database(ours: Ours) -> AsyncIterator[Any]:
 
 async def _age(connection: Any) -> None:
     """Makes the daily partitions that an older installation has: statements look into all of them."""
-    await connection.execute("SET ROLE webhooks")
+    await connection.execute("SET ROLE webhooks_partitions")
     today = datetime.datetime.now(datetime.UTC).date()
     for ago in range(1, KEPT_DAYS + 1):
         await make(Connection(connection), today - ago * DAY)
