@@ -5,25 +5,22 @@ MAKEREADY_DATABASE_URL or MAKEREADY_NATS_URL is set, the tests use that server, 
 skipped. `--backend containers` runs both servers in a Docker engine.
 """
 
-import asyncio
 import itertools
 import json
 import os
 import secrets
 from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
-import asyncpg
 import pytest
 import structlog
 from hypothesis import settings
 
 from chassis.db.roles import OWNER
-from makeready_local.databases import drop_database, make_service_database
+from makeready_local.databases import drop_database, execute, make_service_database
 from makeready_local.nats import Nats
 from makeready_local.streams import kept_streams
 from testkit import containers, examples
@@ -68,18 +65,9 @@ class PostgresServer:
         drop_database(self.url, name)
         password = secrets.token_urlsafe(16)
         made = make_service_database(self.url, name, password, password, SERVICE_CONNECTIONS, partitions=True)
-        with ThreadPoolExecutor(1) as thread:  # the caller may be inside an event loop
-            thread.submit(asyncio.run, _let_watch(self.url, name + OWNER)).result()
+        # A test may see and end the connections of the service's role, such as those that wait for a lock.
+        execute(self.url, f'GRANT pg_read_all_stats, pg_signal_backend TO "{name}{OWNER}"')
         return made.owner_url
-
-
-async def _let_watch(url: str, role: str) -> None:
-    """Lets a test see and end the connections of the service's role, such as those that wait for a lock."""
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(f'GRANT pg_read_all_stats, pg_signal_backend TO "{role}"')
-    finally:
-        await connection.close()
 
 
 class GivenServer:

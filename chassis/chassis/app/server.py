@@ -40,7 +40,6 @@ from chassis.replicas.tables import Replicas
 from chassis.runtime import logs
 from chassis.runtime.settings import Environment, ServiceSettings, SettingsError
 from chassis.schedule import instants
-from chassis.schedule.instants import printed
 from chassis.schedule.sweeps import PERIOD_SECONDS as STALE_SECONDS
 from chassis.schedule.sweeps import ScheduledSweeps, Sweep
 from chassis.writes.audit import AUDIT, Audit, SweepsAhead
@@ -265,7 +264,9 @@ class App:
         self._sweeps_ahead = SweepsAhead(audit, company, self.database)
 
     async def _note_ahead(self, call: Call, sweep: str, now: datetime.datetime, account: str) -> None:
-        log.warning("sweep_started_ahead", sweep=sweep, now=printed(now), actor=call.identity.actor, account=account)
+        log.warning(
+            "sweep_started_ahead", sweep=sweep, now=instants.printed(now), actor=call.identity.actor, account=account
+        )
         if self._sweeps_ahead is not None:
             await self._sweeps_ahead.note(call, sweep, now, account)
 

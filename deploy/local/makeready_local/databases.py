@@ -47,6 +47,11 @@ def make_database(administrative_url: str, name: str, password: str) -> str:
     return url_for(administrative_url, name, password)
 
 
+def execute(url: str, *statements: str) -> None:
+    """Runs the statements one after the other, each in a transaction of its own. Raises LocalError."""
+    _run(_execute(url, *statements))
+
+
 def url_for(administrative_url: str, name: str, password: str, role: str = "") -> str:
     """The URL of database `name` on the same server, with the same parameters. role: by default `name`, too."""
     parts = urlsplit(administrative_url)
@@ -57,12 +62,12 @@ def url_for(administrative_url: str, name: str, password: str, role: str = "") -
 def close_own_databases(administrative_url: str) -> None:
     """On the runner's own server, closes the databases that every server has to all but the administrator."""
     closing = "REVOKE CONNECT, TEMPORARY ON DATABASE postgres, template1 FROM PUBLIC"
-    _run(_execute(administrative_url, closing))
+    execute(administrative_url, closing)
 
 
 def drop_database(administrative_url: str, name: str) -> None:
     """Drops database `name` if it exists, even while clients are connected."""
-    _run(_execute(administrative_url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+    execute(administrative_url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
 def revision(url: str) -> str | None:
@@ -76,7 +81,7 @@ def revision(url: str) -> str | None:
 def server_answers(url: str) -> bool:
     """Whether a sign-in succeeds."""
     try:
-        _run(_execute(url, "SELECT 1"))
+        execute(url, "SELECT 1")
     except LocalError:
         return False
     return True
