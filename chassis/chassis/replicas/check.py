@@ -38,7 +38,7 @@ class ReplicaCheck:
     def __init__(
         self, database: Database, replicas: Replicas, owners: Mapping[str, ServiceClient], period_seconds: int
     ) -> None:
-        """period_seconds: from the start of one comparison of all rows to the next, if it does not take longer."""
+        """period_seconds: from the end of one comparison of all rows to the start of the next."""
         self._database, self._replicas, self._owners = database, replicas, owners
         self._period_seconds = period_seconds
 
@@ -131,13 +131,10 @@ class ReplicaCheck:
         return found
 
     async def run(self) -> None:
-        """Compares all rows once in a period, until cancelled."""
-        loop = asyncio.get_running_loop()
+        """Compares all rows again and again, until cancelled."""
         while True:
-            due = loop.time() + self._period_seconds
             await asyncio.sleep(self._period_seconds)
             await self.compare_all()
-            await asyncio.sleep(max(0.0, due - loop.time()))
 
     async def compare_all(self) -> int:
         """Compares every stored row with its owner; returns how many were wrong. Skips kinds whose owner is away."""

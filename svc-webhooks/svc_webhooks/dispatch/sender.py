@@ -13,11 +13,12 @@ from typing import NamedTuple
 import structlog
 from prometheus_client import Counter, Histogram
 
+from chassis.db.clocks import uptime
 from chassis.runtime.failpoints import failpoint
 from chassis.schedule.instants import Clock
 from svc_webhooks.dispatch import rules
 from svc_webhooks.dispatch.hosts import Hosts, Place
-from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims, uptime
+from svc_webhooks.dispatch.queries.claims import ClaimedDelivery, Claims
 from svc_webhooks.dispatch.signature import service_signature
 from svc_webhooks.http_client.client import HttpClient, Outcome
 from svc_webhooks.vault.keyring import Vault, VaultFault

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -28,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.sql.selectable import CTE
 
+from chassis.db.clocks import uptime
 from chassis.db.database import Database
 from chassis.db.rows import array_rows
 from chassis.db.statements import Query, Statement, param
@@ -246,11 +246,6 @@ async def waiting(database: Database, ids: Collection[int], now: datetime.dateti
     async with database.transaction(BY_INDEX) as connection:
         count: int = await connection.value(_WAITING, ids=list(ids), now=now)
     return count
-
-
-def uptime() -> float:
-    """Seconds on a clock that can't be set and that runs on while the machine or the process sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Claims(NamedTuple):
