@@ -8,7 +8,6 @@ from typing import Any
 
 import grpc
 import pytest
-import sqlalchemy as sa
 
 from chassis.auth.clients import ServiceClient
 from chassis.auth.identity import TokenSigner, make_keys
@@ -19,7 +18,7 @@ from chassis.refusals import Refusal
 from chassis.replicas import check
 from chassis.replicas.check import ReplicaCheck
 from chassis.replicas.resync import ROWS, ReplicaSource
-from chassis.replicas.tables import Replica, Replicas, company_replica, replica_table
+from chassis.replicas.tables import Replica, Replicas
 from makeready.events.v1 import events_pb2
 from makeready.events.v1 import replicas_pb2 as pb
 from makeready.events.v1.replicas_pb2_grpc import add_ReplicaSourceServiceServicer_to_server
@@ -28,14 +27,8 @@ from testkit.processes import free_port
 
 from ..databases import database_with
 from ..parcels import service
+from .directory import OWNED, company, metadata, staff
 
-metadata = sa.MetaData()
-company = company_replica(metadata)
-staff = replica_table(metadata, "staff")
-OWNED = {
-    "companies": sa.select(company.c.id, company.c.version, company.c.name, company.c.active, company.c.timezone),
-    "staff": sa.select(staff.c.id, staff.c.version, staff.c.company_id, staff.c.name, staff.c.external_id),
-}
 OWNER = "svc-directory"
 Row = tuple[int, int, int, str]  # id, version, company, name
 

@@ -16,7 +16,7 @@ from chassis.db.database import Connection, Database
 from chassis.db.statements import Statement
 from chassis.refusals import Refusal
 from chassis.replicas.resync import ROWS, ReplicaResync, ReplicaSource
-from chassis.replicas.tables import Replica, company_replica, replica_table
+from chassis.replicas.tables import Replica
 from makeready.events.v1 import replicas_pb2 as pb
 from makeready.events.v1.events_pb2 import References
 from makeready.events.v1.replicas_pb2_grpc import add_ReplicaSourceServiceServicer_to_server
@@ -24,14 +24,7 @@ from testkit.plugin import PostgresServer
 
 from ..databases import database_with
 from ..parcels import operator, service
-
-metadata = sa.MetaData()
-company = company_replica(metadata)
-staff = replica_table(metadata, "staff")
-OWNED = {
-    "companies": sa.select(company.c.id, company.c.version, company.c.name, company.c.active, company.c.timezone),
-    "staff": sa.select(staff.c.id, staff.c.version, staff.c.company_id, staff.c.name, staff.c.external_id),
-}
+from .directory import OWNED, company, metadata, staff
 
 
 async def put(connection: Connection, some: Sequence[References], overwrite: bool = False) -> None:

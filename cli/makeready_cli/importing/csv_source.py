@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 
 from makeready_cli.errors import CommandError, quoted
-from makeready_cli.importing.encodings import label
+from makeready_cli.importing.encodings import not_text
 from makeready_cli.importing.lines import ROW_BYTES_MAX, Lines, RowTooLong
 from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow, first_number
 
@@ -58,7 +58,7 @@ class CsvSource:
             if any(header):
                 break
         if self._lines.is_damaged:
-            raise CommandError(f"{self._lines.name}: the row of column names {self._not_text()}.")
+            raise CommandError(f"{self._lines.name}: the row of column names {not_text(self._lines).reason}.")
         return header
 
     def rows(self) -> Iterator[SourceRow]:
@@ -98,16 +98,10 @@ class CsvSource:
             return Fault("", f"has {len(fields)} values where the header has {self._width} columns")
         if self._lines.is_damaged:
             value = next((one for one in fields if _is_damaged(one)), None)
-            return Fault(
-                self._named(fields, _is_damaged), self._not_text(), f"is not {label(self.encoding)} text", value
-            )
+            return not_text(self._lines, self._named(fields, _is_damaged), value)
         if "\0" in text:
             return Fault(self._named(fields, lambda value: "\0" in value), "holds the character NUL")
         return None
-
-    def _not_text(self) -> str:
-        damage = f" ({self._lines.damage})" if self._lines.damage else ""
-        return f"is not {label(self.encoding)} text{damage}"
 
     def _named(self, fields: list[str], is_at_fault: Callable[[str], bool]) -> str:
         names = [*REJECT_COLUMNS, *self.columns] if self._is_rejects else self.columns

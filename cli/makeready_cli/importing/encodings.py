@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from makeready_cli.errors import CommandError, quoted
-from makeready_cli.importing.lines import UTF_8, WIDE
+from makeready_cli.importing.lines import UTF_8, WIDE, Lines
+from makeready_cli.importing.rows import Fault
 
 # The longest marks first: UTF-32's begins with UTF-16's.
 MARKS = (
@@ -79,6 +80,12 @@ def label(encoding: str) -> str:
     if found := re.fullmatch(r"(?:iso)?8859_(\d+)|iso8859_(\d+)", name):
         return f"ISO-8859-{found[1] or found[2]}"
     return "-".join(name.upper().split("_")[:2])
+
+
+def not_text(lines: Lines, field: str = "", value: str | None = None) -> Fault:
+    """The fault of a row that is not text in the file's encoding. The reason names the first byte at fault, if any."""
+    cause = f"is not {label(lines.encoding)} text"
+    return Fault(field, f"{cause} ({lines.damage})" if lines.damage else cause, cause, value)
 
 
 def codec(name: str) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from chassis.records import bodies
 from chassis.refusals import Refusal
 from makeready_cli.importing.csv_source import TOO_LONG
-from makeready_cli.importing.encodings import label
+from makeready_cli.importing.encodings import not_text
 from makeready_cli.importing.lines import Lines, RowTooLong
 from makeready_cli.importing.rows import REJECT_COLUMNS, Fault, SourceRow, first_number
 
@@ -49,9 +49,7 @@ class JsonSource:
 
     def _row(self, text: str) -> SourceRow:
         if self._lines.is_damaged:
-            cause = f"is not {label(self.encoding)} text"
-            reason = f"{cause} ({self._lines.damage})" if self._lines.damage else cause
-            return SourceRow(self._lines.line, text, {}, Fault("", reason, cause))
+            return SourceRow(self._lines.line, text, {}, not_text(self._lines))
         try:
             values = bodies.parse(text.encode())
         except Refusal as refusal:

@@ -147,6 +147,14 @@ async def connect(port: Port, address: str, receive_bytes: int = 0) -> Connectio
     return Connection(*await asyncio.open_connection(sock=one))
 
 
+async def unreading(port: Port, address: str) -> Connection:
+    """A client that reads nothing until its transport resumes."""
+    reader = await connect(port, address, 4096)
+    assert isinstance(reader.writer.transport, asyncio.ReadTransport)
+    reader.writer.transport.pause_reading()
+    return reader
+
+
 async def until(condition: object) -> None:
     async with asyncio.timeout(10):
         while not condition():  # type: ignore[operator] # noqa: ASYNC110 - polling
@@ -243,11 +251,10 @@ async def test_large_heads_that_wait_for_a_look_up_give_way_with_an_answer(
 
 
 async def test_small_answers_that_are_not_read_are_counted(port: Port, api: Api, door: Door) -> None:
-    reader = await connect(port, "127.0.4.1", 4096)
-    assert isinstance(reader.writer.transport, asyncio.ReadTransport)
-    reader.writer.transport.pause_reading()
+    reader = await unreading(port, "127.0.4.1")
     reader.writer.write(api.bytes("GET", "//medium") * 500)
     await until(lambda: door.unread.total > 20_000)
+    assert isinstance(reader.writer.transport, asyncio.ReadTransport)
     reader.writer.transport.resume_reading()
     for _ in range(500):
         assert len((await reader.receive()).body) == 20_000
@@ -260,17 +267,13 @@ async def test_answers_that_are_not_read_give_way_and_a_page_for_all_takes_no_me
     monkeypatch.setattr(door.unread, "_most", 20_000_000)
     readers = []
     for number in range(3):
-        reader = await connect(port, f"127.0.1.{number + 1}", 4096)
-        assert isinstance(reader.writer.transport, asyncio.ReadTransport)
-        reader.writer.transport.pause_reading()
+        reader = await unreading(port, f"127.0.1.{number + 1}")
         await reader.send(api.bytes("GET", "//big"))
         readers.append(reader)
         await until(lambda number=number: door.unread.total > 8_000_000 * min(number + 1, 2))
     await until(lambda: port.connections == 2)
     for number in range(10):
-        reader = await connect(port, f"127.0.1.{number + 1}", 4096)
-        assert isinstance(reader.writer.transport, asyncio.ReadTransport)
-        reader.writer.transport.pause_reading()
+        reader = await unreading(port, f"127.0.1.{number + 1}")
         await reader.send(api.bytes("GET", "//shared"))
         readers.append(reader)
     await until(lambda: port.connections == 12)

@@ -151,7 +151,7 @@ class Place:
         receiver = self._hosts.receiver(address)
         for other in [one for one in self._held if one is not self._name and one is not receiver]:
             self._held.remove(other)
-            (other.leave if self._dialled else other.take_back)(self._company_id)
+            self._return(other)
         if not await self._enter(receiver):
             return False
         self._address = receiver
@@ -163,7 +163,7 @@ class Place:
             return True
         if not receiver.has_answered:
             await self._hosts.learn((receiver.key,))
-        if receiver.enter_at_once(self._company_id) or await receiver.enter(self._company_id):
+        if await receiver.enter(self._company_id):
             self._held.append(receiver)
             return True
         self.refused_by.append(receiver.key)
@@ -184,7 +184,11 @@ class Place:
         """May be called more than once."""
         held, self._held = self._held, []
         for receiver in held:
-            (receiver.leave if self._dialled else receiver.take_back)(self._company_id)
+            self._return(receiver)
+
+    def _return(self, receiver: _Receiver) -> None:
+        """Gives a place back. An attempt that dialled no address was not made, so it does not count in the minute."""
+        (receiver.leave if self._dialled else receiver.take_back)(self._company_id)
 
 
 class Hosts:
