@@ -276,8 +276,7 @@ class Connection(web.RequestHandler):
 
     def eof_received(self) -> bool | None:  # type: ignore[override] # aiohttp returns None always
         """The client has half-closed. True keeps the connection open for the answers."""
-        transport = self.transport
-        if transport is None or self.__lingering is not None or transport.get_extra_info("sslcontext") is not None:
+        if self.transport is None or self.__lingering is not None or self.__is_tls:
             self.__close()
             return None
         self.__has_half_closed = True
@@ -341,21 +340,18 @@ class Connection(web.RequestHandler):
             if not whole:
                 return b""
         end = whole.find(HEAD_END, max(0, begun - len(HEAD_END))) + len(HEAD_END)
-        if end < len(HEAD_END):
-            if len(whole) > HEAD_BYTES_MAX:
-                self.__refuse(
-                    f"its first line and headers are longer than {HEAD_BYTES_MAX} bytes together; shorten them"
-                )
-            elif not begun and not 65 <= whole[0] <= 90:
+        is_whole = end >= len(HEAD_END)
+        if (end if is_whole else len(whole)) > HEAD_BYTES_MAX:
+            self.__refuse(f"its first line and headers are longer than {HEAD_BYTES_MAX} bytes together; shorten them")
+            return b""
+        if not is_whole:
+            if not begun and not 65 <= whole[0] <= 90:
                 self.__refuse("it begins with no method; check that your client speaks HTTP, and not TLS, on this port")
             else:
                 if not begun:
                     self.__head = bytearray(whole)
                     self.__wait(HEAD_SECONDS, self.__head_is_late)
                 self.__count(len(whole))
-            return b""
-        if end > HEAD_BYTES_MAX:
-            self.__refuse(f"its first line and headers are longer than {HEAD_BYTES_MAX} bytes together; shorten them")
             return b""
         line = whole[: whole.index(b"\r\n")]
         if not is_request_line(line) and len(line) <= LINE_BYTES_MAX:  # a longer one is the parser's to refuse
