@@ -1,4 +1,4 @@
-"""A certificate for the receiver, and the authority that signed it: made at run time, valid for a day."""
+"""A certificate for receivers, and the authority that signed it: made at run time."""
 
 import datetime
 from pathlib import Path
@@ -20,11 +20,11 @@ class Files(NamedTuple):
     key: Path
 
 
-def made(folder: Path, host: str) -> Files:
-    """Makes the files in the folder."""
+def made(folder: Path, *hosts: str, days: int = 1) -> Files:
+    """Makes the files in the folder. days: how long they are valid."""
     authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Makeready demo authority")])
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
     usage = {"content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only"}
     signs = x509.KeyUsage(
         digital_signature=True,
@@ -34,7 +34,7 @@ def made(folder: Path, host: str) -> Files:
         **dict.fromkeys(usage, False),
     )
     authority = (
-        _certificate(authority_name, authority_name, authority_key.public_key())
+        _certificate(authority_name, authority_name, authority_key.public_key(), days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(signs, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
@@ -42,8 +42,8 @@ def made(folder: Path, host: str) -> Files:
     )
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
     certificate = (
-        _certificate(name, authority_name, key.public_key())
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        _certificate(name, authority_name, key.public_key(), days)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host) for host in hosts]), critical=False)
         .add_extension(issuer, critical=False)
         .sign(authority_key, hashes.SHA256())
     )
@@ -58,7 +58,7 @@ def made(folder: Path, host: str) -> Files:
 
 
 def _certificate(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, days: int
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
@@ -68,5 +68,5 @@ def _certificate(
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - DAY)
-        .not_valid_after(now + DAY)
+        .not_valid_after(now + days * DAY)
     )
